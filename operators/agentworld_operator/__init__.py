@@ -1,1 +1,1 @@
-"""The operator: Simulator objects become pinned engines that the simulator service may ask."""
+"""The operator: runs a pinned engine for each Simulator object, for the simulator service."""

@@ -1,4 +1,4 @@
-"""Decisions on admission that need the cluster and the service: asked here, judged in policy."""
+"""Admission decisions that need the cluster and the service; `policy` judges what they return."""
 
 import asyncio
 
@@ -23,14 +23,14 @@ _NO_RIGHTS = (401, 403)
 
 
 class Admission:
-    """What becomes of each request for one of our resources in one namespace."""
+    """Decides on each admission request for our resources in one namespace."""
 
     def __init__(self, cluster: Cluster, service: Service) -> None:
         self._cluster = cluster
         self._service = service
 
     async def decide(self, request: AdmissionRequest) -> Denial | None:
-        """Null lets it in. What cannot be found out keeps it out."""
+        """Null admits the request. If a fact cannot be determined, the request is refused."""
         if request.namespace != self._cluster.namespace:
             return Denial(f"this operator is of the namespace {self._cluster.namespace}")
         try:
@@ -50,14 +50,14 @@ class Admission:
         return None
 
     async def _delete_simulator(self, request: AdmissionRequest) -> Denial | None:
-        """A namespace that goes is not kept by a service that is gone already."""
+        """A deletion with its namespace is not blocked if the service is already gone."""
         assert request.old
         digest = digest_in_use({"status": request.old.status})
         if digest is None or await self._is_terminating():
             return None
         try:
             return check_deletion(request.object_name, await self._service.use(digest))
-        except InputError:  # no digest of ours
+        except InputError:  # not our digest
             return None
 
     async def _move_alias(self, request: AdmissionRequest) -> Denial | None:
@@ -85,7 +85,7 @@ class Admission:
         return None
 
     async def _exists(self, alias: str) -> bool:
-        """The API server looks only after this, and what was recorded by then would count."""
+        """The API server checks this only later, and the move would already be recorded."""
         fields = f"metadata.name={alias}"
         listing = await asyncio.to_thread(self._cluster.all, "SimulatorAlias", fields=fields)
         return bool(listing.objects)
@@ -97,7 +97,7 @@ class Admission:
         }
 
     async def _end_alias(self, request: AdmissionRequest) -> Denial | None:
-        """A namespace that goes keeps none of its aliases either."""
+        """The deletion of a namespace ends its aliases too."""
         name, by = request.object_name, request.user_info.username or "nobody"
         object_request, dry = request.object_request, bool(request.dry_run)
         try:
@@ -106,7 +106,7 @@ class Admission:
                 return None
             own_key = key(object_request, None, last)
             await self._service.end(name, by, own_key, object_request, dry_run=dry)
-        except InputError:  # it is no name of ours
+        except InputError:  # not one of our aliases
             return None
         except SimulatorError:
             if not await self._is_terminating():
@@ -114,7 +114,7 @@ class Admission:
         return None
 
     async def _is_terminating(self) -> bool:
-        """Whether the namespace is; our own rights in it may be gone before all else is."""
+        """Whether the namespace is being deleted; our own rights in it may be removed first."""
         try:
             return await asyncio.to_thread(self._cluster.is_terminating)
         except ClusterError as error:

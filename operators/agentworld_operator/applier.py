@@ -1,4 +1,4 @@
-"""Children as they were built: written where they are not so, and left alone where they are."""
+"""Applies children that differ from what was built, and leaves equal ones alone."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from agentworld_operator.policy.drift import is_as_built
 
 
 class Applier:
-    """Applies what differs, once for each difference."""
+    """Applies each difference once."""
 
     def __init__(self, cluster: Cluster, cache: Cache) -> None:
         self._cluster = cluster
@@ -18,12 +18,12 @@ class Applier:
         self._applied: dict[tuple[str, str], tuple[int, object]] = {}
 
     async def apply(self, built: Object) -> None:
-        """Makes a child be as built."""
+        """Makes a child equal to what was built."""
         kind, name = built["kind"], built["metadata"]["name"]
         current = self._cache.get(kind, name)
         if current and is_as_built(built, current):
             return
-        # Some servers write the same in other words, as `1` for `1000m`: once is enough.
+        # Some servers return another form, as `1` for `1000m`, so a difference is applied once.
         built_hash = hash(json.dumps(built, sort_keys=True))
         if current and self._applied.get((kind, name)) == (built_hash, _state(current)):
             return
@@ -33,9 +33,9 @@ class Applier:
 
 
 def _state(current: Object) -> object:
-    """What is another one when somebody changed what an object should be.
+    """The state that changes if someone changes the object's specification.
 
-    A generation does not count what is said of the object itself: whose it is, and its labels.
+    A generation does not count metadata: owners and labels.
     """
     metadata = current["metadata"]
     version = metadata.get("generation", metadata["resourceVersion"])

@@ -1,4 +1,4 @@
-"""The objects as the watches saw them last: all that a decision depends on, by kind and name."""
+"""The last state of all watched objects, by kind and name; all decisions depend on it."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,29 +7,31 @@ from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import DIGEST_LABEL
 
 OWN = ("Simulator", "SimulatorAlias", "TrainingSchedule")
-"""Our resources, all of which are watched; of the others, what is an engine's."""
+"""Our own resources, all of which are watched; of other kinds, only those of engines."""
 WATCHED = (*OWN, "Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "Pod")
 _MAX_DELETED = 10_000
-"""Many more than go while an answer is on its way."""
+"""More than can be deleted while a response is on its way."""
 
 
 class Cache:
-    """Objects as they were seen last. Older news than what is known is dropped."""
+    """The last state of objects. Older versions than the known one are ignored."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in WATCHED}
         self._of_engine: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._deleted: dict[str, None] = {}
-        """The uids of the objects that were deleted last, the oldest first."""
+        """The uids of the last deleted objects, the oldest first."""
 
     def put(self, kind: str, resource: Object) -> list[Object]:
-        """Takes in an object. Returns nothing where it is no news, else the object, after the one
-        that it took the place of where that was another one, or another engine's.
+        """Stores an object.
+
+        Returns nothing if it is not new; otherwise the object, after its predecessor if that was
+        another object or belonged to another engine.
         """
         resource = _without_managers(resource)
         name = resource["metadata"]["name"]
         current = self._objects[kind].get(name)
-        # An answer to a request may come after the watch told that the object is deleted.
+        # The response to a request may arrive after the watch reported the deletion.
         is_deleted = resource["metadata"]["uid"] in self._deleted
         if is_deleted or (current and _is_older(resource, current)):
             return []
@@ -42,7 +44,7 @@ class Cache:
         return [*before, resource]
 
     def drop(self, kind: str, resource: Object) -> None:
-        """Forgets an object that was deleted; another one of its name stays."""
+        """Removes a deleted object, but not another one of the same name."""
         self._deleted[resource["metadata"]["uid"]] = None
         if len(self._deleted) > _MAX_DELETED:
             del self._deleted[next(iter(self._deleted))]
@@ -60,7 +62,7 @@ class Cache:
                 del self._of_engine[kind, engine]
 
     def get(self, kind: str, name: str) -> Object | None:
-        """An object, if it is there."""
+        """An object, or null."""
         return self._objects[kind].get(name)
 
     def all(self, kind: str) -> list[Object]:
@@ -68,20 +70,20 @@ class Cache:
         return list(self._objects[kind].values())
 
     def of_engine(self, kind: str, engine: str) -> list[Object]:
-        """The objects of a kind that carry an engine's label."""
+        """The objects of a kind with an engine's label."""
         return [
             self._objects[kind][name] for name in sorted(self._of_engine.get((kind, engine), ()))
         ]
 
     def replace(self, kind: str, version: int, resources: Iterable[Object]) -> list[Object]:
-        """Takes in all objects as they were at a version; returns what is new, other, or gone."""
+        """Stores a complete list at a version; returns new, changed and removed objects."""
         by_name = {resource["metadata"]["name"]: resource for resource in resources}
         others = [resource for resource in by_name.values() if self._is_other(kind, resource)]
         changed = [change for other in others for change in self.put(kind, other)]
         missing = [
             resource for name, resource in self._objects[kind].items() if name not in by_name
         ]
-        # One that came after that version is not gone.
+        # An object that was created after that version is not removed.
         deletions = [resource for resource in missing if _version(resource["metadata"]) <= version]
         for resource in deletions:
             self.drop(kind, resource)
@@ -94,7 +96,7 @@ class Cache:
 
 
 def _without_managers(resource: Object) -> Object:
-    """Who wrote which field decides nothing here, and thousands of objects are kept."""
+    """Removes the managed fields, which no decision needs and which take much memory."""
     metadata = {key: value for key, value in resource["metadata"].items() if key != "managedFields"}
     return {**resource, "metadata": metadata}
 
@@ -104,7 +106,7 @@ def _engine(resource: Object) -> str | None:
 
 
 def _is_same(resource: Object, current: Object) -> bool:
-    """A broken watch may tell of the next one of a name, and not that the last one went."""
+    """A broken watch may report the next object of a name without the deletion of the last one."""
     return (resource["metadata"]["uid"], _engine(resource)) == (
         current["metadata"]["uid"],
         _engine(current),
@@ -112,7 +114,7 @@ def _is_same(resource: Object, current: Object) -> bool:
 
 
 def _is_older(resource: Object, current: Object) -> bool:
-    """A watch may lag behind the answer to a write."""
+    """A watch may lag behind the response to a write."""
     metadata, current_metadata = resource["metadata"], current["metadata"]
     return metadata["uid"] == current_metadata["uid"] and _version(metadata) < _version(
         current_metadata
@@ -120,5 +122,5 @@ def _is_older(resource: Object, current: Object) -> bool:
 
 
 def _version(metadata: Object) -> int:
-    """Of a write; a later one has a greater number."""
+    """The resource version; later writes have greater ones."""
     return int(metadata["resourceVersion"])

@@ -1,4 +1,4 @@
-"""How the API server is watched: with what the client asks it with."""
+"""Connects kopf to the API server with the client's credentials."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def login(configuration: "Configuration", **_: Any) -> kopf.ConnectionInfo:
-    """For kopf, which asks again when a token has run out."""
+    """Called by kopf, and again when a token has expired."""
     credential = configuration.get_api_key_with_prefix("authorization") or ""
     scheme, __, token = credential.partition(" ")
     return kopf.ConnectionInfo(

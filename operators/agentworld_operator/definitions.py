@@ -1,8 +1,8 @@
-"""Upgrades the definitions of our resources before a release: `python -m
-agentworld_operator.definitions`.
+"""Upgrades our CRDs before a release:
 
-All namespaces share them, so the newest release that wrote them wins: an older one that is
-installed or upgraded beside it would take fields away from everybody.
+`python -m agentworld_operator.definitions`. All namespaces share the CRDs, so the newest release
+that wrote them wins: an older release that is installed or upgraded in another namespace would
+remove fields.
 """
 
 import sys
@@ -21,7 +21,7 @@ from agentworld_operator.resources.kinds import KINDS
 
 
 class DefinitionSettings(BaseSettings):
-    """As AGENTWORLD_KUBECONFIG."""
+    """Set by AGENTWORLD_KUBECONFIG."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
@@ -30,7 +30,7 @@ class DefinitionSettings(BaseSettings):
 
 
 def upgrade(cluster: Cluster) -> list[str]:
-    """Applies the definitions that no newer release wrote; returns a line for each."""
+    """Applies the CRDs that no newer release wrote; returns a line for each."""
     return [_upgrade(cluster, crd(kind)) for kind in KINDS]
 
 
@@ -44,7 +44,7 @@ def _upgrade(cluster: Cluster, definition: Object) -> str:
 
 
 def _release(definition: Object) -> Version:
-    """The newest release that wrote a definition; 0 if the annotation is missing or no version."""
+    """The newest release that wrote a CRD; 0 if the annotation is missing or invalid."""
     annotations = definition["metadata"].get("annotations") or {}
     try:
         return Version(annotations.get(RELEASE, "0"))
@@ -53,7 +53,7 @@ def _release(definition: Object) -> Version:
 
 
 def main() -> int:
-    """A Job is tried again, whatever kept it from its work."""
+    """The exit status; a Job retries after any failure."""
     return exit_status(_run)
 
 

@@ -1,4 +1,4 @@
-"""How many episodes are open, as the metrics of the simulator service say."""
+"""The number of open episodes, from the metrics of the simulator service."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,20 +17,20 @@ _SECONDS = 5.0
 
 
 class OpenEpisodes:
-    """The numbers of the last answer; unknown where the service could not be asked."""
+    """The numbers of the last response; unknown if the service did not answer."""
 
     def __init__(self, url: str, token: Path | None) -> None:
-        """`token` is the file of a credential, which a cluster exchanges now and then."""
+        """`token` is the file of a credential, which a cluster rotates."""
         self._url = url.rstrip("/") + "/metrics"
         self._token = token
         self._counts: Mapping[Digest, int] | None = None
 
     def of(self, digest: Digest) -> int | None:
-        """Of one simulator; null where nobody knows."""
+        """The open episodes of one simulator; null if unknown."""
         return None if self._counts is None else self._counts.get(digest, 0)
 
     async def ask(self, on_change: Callable[[Digest], None]) -> None:
-        """Asks once; `on_change` is called for every simulator whose number differs."""
+        """Requests the metrics once; calls `on_change` for every simulator whose number changed."""
         before, self._counts = self._counts, await self._fetch()
         if (before is None) != (self._counts is None):
             _log.info("the service %s", "tells" if self._counts is not None else "does not tell")
@@ -47,7 +47,7 @@ class OpenEpisodes:
             answer.raise_for_status()
             return _read(answer.text)
         except (httpx.HTTPError, OSError, ValueError) as error:
-            _log.warning("%s does not tell of open episodes: %s", self._url, error)
+            _log.warning("%s did not return its open episodes: %s", self._url, error)
             return None
 
 

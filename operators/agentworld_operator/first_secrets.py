@@ -1,8 +1,8 @@
-"""What is secret and made once, before all else: `python -m agentworld_operator.first_secrets`.
+"""Creates the first secrets of an installation:
 
-It may create Secrets and read none. One that is there stays as it is, so that an upgrade, or a
-second try, changes nothing. Nobody deletes them: with the keys all run tokens would end, and with
-the password the database.
+`python -m agentworld_operator.first_secrets`. It may create Secrets and not read them. An existing
+Secret stays unchanged, so an upgrade or a retry changes nothing. Do not delete them: without the
+keys all run tokens become invalid, and without the password the database is inaccessible.
 """
 
 import base64
@@ -29,7 +29,9 @@ _USER = "agentworld"
 
 
 class SecretSettings(BaseSettings):
-    """The Secrets' names, as AGENTWORLD_KEYS_SECRET and so on; one without a name is not made."""
+    """Names of the Secrets, from AGENTWORLD_KEYS_SECRET and so on; a Secret without a name is not
+    created.
+    """
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
@@ -50,7 +52,7 @@ class SecretSettings(BaseSettings):
 
 
 def keys() -> Files:
-    """What a simulator service mounts as its keys."""
+    """The keys that a simulator service mounts."""
     return {SIGNER: new_signer(), RUN_TOKENS: new_secret()}
 
 
@@ -66,7 +68,7 @@ def database(host: str, databases: Sequence[str]) -> Files:
 
 
 def make_all(settings: SecretSettings, cluster: Cluster) -> list[str]:
-    """Creates what is not there, and says of each Secret what became of it."""
+    """Creates missing Secrets; returns a line about each."""
     factories: list[tuple[str | None, Callable[[], Files]]] = [
         (settings.keys_secret, keys),
         (settings.database_secret, lambda: database(settings.database_host, settings.databases)),
@@ -83,12 +85,12 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
     except ClusterError as error:
         if error.status != _CONFLICT:
             raise
-        return f"Secret {name} is there already and stays as it is"
+        return f"Secret {name} exists and stays unchanged"
     return f"Secret {name} was made"
 
 
 def main() -> int:
-    """A Job is tried again, whatever kept it from its work."""
+    """The exit status; a Job retries after any failure."""
     return exit_status(_run)
 
 

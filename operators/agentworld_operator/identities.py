@@ -1,4 +1,4 @@
-"""Which simulator each object is. Asked once, for an identity never changes."""
+"""The simulator of each object, cached because an identity never changes."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,18 +12,19 @@ from agentworld_operator.policy.problem import Problem
 
 
 class Identities:
-    """What was found out, by object and by engine."""
+    """Simulators by object and by engine."""
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
-        """`read` gets a manifest's file from where it is kept; it blocks."""
+        """`read` reads a manifest's file from its place; it blocks."""
         self._read = read
         self._by_uid: dict[str, SimulatorIdentity] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
 
     def learn(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Problem:
-        """Which one an object is; blocks. What is refused is looked at anew the next time.
+        """The simulator of an object; blocks.
 
-        Raises StoreError or NotFound where a manifest cannot be read.
+        A refused manifest is read again next time. Raises StoreError or NotFound if a manifest
+        cannot be read.
         """
         uid = simulator["metadata"]["uid"]
         if entry := self._by_uid.get(uid):
@@ -35,7 +36,7 @@ class Identities:
         return identity_or_refusal
 
     def forget(self, simulator: Object) -> None:
-        """An object is gone."""
+        """Removes a deleted object."""
         uid = simulator["metadata"]["uid"]
         if entry := self._by_uid.pop(uid, None):
             engine = short(entry.digest)
@@ -44,15 +45,15 @@ class Identities:
                 del self._names[engine]
 
     def names(self, engine: str) -> list[str]:
-        """Of the objects that are the simulator of an engine."""
+        """The names of the objects of an engine."""
         return list(self._names.get(engine, {}).values())
 
     def same(self, digest: Digest) -> list[str]:
-        """Names of the objects that are this simulator."""
+        """The names of the objects of this simulator."""
         return self.names(short(digest))
 
     def engine(self, simulator: Object) -> str | None:
-        """The label of an object's engine, where it is known."""
+        """The label of an object's engine, if known."""
         entry = self._by_uid.get(simulator["metadata"]["uid"])
         return short(entry.digest) if entry else None
 

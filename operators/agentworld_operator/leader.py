@@ -1,4 +1,7 @@
-"""The Lease at work: wait for it, renew it, give it back. Who loses it stops at once."""
+"""Leader election with a Lease: acquires, renews and releases it.
+
+A leader that loses it stops at once.
+"""
 
 import asyncio
 import logging
@@ -18,18 +21,18 @@ _log = logging.getLogger(__name__)
 
 
 class Times(NamedTuple):
-    """In seconds. The one that held it is sure that it is over before another begins."""
+    """Times in seconds. The former holder stops before another replica can acquire the lease."""
 
     duration: float = 15.0
-    """After which another may take a lease that was not renewed."""
+    """The duration of the lease, after which another replica may acquire it."""
     renewal: float = 10.0
-    """After which its holder gives up where it could not renew it."""
+    """The time without a successful renewal after which the holder stops."""
     pause: float = 2.0
-    """Between two tries."""
+    """The time between two attempts."""
 
 
 class Leadership:
-    """One operator's part in it."""
+    """One replica's part in the election."""
 
     def __init__(
         self,
@@ -47,28 +50,28 @@ class Leadership:
         self._clock = clock
         self._observation: LeaseObservation | None = None
         self._request_lock = threading.Lock()
-        """A try goes on in its thread when nobody waits for it any more."""
+        """An attempt continues in its thread if it is cancelled."""
         self._is_over = False
 
     async def acquire(self) -> None:
-        """Returns once this one leads; raises ClusterError for what no other try could mend."""
+        """Returns when this replica leads; raises ClusterError if a retry cannot help."""
         pause = self._times.pause
         while not await retry(pause, partial(asyncio.to_thread, self._try)):
             await asyncio.sleep(pause)
         _log.info("%s leads", self._identity)
 
     async def keep(self) -> None:
-        """Renews; returns when this one leads no longer."""
+        """Renews the lease; returns when this replica no longer leads."""
         renewal_time = self._clock()
         while (remaining_seconds := self._times.renewal - (self._clock() - renewal_time)) > 0:
             request_time = self._clock()
             try:
-                # Not `wait_for`, which may forget that it was cancelled as the answer came.
+                # Not `wait_for`, which may lose a cancellation that arrives with the response.
                 async with asyncio.timeout(remaining_seconds):
                     is_leader = await asyncio.to_thread(self._try)
                 if not is_leader:
                     break
-                renewal_time = request_time  # and not when the answer came, which may be late
+                renewal_time = request_time  # not the time of the response, which may be late
             except ClusterError as error:
                 _log.warning("%s", error)
             except TimeoutError:
@@ -77,7 +80,7 @@ class Leadership:
         _log.warning("%s leads no longer", self._identity)
 
     async def release(self) -> None:
-        """Lets another one lead at once, where this one still does; it never leads again."""
+        """Releases the lease if this replica holds it; it never leads again."""
         try:
             await asyncio.to_thread(self._release_lease)
         except ClusterError as error:
@@ -91,7 +94,7 @@ class Leadership:
                 self._cluster.replace(self._build_lease(lease, holder=""))
 
     def _try(self) -> bool:
-        """Whether this one leads now."""
+        """Whether this replica leads now."""
         with self._request_lock:
             return not self._is_over and self._take_or_renew()
 

@@ -1,4 +1,7 @@
-"""The operator's process: `python -m agentworld_operator.main`, set up by the environment alone."""
+"""The operator's process:
+
+`python -m agentworld_operator.main`, configured by environment variables.
+"""
 
 import asyncio
 import logging
@@ -34,9 +37,9 @@ from agentworld_pipelines.settings import ServerSettings
 
 
 async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
-    """Waits until it leads, and works until it is told to stop; raises where it leads no longer.
+    """Waits until it leads, and works until it is told to stop; raises if it loses the lease.
 
-    The webhook is served all the while, whoever leads.
+    The webhook is served in any case.
     """
     _cancel_on_sigterm()
     client_configuration = configuration(settings.kubeconfig)
@@ -64,19 +67,19 @@ async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
 
 
 def _cancel_on_sigterm() -> None:
-    """From the start; kopf does so only once it watches."""
+    """From the start, because kopf handles the signal only while it watches."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _run_as_leader(leadership: Leadership, work: Coroutine[Any, Any, None]) -> None:
-    """Until the work ends, or another one leads."""
+    """Runs the work until it ends, or until this replica loses the lease."""
     work_task, renewal_task = asyncio.create_task(work), asyncio.create_task(leadership.keep())
     try:
         done, _ = await asyncio.wait((work_task, renewal_task), return_when=asyncio.FIRST_COMPLETED)
         if done == {renewal_task}:
-            raise ClusterError("another replica leads; this one begins anew")
+            raise ClusterError("another replica leads; restarting this one")
         await work_task
     finally:
         work_task.cancel()
@@ -109,7 +112,7 @@ def _build_operator(
 
 
 def main() -> int:
-    """Exit status 2 and one sentence for what the user gave wrong, 1 where it has to begin anew."""
+    """Exit status 2 and one sentence for invalid settings, 1 if the process should be restarted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kopf").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -14,7 +14,7 @@ from agentworld_operator.work_queue import RoundResult
 
 
 class Queue(Protocol):
-    """What is counted of a queue."""
+    """The counts of a queue."""
 
     @property
     def depth(self) -> int: ...
@@ -24,17 +24,17 @@ class Queue(Protocol):
 
 
 class OperatorMetrics(Collector):
-    """Read at each scrape; a replica that does not lead has no queues."""
+    """Collected at each scrape; a replica that does not lead has no queues."""
 
     def __init__(self) -> None:
         self._queues: Mapping[str, Queue] | None = None
 
     def lead(self, queues: Mapping[str, Queue]) -> None:
-        """From now on this replica leads, with a queue for each kind of resource."""
+        """Sets the queues of a replica that leads, one for each kind."""
         self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
-        """Of one moment."""
+        """A consistent snapshot."""
         leader = "1 if this replica leads, 0 if it waits for its turn."
         is_leader = 0 if self._queues is None else 1
         yield GaugeMetricFamily("agentworld_operator_leader", leader, is_leader)
@@ -57,9 +57,9 @@ class OperatorMetrics(Collector):
 
 @asynccontextmanager
 async def serve_metrics(metrics: OperatorMetrics, port: int | None) -> AsyncIterator[None]:
-    """Answers `GET /metrics` on every address while the block runs; nothing without a port.
+    """Answers `GET /metrics` on every address while the block runs; does nothing without a port.
 
-    Raises InputError where it cannot listen.
+    Raises InputError if it cannot listen.
     """
     if port is None:
         yield

@@ -1,4 +1,4 @@
-"""The operator that leads: watches, a controller for each kind, and what is done periodically."""
+"""The leading operator: watches, a controller for each kind, and periodic work."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 1.0
 
 
 class Reconcilers(NamedTuple):
-    """One for each kind of resource."""
+    """The reconcilers of our kinds."""
 
     simulators: Reconciler[SimulatorStatus]
     aliases: AliasReconciler
@@ -39,7 +39,7 @@ class Reconcilers(NamedTuple):
 
 
 class Operator:
-    """It ends when it is cancelled, and nothing is undone."""
+    """Runs until it is cancelled; cancellation undoes nothing."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Operator:
 
     @property
     def queues(self) -> dict[str, WorkQueue]:
-        """By the kind of the resources that wait in it."""
+        """The queues by kind."""
         return {
             "Simulator": self._simulators.queue,
             "SimulatorAlias": self._aliases.queue,
@@ -69,9 +69,9 @@ class Operator:
         }
 
     async def run(self, login: Callable[..., Any], settings: OperatorSettings) -> None:
-        """Works until it is cancelled; what a watch lost, the next list finds.
+        """Works until it is cancelled; the next list corrects what a watch missed.
 
-        Raises ClusterError where it cannot watch any more.
+        Raises ClusterError if it cannot watch any more.
         """
         await self._prepare()
         watches = Watches(self._cluster.namespace, self._cache, self._on_change, login)
@@ -97,18 +97,18 @@ class Operator:
             raise failures[0]
 
     async def _prepare(self) -> None:
-        """Before anything is done: who sees a Simulator and not yet its engine, its rivals or its
-        episodes would take what runs for missing, or for too much.
+        """Fills the cache first: a Simulator without its engine, its rivals or its episodes in the
+        cache would look as if its engine was missing or too large.
         """
         await retry(_PAUSE_SECONDS, self.list_resources)
         for simulator in self._cache.all("Simulator"):
-            with suppress(ValidationError, AgentworldError):  # its own round says so
+            with suppress(ValidationError, AgentworldError):  # its own round reports that
                 spec = SimulatorSpec.model_validate(simulator["spec"])
                 await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         await self._ask_for_episodes()
 
     async def list_resources(self) -> None:
-        """Lists everything that is watched, and works on what differs from the cache."""
+        """Lists all watched objects, and reconciles what differs from the cache."""
         for kind in WATCHED:
             selector = "" if kind in OWN else DIGEST_LABEL
             listing = await asyncio.to_thread(self._cluster.all, kind, selector)

@@ -1,4 +1,4 @@
-"""Work that is done again and again, and work that is tried until it succeeds."""
+"""Periodic work, and retries."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 async def every(
     seconds: float, work: Callable[[], Awaitable[object]], *, at_once: bool = True
 ) -> None:
-    """Calls `work` until it is cancelled. A failure is logged, and the next call comes as usual."""
+    """Calls `work` at intervals until it is cancelled. A failure is logged."""
     if not at_once:
         await asyncio.sleep(seconds)
     while True:
@@ -27,9 +27,8 @@ async def every(
 
 
 async def retry(seconds: float, work: Callable[[], Awaitable[Result]]) -> Result:
-    """What `work` returns; raises an error that no other try can mend, as a right that is missing.
-
-    A process that ends is noticed, and one that only waits is not.
+    """Retries `work` and returns its result; raises an error that a retry cannot correct, such as a
+    missing right. A process that ends is noticed in monitoring, and one that waits is not.
     """
     while True:
         try:

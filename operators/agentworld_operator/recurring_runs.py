@@ -1,8 +1,8 @@
 """Recurring runs on a Kubeflow Pipelines server, made and listed by the pipelines' own code.
 
-One that is ours bears the namespace's name and its TrainingSchedule's, with a dot between them,
-which no name that a person may give has; whatever else is there is left alone. Calls block. What
-speaks to the server is loaded by the first call: an operator without one never loads it.
+Ours are named NAMESPACE.SCHEDULE, which no name of a user can be, because of the dot; others are
+left alone. Calls block. The server's client is imported by the first call, so an operator without a
+server never imports it.
 """
 
 from collections import defaultdict
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from agentworld_pipelines.connection import Connection
 
 _SECONDS = 10.0
-"""To hear an answer; a process that is told to stop waits for it."""
+"""The timeout of a response; a process that is told to stop waits for it."""
 
 
 class RecurringRuns:
-    """Those of one namespace, asked for by one thread at a time."""
+    """The recurring runs of one namespace; used by one thread at a time."""
 
     def __init__(
         self, namespace: str, settings: ServerSettings, placement: Path | None, image: str
     ) -> None:
-        """Steps run where the file says, and in this image or else in the pipelines' own."""
+        """Steps run in the places of the file, in this image or else the pipelines' own."""
         self._namespace = namespace
         self._settings = settings
         self._placement = placement
@@ -39,15 +39,15 @@ class RecurringRuns:
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is a server to ask."""
+        """Whether a server is configured."""
         return bool(self._settings.url)
 
     def name(self, schedule: str) -> str:
-        """What the server has a TrainingSchedule's recurring run under."""
+        """The server's name of a TrainingSchedule's recurring run."""
         return recurring_run_name(self._namespace, schedule)
 
     def all(self) -> dict[str, list[Schedule]]:
-        """By the name of their TrainingSchedule, which may be gone."""
+        """By TrainingSchedule, which may be deleted."""
         from agentworld_pipelines.schedule import schedules
 
         by_name = defaultdict(list)
@@ -58,7 +58,7 @@ class RecurringRuns:
         return dict(by_name)
 
     def ensure(self, name: str, spec: ScheduleSpec, current: list[Schedule]) -> Schedule:
-        """Makes one enabled recurring run of this spec the only one of its name."""
+        """Ensures exactly one enabled recurring run of this name and spec."""
         from agentworld_pipelines.compile import arguments_for
         from agentworld_pipelines.schedule import mark_of, schedule
 
@@ -77,17 +77,17 @@ class RecurringRuns:
                 else schedule(self._connection, plan)
             )
         except NotFound:
-            self._versions.clear()  # a server that was made anew has to be given them again
+            self._versions.clear()  # a reinstalled server needs them again
             raise
 
     def remove(self, name: str) -> None:
-        """Takes away what is there of this name; while a run of it goes on it is only disabled."""
+        """Deletes the recurring runs of this name; one with an active run is only disabled."""
         from agentworld_pipelines.schedule import unschedule
 
         unschedule(self._connection, self.name(name))
 
     def run(self, run_id: str) -> PipelineRun | None:
-        """A run, if it is there."""
+        """A run, or null."""
         from agentworld_pipelines.server import run_of
 
         try:

@@ -1,4 +1,4 @@
-"""The simulator service as an operator of it asks: it judges and records moves of aliases."""
+"""The operator's client of the simulator service, which judges and records moves of aliases."""
 
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,17 @@ _REFUSALS = {404: NotFound, 409: Conflict, 422: InputError}
 
 
 class Service:
-    """Each call raises what the service refuses, and SimulatorError where it cannot be asked."""
+    """Each call raises the service's refusal, or SimulatorError if it does not answer."""
 
     def __init__(self, url: str, token: Path | None) -> None:
-        """`token` is the file of a credential, which a cluster exchanges now and then."""
+        """`token` is the file of a credential, which a cluster rotates."""
         self._url = url.rstrip("/")
         self._token = token
 
     async def move(
         self, alias: str, move: AliasMove, key: str, *, dry_run: bool = False
     ) -> AliasChange:
-        """From now on a name means this, once for a key."""
+        """Points the alias at a target, once for each key."""
         arguments = {"json": move.model_dump(mode="json"), "params": {"dry_run": dry_run}}
         change = await self._ask("PUT", f"/aliases/{alias}", key, **arguments)
         return AliasChange.model_validate(change)
@@ -34,7 +34,7 @@ class Service:
     async def end(
         self, alias: str, by: str, key: str, request: str, *, dry_run: bool = False
     ) -> None:
-        """From now on a name means nothing; raises NotFound for one that does not exist.
+        """Ends an alias; raises NotFound for an unknown one.
 
         `request` is the object whose deletion ends it.
         """
@@ -42,22 +42,22 @@ class Service:
         await self._ask("DELETE", f"/aliases/{alias}", key, params=params)
 
     async def history(self, alias: str) -> list[AliasChange]:
-        """What the ledger has of a name, the oldest first; nothing for an unknown one."""
+        """The ledger's changes of an alias, the oldest first; none for an unknown one."""
         try:
             return _HISTORY.validate_python(await self._ask("GET", f"/aliases/{alias}"))
         except NotFound:
             return []
 
     async def last(self, alias: str) -> AliasChange | None:
-        """The ledger's last word on a name; null for an unknown one."""
+        """The last change of an alias; null for an unknown one."""
         return next(reversed(await self.history(alias)), None)
 
     async def histories(self) -> list[AliasChange]:
-        """What the ledger has of all names, the oldest first."""
+        """The changes of all aliases, the oldest first."""
         return _HISTORY.validate_python(await self._ask("GET", "/aliases"))
 
     async def use(self, simulator: Digest) -> SimulatorUse:
-        """What is open with a simulator."""
+        """The open runs and episodes of a simulator."""
         return SimulatorUse.model_validate(await self._ask("GET", f"/simulators/{simulator}/use"))
 
     async def _ask(self, method: str, path: str, key: str = "", **arguments: Any) -> object:
@@ -68,7 +68,7 @@ class Service:
             body: object = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SimulatorError(
-                f"the simulator service cannot be asked ({type(error).__name__}); try again",
+                f"the simulator service does not answer ({type(error).__name__}); try again",
                 retryable=True,
             ) from error
         if answer.is_success:
@@ -82,7 +82,7 @@ class Service:
 
 
 def bearer(token: Path | None) -> dict[str, str]:
-    """The header for a credential that is in a file; none where nobody is asked for one."""
+    """The header for a credential in a file; none if the service needs no credential."""
     if token is None:
         return {}
     return {"Authorization": f"Bearer {token.read_text(encoding='ascii').strip()}"}

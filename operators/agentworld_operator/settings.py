@@ -1,4 +1,4 @@
-"""The settings of an operator's process, as AGENTWORLD_NAMESPACE and so on."""
+"""Settings of an operator's process, as AGENTWORLD_NAMESPACE and so on."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from agentworld_operator.children.pod import EnginePods
 
 
 class OperatorSettings(BaseSettings):
-    """Addresses and names; what becomes of a Simulator is said in the Simulator."""
+    """Addresses and names; the settings of a Simulator are in the Simulator."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
@@ -24,17 +24,17 @@ class OperatorSettings(BaseSettings):
     verifier_image: str
     """The image of the init container that checks an engine's weights."""
     pull_secrets: tuple[str, ...] = ()
-    """Secrets that engines' images are pulled with, as a JSON list."""
+    """Secrets for pulling engines' images, as a JSON list."""
     engine_pods: EnginePods | None = None
     """The service account, labels, annotations and priority class of all engines' pods, as JSON."""
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     lease_seconds: float = Field(15.0, gt=3)
-    """How long another replica waits for one that does not answer."""
+    """How long another replica waits for a leader that does not renew its lease."""
     metrics_port: int | None = None
-    """The port that `GET /metrics` is answered on; unset answers none."""
+    """The port of `GET /metrics`; unset disables it."""
     look_seconds: float = Field(60.0, gt=0)
-    """How often the operator lists all objects, beside watching them."""
+    """How often the operator lists all objects, in addition to watching them."""
     ask_seconds: float = Field(5.0, gt=0)
     """How often the operator asks the service for open episodes."""
     pipeline_image: str = ""
@@ -46,7 +46,7 @@ class OperatorSettings(BaseSettings):
 
 
 class WebhookSettings(BaseSettings):
-    """Of the admission webhook, as AGENTWORLD_WEBHOOK_PORT and so on."""
+    """Settings of the admission webhook, as AGENTWORLD_WEBHOOK_PORT and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_WEBHOOK_", frozen=True)
 
@@ -58,7 +58,7 @@ class WebhookSettings(BaseSettings):
     """The folder with the Secret's `tls.crt` and `tls.key`."""
     client_ca: Path | None = None
     """The certificate authority of the API server's client certificate; the webhook then refuses
-    every other caller. Unset, everybody who reaches the port can have a move recorded.
+    every other client. If unset, every client that reaches the port can have a move recorded.
     """
     reload_seconds: float = Field(60.0, gt=0)
     """How often the webhook checks its certificate's files for changes."""

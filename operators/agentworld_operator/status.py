@@ -1,4 +1,4 @@
-"""Records a change of a resource of ours: its events first, then its status."""
+"""Records a change of one of our resources: its events first, then its status."""
 
 import asyncio
 import logging
@@ -24,9 +24,10 @@ class ResourceStatus(Status, Protocol):
 async def write_status(
     cluster: Cluster, kind: str, resource: Object, before: Status, after: ResourceStatus, now: str
 ) -> Object:
-    """Whoever reads the status finds its events; returns the object as it is afterwards.
+    """Writes the events before the status; returns the updated object.
 
-    Each call has a thread of its own: cancelled, it writes nothing more, for another may lead.
+    Each call has its own thread: if it is cancelled, it writes nothing more, because another
+    replica may lead.
     """
     for event in transitions(kind, resource, before, after, now):
         await asyncio.to_thread(_create, cluster, event)
@@ -35,9 +36,9 @@ async def write_status(
 
 
 def _create(cluster: Cluster, event: Object) -> None:
-    """An event is for people to read: without it the status is written all the same."""
+    """Ignores failures: an event is for people, and the status is written anyway."""
     try:
         cluster.create(event)
     except ClusterError as error:
-        if error.status != EXISTS:  # the status could not be written the time before
+        if error.status != EXISTS:  # the status could not be written the last time
             _log.warning("%s: %s", event["metadata"]["name"], error)

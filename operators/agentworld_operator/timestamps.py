@@ -1,4 +1,4 @@
-"""The time of this machine, as the API server writes it."""
+"""Timestamps in the API server's form."""
 
 from datetime import UTC, datetime
 
@@ -9,5 +9,5 @@ def now(timespec: str = "seconds") -> str:
 
 
 def to_text(time: datetime, timespec: str = "seconds") -> str:
-    """A moment with a time zone, in UTC."""
+    """A time with a time zone, in UTC."""
     return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -1,6 +1,6 @@
-"""Watches that keep a cache, and say what changed.
+"""Watches that update a cache and report changes.
 
-Only kopf's raw events are used: its other handlers write to the objects that they watch.
+Only kopf's raw events are used, because its other handlers write to the watched objects.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from agentworld.errors import ClusterError
 from agentworld_operator.cache import OWN, WATCHED, Cache
 
 OnChange = Callable[[str, Object], None]
-"""Is called with a kind and an object of it that is new, another one, or gone."""
+"""Called with a kind and an object of it that is new, changed or deleted."""
 
 
 class Stopped(Exception):
@@ -23,21 +23,21 @@ class Stopped(Exception):
 
 
 class Watches:
-    """Of one namespace, with credentials from `login`."""
+    """The watches of one namespace, with credentials from `login`."""
 
     def __init__(
         self, namespace: str, cache: Cache, on_change: OnChange, login: Callable[..., Any]
     ) -> None:
         self.insights = Insights()
-        """What kopf knows of the API server."""
+        """kopf's knowledge of the API server."""
         self._namespace = namespace
         self._cache = cache
         self._on_change = on_change
         self._login = login
 
     async def run(self) -> NoReturn:
-        """Raises Stopped where the process gets a signal to stop, for kopf takes it, and
-        ClusterError where it cannot watch any more.
+        """Raises Stopped if the process gets a signal to stop, which kopf handles, and ClusterError
+        if it cannot watch any more.
         """
         try:
             await kopf.operator(
@@ -46,15 +46,15 @@ class Watches:
                 insights=self.insights,
                 namespace=self._namespace,
             )
-        except Exception as error:  # an edge: whatever kopf gives up with
+        except Exception as error:  # a boundary: kopf may fail with any error
             raise ClusterError(
-                f"the watches ended ({type(error).__name__}: {error}); begin anew"
+                f"the watches ended ({type(error).__name__}: {error}); restart"
             ) from error
         raise Stopped
 
     async def check(self) -> None:
-        """Raises ClusterError where kopf knows less than is to be watched: an API server that has
-        just started may not list all of it yet, and kopf asks once.
+        """Raises ClusterError if kopf does not know all kinds to be watched: an API server that has
+        just started may not list all of them, and kopf reads them once.
         """
         await self.insights.ready_resources.wait()
         resources = {
@@ -62,7 +62,7 @@ class Watches:
             for resource in self.insights.watched_resources
         }
         if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
-            raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
+            raise ClusterError(f"the API server does not list {', '.join(missing)}; restart")
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -87,7 +87,7 @@ class Watches:
 
 
 def _settings() -> kopf.OperatorSettings:
-    """Watches in one namespace and nothing else: no peers, no events, no scan of the cluster."""
+    """Watches one namespace and nothing else: no peers, no events, no scan of the cluster."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.peering.standalone = True

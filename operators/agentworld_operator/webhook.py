@@ -23,7 +23,7 @@ from agentworld_operator.settings import WebhookSettings
 _log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 1.0
-"""Between two tries to listen."""
+"""Seconds between two attempts to listen."""
 
 Decide = Callable[[AdmissionRequest], Awaitable[Denial | None]]
 
@@ -49,7 +49,7 @@ async def serve(
         try:
             async for _ in _server(settings)(review):
                 _log.info("the webhook listens on %s:%s", settings.host, settings.port)
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # includes ssl.SSLError
             raise InputError(
                 f"the webhook cannot listen on {settings.host}:{settings.port} with the certificate"
                 f" in {settings.folder}: {error}"
@@ -82,7 +82,7 @@ async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> 
         async with asyncio.timeout(seconds):
             denial = await decide(request)
     except TimeoutError:
-        denial = Denial("who had to be asked did not answer in time; try again", 504)
+        denial = Denial("the cluster or the service did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", subject)
         denial = Denial("the operator made a mistake, which its log shows", 500)

@@ -1,4 +1,4 @@
-"""Work to do by name: each name by one worker at a time, and when to look at it again."""
+"""A queue of names: each name is handled by one worker at a time, and again when it is due."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 class WorkQueue:
     """Calls `work` for each name that is added, and again after the seconds that it returns.
 
-    Work that fails is tried again, ever later.
+    Failed work is retried with increasing delays.
     """
 
     def __init__(self, work: Callable[[str], Awaitable[float | None]], *, workers: int) -> None:
@@ -30,15 +30,15 @@ class WorkQueue:
         self._failures: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.results: dict[RoundResult, int] = dict.fromkeys(get_args(RoundResult), 0)
-        """How often work ended so."""
+        """Counts by result."""
 
     @property
     def depth(self) -> int:
-        """Names that wait for a worker."""
+        """The number of names that wait for a worker."""
         return len(self._queued) + len(self._added_while_busy)
 
     def add(self, name: str) -> None:
-        """Has a name worked on soon. Names that are added twice before are worked on once."""
+        """Queues a name; adding it again before it is handled has no effect."""
         if name in self._busy:
             self._added_while_busy.add(name)
         elif name not in self._queued:
@@ -56,7 +56,7 @@ class WorkQueue:
             name = await self._waiting.get()
             self._queued.discard(name)
             if timer := self._timers.pop(name, None):
-                timer.cancel()  # the work that begins now says when the next one is due
+                timer.cancel()  # the work that begins now decides when the next is due
             self._busy.add(name)
             pause = await self._try(name)
             self._busy.discard(name)
@@ -68,7 +68,7 @@ class WorkQueue:
                 self.add(name)
 
     async def _try(self, name: str) -> float | None:
-        """Works on a name; returns the seconds after which it is looked at again."""
+        """Handles a name; returns the seconds until it is due again."""
         try:
             pause = await self._work(name)
         except AgentworldError as error:

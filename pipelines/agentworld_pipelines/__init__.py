@@ -1,1 +1,1 @@
-"""The order of the steps as Kubeflow pipelines; what a step does is in `agentworld.steps`."""
+"""The order of the steps as Kubeflow pipelines; `agentworld.steps` implements the steps."""

@@ -1,6 +1,6 @@
-"""Settings of a Kubeflow Pipelines server that the retries of steps need. It only reads.
+"""Checks the settings of a Kubeflow Pipelines server that the retries of steps need.
 
-Kubeflow names no policy for retries, so that the defaults of Argo's workflow controller decide.
+It only reads. Kubeflow sets no retry policy, so the defaults of Argo's workflow controller decide.
 """
 
 import yaml
@@ -26,9 +26,9 @@ _NOT_RETRIED = {
 def missing_settings(
     connection: Connection, settings: ClusterSettings, namespace: str
 ) -> list[str]:
-    """A sentence for each setting; `namespace` is the one that Kubeflow is in.
+    """A sentence for each missing setting; `namespace` is Kubeflow's.
 
-    Raises PipelineError where no Kubeflow Pipelines server answers.
+    Raises PipelineError if no Kubeflow Pipelines server answers.
     """
     problems = _of_users(connection)
     try:
@@ -59,7 +59,7 @@ def _of_controller(cluster: Cluster) -> list[str]:
 
 
 def retry_problems(config_map: Object, deployment: Object) -> list[str]:
-    """What keeps Argo from starting failed pods again; empty where nothing does."""
+    """Settings that prevent Argo from restarting failed pods; empty if there are none."""
     strategy = _strategy(config_map)
     policy, limit = strategy.get("retryPolicy"), strategy.get("limit")
     name = f"{_STRATEGY} of the ConfigMap {_CONFIG_MAP}"
@@ -82,7 +82,7 @@ def retry_problems(config_map: Object, deployment: Object) -> list[str]:
 
 
 def _strategy(config_map: Object) -> Object:
-    """The defaults, in either form that Argo reads; empty where they say nothing."""
+    """The defaults, in either form that Argo reads; empty if there are none."""
     data = config_map.get("data") or {}
     try:
         whole = yaml.safe_load(data.get("config") or "") or {}
@@ -90,7 +90,7 @@ def _strategy(config_map: Object) -> Object:
             data.get("workflowDefaults") or ""
         )
     except (AttributeError, yaml.YAMLError) as error:
-        raise InputError(f"the ConfigMap {_CONFIG_MAP} is no YAML; correct it") from error
+        raise InputError(f"the ConfigMap {_CONFIG_MAP} is not YAML; correct it") from error
     for part in ("spec", "templateDefaults", "retryStrategy"):
         defaults = defaults.get(part) if isinstance(defaults, dict) else None
     return defaults if isinstance(defaults, dict) else {}

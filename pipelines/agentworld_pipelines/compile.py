@@ -1,4 +1,4 @@
-"""A pipeline as YAML for a cluster."""
+"""Compiles a pipeline to YAML for a cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -25,10 +25,10 @@ PIPELINES: dict[str, Callable[[Placement | None], BaseComponent]] = {
 
 
 def arguments_for(name: str, values: Mapping[str, str]) -> dict[str, str]:
-    """What a run of a pipeline on a server is given; what is empty has the pipeline's default.
+    """The arguments of a run on a server; empty ones are left to the pipeline's defaults.
 
-    Raises InputError for a name that no pipeline has, for what the pipeline does not take, and for
-    a store or a recipe that its pods would not find.
+    Raises InputError for an unknown pipeline, for an unknown argument, and for a store or a recipe
+    that its pods could not find.
     """
     _check_store(values["store"])
     _check_recipe(values["recipe"], values["store"])
@@ -48,10 +48,10 @@ def compile_pipeline(
     image: str | None = None,
     stages: Sequence[str] = (),
 ) -> None:
-    """Writes a pipeline, placed on a cluster, with this image or the placement's.
+    """Writes a pipeline with a cluster's placement, and with this image or the placement's.
 
-    `stages` are those that train a world model, where not all do. Raises InputError for a name that
-    no pipeline has, for stages that are no chain, and StoreError.
+    `stages` selects the training stages of a world model; null is all. Raises InputError for an
+    unknown pipeline, for stages that are not consecutive, and StoreError.
     """
     pipeline = _pipeline(name)
     if stages:

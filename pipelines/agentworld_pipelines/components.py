@@ -1,8 +1,8 @@
-"""A component of Kubeflow Pipelines for each step: the project's image, and one call.
+"""A Kubeflow component for each step: the project's image, and one call.
 
-A component hands on the folder of its step by name. The receipt in that folder, and not
-Kubeflow's cache, says whether the step has to run. Kubeflow puts a component's text into the
-pipeline's file and runs it without the rest of its module, so that each step's is written out here.
+A component outputs the folder of its step. The receipt in that folder, and not Kubeflow's cache,
+decides whether the step has to run. Kubeflow copies a component's source into the pipeline's file
+and runs it without the rest of its module, so each step's source is generated here.
 """
 
 # mypy: disable-error-code="untyped-decorator, valid-type"
@@ -18,7 +18,7 @@ from agentworld.runner.declaration import Input, Kind, Step
 from agentworld.steps.table import CONCLUDE, STEPS
 
 IMAGE = "agentworld:0.1.0"
-"""Built from this repository; a cluster names its own copy when it compiles the pipeline."""
+"""Built from this repository; a cluster sets its own copy when it compiles the pipeline."""
 
 _TEXT = '''
 def {name}({parameters}) -> str:
@@ -36,13 +36,13 @@ _FUNCTIONS: dict[Kind, tuple[str, str]] = {
     "live": (_STAGES, "live"),
     "deployment": (_STAGES, "deploy"),
 }
-"""What runs the steps of a kind: a module and its function."""
+"""The module and the function that run the steps of a kind."""
 
 _component = dsl.component(base_image=IMAGE, install_kfp_package=False)
 
 
-# The verdict is called as the one output of the others is: kfp.local finds what a condition asks
-# for under that name alone, and takes it for untrue otherwise. A plain tuple is told by its order.
+# The verdict has the name of the other components' only output: kfp.local finds a condition's value
+# under that name alone, and takes it for false otherwise. A plain tuple is read by its order.
 @_component
 def gate(recipe: str, store: str, report: str) -> NamedTuple(
     "Verdict", [("folder", str), ("Output", str), ("reason", str)]
@@ -66,7 +66,7 @@ def conclude(
 
 
 def _component_of(step: Step) -> BaseComponent:
-    """A `place` is an argument where the step may be done elsewhere than in its own pod."""
+    """`place` is an argument if the step may run outside of its own pod."""
     parameters = ["recipe: str", "store: str", *map(_parameter, step.inputs)]
     arguments = ["recipe", "store", *(step_input.name for step_input in step.inputs)]
     if step.kind != "plain":
@@ -89,7 +89,7 @@ def _parameter(step_input: Input) -> str:
 
 
 def _define(name: str, text: str) -> Callable[..., str]:
-    """The function of a text; `inspect` finds the text, and Kubeflow asks it."""
+    """The function of a source text; `inspect`, which Kubeflow uses, finds the text."""
     file = f"<component {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace: dict[str, Callable[..., str]] = {}

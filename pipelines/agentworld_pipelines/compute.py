@@ -1,4 +1,4 @@
-"""Cores, memory and devices, as a placement gives them and as Kubernetes takes them."""
+"""CPU, memory and devices, in the forms of a placement and of Kubernetes."""
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ class CpuMemory(Record):
 def container_resources(
     requests: CpuMemory, limits: CpuMemory, accelerator: Accelerator | None
 ) -> Resources:
-    """What a container is given; as many devices are requested as it may have."""
+    """A container's resources; requests for devices equal limits."""
     devices = {accelerator.type: str(accelerator.count)} if accelerator else {}
     return Resources(
         requests=requests.model_dump(exclude_none=True) | devices,

@@ -1,4 +1,4 @@
-"""How every pipeline ends: with a record of it, whatever happened."""
+"""Ends every pipeline with a record of its result."""
 
 from kfp import dsl
 
@@ -7,7 +7,7 @@ from agentworld_pipelines.placing import Step
 
 
 def with_conclusion(step: Step, pipeline: str, recipe: object, store: object) -> dsl.ExitHandler:
-    """What stands around all other steps of a pipeline."""
+    """The exit handler around all other steps of a pipeline."""
     ending = step(
         CONCLUDE,
         pipeline=pipeline,

@@ -1,7 +1,7 @@
-"""The one door to a Kubeflow Pipelines server: its own client, and its failures in our words.
+"""The only connection to a Kubeflow Pipelines server: its own client, with errors of this project.
 
-Requests go through the services that `kfp.Client` carries. The client's own methods print links,
-wait without an end and make an empty list of a login page; nothing of that comes through here.
+Requests use the services inside `kfp.Client`. The client's own methods print links, wait without a
+timeout and read a login page as an empty list, so they are not used.
 """
 
 import json
@@ -39,25 +39,25 @@ _IN_A_TOKEN = frozenset(string.printable) - frozenset(string.whitespace)
 
 
 class _Client(kfp.Client):  # type: ignore[misc]
-    """Leaves the user's home alone, and asks the server nothing of its own accord."""
+    """Does not touch the user's home, and sends no requests by itself."""
 
     def _load_context_setting_or_default(self) -> None:
-        # A namespace that is there is not looked for; no request of ours takes it from here.
+        # no request of ours uses the stored namespace
         self._context_setting = {"namespace": "-"}
 
     def _load_config(self, *arguments: Any) -> Any:
         config = super()._load_config(*arguments)
-        config.retries = Retry(connect=0, read=0)  # who asks decides whether to ask again
+        config.retries = Retry(connect=0, read=0)  # the caller decides about retries
         return config
 
 
 class Connection:
-    """A server, asked by one thread at a time."""
+    """A server, used by one thread at a time."""
 
     def __init__(self, settings: ServerSettings, *, answer_seconds: float = 60.0) -> None:
-        """Asks nothing yet; raises InputError for an address or a token that cannot be one.
+        """Sends no request; raises InputError for an invalid address or token.
 
-        A server that is silent for so many seconds is gone.
+        `answer_seconds` is the timeout of a response.
         """
         self.url = settings.url.rstrip("/")
         self.namespace = settings.namespace or None
@@ -67,22 +67,22 @@ class Connection:
                 "no Kubeflow Pipelines server is named; give --server URL or set AGENTWORLD_KFP_URL"
             )
         if not self.url.startswith(("http://", "https://")):
-            raise InputError(f"{self.url} is no address of a server; it begins with http or https")
+            raise InputError(f"{self.url} is not a server's address; it begins with http or https")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # which servers the client knows
+            warnings.simplefilter("ignore", FutureWarning)  # the services of the client
             self.client = _Client(self.url, credentials=_credentials(settings.token_file))
-        # Where the bytes of the last answer are kept.
+        # stores the bytes of the last response
         self._api = self.client.runs.run_service_get_run.__self__.api_client
 
     def is_multi_user(self) -> bool:
-        """Whether the server keeps what it has in namespaces of its users."""
+        """Whether the server separates users by namespaces."""
         return bool(self.ask(HealthzServiceApi(self._api).healthz_service_get_healthz).multi_user)
 
     def ask(self, call: Callable[..., Any], **arguments: object) -> Any:
-        """What the server answers to one call of a service of the client."""
+        """The response to one call of a service of the client."""
         try:
             answer = call(**arguments, _request_timeout=self._seconds)
-            # The client makes an object without fields of whatever it hears.
+            # The client makes an object without fields from any response.
             if not isinstance(json.loads(self._api.last_response.data), dict):
                 raise ValueError
         except ApiException as error:
@@ -103,7 +103,7 @@ class Connection:
     def ask_for_all(
         self, call: Callable[..., Any], field: str, **arguments: object
     ) -> Iterator[Any]:
-        """What a call lists, page after page."""
+        """All items of a paged list."""
         token = ""
         while True:
             page = self.ask(call, page_token=token, page_size=_PAGE_SIZE, **arguments)
@@ -113,14 +113,14 @@ class Connection:
                 return
 
     def ask_for_id(self, call: Callable[..., Any], field: str, **arguments: object) -> str:
-        """The id of what a call made."""
+        """The id of an object that a call created."""
         identifier = getattr(self.ask(call, **arguments), field)
         if not identifier:
             raise self._unexpected_answer()
         return str(identifier)
 
     def read(self, kind: type[_Read], **fields: object) -> _Read:
-        """A record of ours of what the server told."""
+        """Converts the server's fields to one of our records."""
         try:
             return kind.model_validate(fields)
         except ValidationError as error:
@@ -132,19 +132,19 @@ class Connection:
         match error.status:
             case 401:
                 return AccessError(
-                    f"{prefix}: it does not know who asks; name a token's file in"
+                    f"{prefix}: it does not accept the credential; name a token's file in"
                     " AGENTWORLD_KFP_TOKEN_FILE"
                 )
             case 403:
                 return AccessError(
-                    f"{prefix}: {message}; ask its owner for leave", kind="forbidden"
+                    f"{prefix}: {message}; ask its owner for permission", kind="forbidden"
                 )
             case 404 if message:
                 return NotFound(f"{prefix}: {message}; check its name")
             case 409:
                 return Conflict(f"{prefix}: {message}; look at what is there, and try again")
             case 400 | 413 | 422:
-                return InputError(f"{prefix}: {message}; correct what was asked for")
+                return InputError(f"{prefix}: {message}; correct the request")
             case status if status == 429 or status >= 500:
                 return PipelineError(f"{prefix}: {message or 'nothing'}; try again", retryable=True)
             case _:
@@ -153,18 +153,18 @@ class Connection:
     def _unexpected_answer(self) -> PipelineError:
         return PipelineError(
             f"{self.url} does not answer as a Kubeflow Pipelines server does; check the address,"
-            " and whether a login page stands before it"
+            " and whether a login page precedes it"
         )
 
 
 def name_filter(name: str) -> str:
-    """The filter of what bears a name."""
+    """The filter for a name."""
     equals = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
     return json.dumps({"predicates": [equals]})
 
 
 def in_states(states: Iterable[str]) -> str:
-    """The filter of runs that are in one of these states."""
+    """The filter for runs in these states."""
     predicate = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
     return json.dumps({"predicates": [predicate]})
 
@@ -179,12 +179,12 @@ def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredential
             f"cannot read the token in {token_file}: {error}; check the path"
         ) from error
     if not token or not _IN_A_TOKEN.issuperset(token):
-        raise InputError(f"{token_file} holds no token; it is one word of ASCII")
+        raise InputError(f"{token_file} has no token; it is one word of ASCII")
     return ServiceAccountTokenVolumeCredentials(str(token_file))
 
 
 def _message(body: str | None) -> str:
-    """The server's own sentence, in the two forms that it has; empty where there is none."""
+    """The server's error message, in either of its two forms; empty if there is none."""
     try:
         document = json.loads(body or "")
         message = (

@@ -1,8 +1,8 @@
-"""Cron expressions of five fields, as Kubeflow's scheduler (robfig/cron 1) understands them.
+"""Cron expressions of five fields, as Kubeflow's scheduler (robfig/cron 1) reads them.
 
-The scheduler reads seconds first, so that a five-field expression would mean something else
-there: ours is sent with a 0 before it. Names of months and days are taken, @daily and its like
-are not. Sunday is 0 and not 7.
+The scheduler reads seconds first, so a five-field expression would have another meaning; ours is
+sent with a 0 before it. Names of months and days are allowed, @daily and similar ones are not.
+Sunday is 0 and not 7.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import NamedTuple, Self
 from agentworld.errors import InputError
 
 _PART = re.compile(r"(?:[*?]|([a-z0-9]+)(?:-([a-z0-9]+))?)(?:/([0-9]+))?")
-"""Of a field's list: the first value, the last one, the step."""
+"""One part of a field: the first value, the last one, the step."""
 
-# From one 29th of February to the next there are eight years at most.
+# The longest time from one 29th of February to the next is eight years.
 _FARTHEST_DAYS = 8 * 366
 
 
@@ -24,7 +24,7 @@ class _Field(NamedTuple):
     least: int
     most: int
     names: tuple[str, ...] = ()
-    """Of its values, from the least on."""
+    """The names of its values, from the smallest."""
 
 
 _FIELDS = (
@@ -37,7 +37,7 @@ _FIELDS = (
 
 
 class Cron(NamedTuple):
-    """The minutes at which something is due."""
+    """A parsed cron expression."""
 
     expression: str
     minutes: list[int]
@@ -48,7 +48,7 @@ class Cron(NamedTuple):
 
     @classmethod
     def parse(cls, expression: str) -> Self:
-        """Raises InputError for what is no expression, or never due."""
+        """Raises InputError for an invalid expression, or one that is never due."""
         texts = expression.split()
         if len(texts) != len(_FIELDS):
             raise InputError(
@@ -65,11 +65,11 @@ class Cron(NamedTuple):
 
     @property
     def with_seconds(self) -> str:
-        """As the server takes it."""
+        """The form that the server accepts."""
         return f"0 {self.expression}"
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first moment after this one; null where there is none."""
+        """The first time after this one; null if there is none."""
         earliest = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
         for day_number in range(_FARTHEST_DAYS):
             day = earliest.date() + timedelta(days=day_number)
@@ -82,9 +82,8 @@ class Cron(NamedTuple):
         return None
 
     def _is_due_on(self, day: int, weekday: int) -> bool:
-        """Where both kinds of days are restricted, a day that is either; a star restricts nothing.
-
-        Also where it does by its step: the scheduler's own rule.
+        """If both fields of days are restricted, either may match; a star, even with a step, is no
+        restriction. This is the scheduler's own rule.
         """
         _, _, days, _, weekdays = self.expression.split()
         has_star = re.search(r"[*?]", days + weekdays)
@@ -105,7 +104,7 @@ def _parse_field(text: str, field: _Field, expression: str) -> list[int]:
 
 
 def _parse_part(part: str, field: _Field) -> range:
-    """Raises ValueError where it is none of this field's."""
+    """Raises ValueError if the part is invalid for this field."""
     match = _PART.fullmatch(part)
     if not match:
         raise ValueError(part)
@@ -113,7 +112,7 @@ def _parse_part(part: str, field: _Field) -> range:
     first, last, step = match.groups()
     if first:
         low = _number(first, field)
-        # `5/10` is from five on.
+        # `5/10` means from five on
         high = _number(last, field) if last else high if step else low
     if not field.least <= low <= high <= field.most:
         raise ValueError(part)

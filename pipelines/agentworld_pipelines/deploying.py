@@ -1,7 +1,7 @@
-"""The step `deploy` on a cluster: by a Simulator and then its alias.
+"""The step `deploy` on a cluster, by a Simulator and then its alias.
 
-Objects are all that is written there. Who may write them, what passes a gate and what is recorded
-is for the cluster to say: its RBAC, its operator, its service.
+It only writes these objects. The cluster decides who may write them, what passes a gate and what is
+recorded, by its RBAC, its operator and its service.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ _Answer = TypeVar("_Answer")
 
 
 def deploy_on_cluster(recipe: str, store: str, simulator: str, target: str) -> str:
-    """The folder that says what serves a pinned simulator, which is given by its own folder.
+    """The folder with the serving record of a pinned simulator, given by its own folder.
 
-    `target` is what a placement tells. Raises InputError for what is wrong, and PipelineError where
-    the cluster refuses it or it never serves.
+    `target` is the placement's. Raises InputError for invalid input, and PipelineError if the
+    cluster refuses it or never serves it.
     """
     parsed_target, settings = Target.parse(target), from_environment(ClusterSettings)
     namespace = parsed_target.deployment.namespace or namespace_of(settings)
@@ -65,7 +65,9 @@ def _serve(
 
 
 class _Rollout:
-    """One simulator and its alias in a namespace, for as long as the deployment grants it."""
+    """The rollout of one simulator and its alias in a namespace, within the deployment's time
+    limit.
+    """
 
     def __init__(self, cluster: Cluster, alias_target: AliasTarget, target: Target) -> None:
         self._cluster = cluster
@@ -79,13 +81,15 @@ class _Rollout:
         """Whether the API server has answered for our kinds, which are installed together."""
 
     def is_over(self) -> bool:
-        """Whether this very step moved the alias before it was killed; others may have since."""
+        """Whether this step moved the alias before it was killed; others may have moved it
+        since.
+        """
         return objects.moved_by(self._find_alias()) == self._alias_target.key
 
     def serve(self) -> None:
-        """Makes the Simulator, and waits until runs can be opened with it.
+        """Creates the Simulator, and waits until runs can be opened with it.
 
-        One that is there under another name is somebody's: it is used, and left as it is.
+        An existing Simulator of this digest under another name is used unchanged.
         """
         listing = self._ask(partial(self._cluster.all, "Simulator"))
         current = of_digest(listing.objects, self._digest)
@@ -97,8 +101,10 @@ class _Rollout:
         self._wait()
 
     def ask_once(self) -> None:
-        """One step by the service, if one is named; it starts an engine that was scaled to zero."""
-        # The time is bounded and not the attempts, for an engine may take minutes to start.
+        """Takes one step through the service, if configured; this starts an engine that is scaled
+        to zero.
+        """
+        # limited by time and not by attempts, because an engine may take minutes to start
         client = deployed_service(self._digest, attempts=_ANY_NUMBER)
         if client is None:
             return
@@ -111,7 +117,7 @@ class _Rollout:
         _log.info("%s has answered", self._name)
 
     def move(self) -> None:
-        """Lets the alias mean it; a canary that somebody set stays."""
+        """Points the alias at it; an existing canary stays."""
         alias = objects.alias(self._alias_target, self._name)
         self._ask(partial(self._put, alias))
         _log.info("the alias %s means %s", self._alias_target.alias, self._name)
@@ -145,7 +151,7 @@ class _Rollout:
             await probe(client, self._alias_target.simulator.manifest.artifact or self._digest)
 
     def _put(self, alias: Object) -> None:
-        """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
+        """Creates the alias, or replaces its spec: an apply would keep another user's override."""
         if self._find_alias() is None:
             try:
                 self._cluster.create(alias)
@@ -159,14 +165,14 @@ class _Rollout:
         return self._find("SimulatorAlias", self._alias_target.alias)
 
     def _find(self, kind: str, name: str) -> Object | None:
-        """An object; null where it is not there."""
+        """An object; null if it does not exist."""
         find = partial(self._cluster.get, kind, name)
         resource = self._ask(find, granted=(kind, name) in self._allowed)
         self._allowed.add((kind, name))
         return resource
 
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
-        """Asks again while nobody can be asked; raises PipelineError for a refusal."""
+        """Retries while the API server is unreachable; raises PipelineError for a refusal."""
         try:
             answer = ask_until(
                 ask,
@@ -185,5 +191,5 @@ class _Rollout:
 
 
 def _refusal(error: ClusterError) -> str:
-    """As a webhook worded it, or an API server."""
+    """The message of a webhook, or of the API server."""
     return f"the cluster refuses it: {str(error).rpartition('denied the request: ')[2]}"

@@ -1,4 +1,4 @@
-"""How a cluster serves what passed its gate, as the placement says it and the step is told it."""
+"""A placement's settings for serving simulators on a cluster, and their form for the step."""
 
 from collections.abc import Mapping
 from typing import Annotated, Self
@@ -13,38 +13,42 @@ from agentworld_pipelines.compute import Accelerator, CpuMemory, container_resou
 
 
 class Deployment(Record):
-    """Of each simulator that a pipeline deploys on one cluster."""
+    """How simulators that pipelines deploy are served on one cluster."""
 
     namespace: Label | None = None
-    """Where an operator looks after Simulators; null is the step's own."""
+    """The namespace with an operator for Simulators; null is the step's own."""
     image: Annotated[str, StringConstraints(pattern=r"^([^\s@]+/)?[^\s@/:]+$")]
-    """The engine's, without a tag; its digest is the manifest's."""
+    """The engine's image, without a tag; its digest is the manifest's."""
     claim: ObjectName | None = None
-    """That holds the store. The step `deploy` has it mounted; engines mount it read-only. Null is
-    for a store in a bucket, from which each engine's pod fetches its weights."""
+    """The volume claim with the store.
+
+    The step `deploy` mounts it; engines mount it read-only. Null is for a store in a bucket, from
+    which each engine's pod downloads its weights.
+    """
     secret: ObjectName | None = None
-    """Whose entries are the environment variables that the bucket asks for, in the namespace of
-    the Simulators."""
+    """The Secret with the environment variables for the bucket, in the namespace of the
+    Simulators.
+    """
     cache: ObjectName | None = None
-    """A claim that keeps what was fetched from the bucket, for all engines that mount it."""
+    """A claim that caches downloads from the bucket, for all engines that mount it."""
     node_selector: dict[LabelKey, LabelValue] = {}
     tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
-    """Of each replica."""
+    """Resources of each replica."""
     requests: CpuMemory = CpuMemory()
     limits: CpuMemory = CpuMemory()
     queue: Label | None = None
-    """A LocalQueue of Kueue, which admits the engine's pods."""
+    """A LocalQueue of Kueue for the engine's pods."""
     replicas: int = Field(1, ge=1)
-    """Of the engine, where no bounds are given."""
+    """The number of replicas, without autoscaling."""
     bounds: Bounds | None = None
-    """Open episodes decide how many replicas there are, and `replicas` does not."""
+    """Autoscaling by open episodes, instead of `replicas`."""
     tenants: tuple[Label, ...] = ()
-    """Who may open runs with it; empty lets everybody."""
+    """Tenants that may open runs with it; empty allows all."""
     startup_seconds: int = Field(900, ge=10)
-    """How long a replica may take to load its weights and be ready."""
+    """How long a replica may take to load its weights and become ready."""
     ready_seconds: int = Field(1800, ge=1)
-    """How long the step waits for all of it; a queue for devices counts."""
+    """How long the step waits for the whole rollout, including a queue for devices."""
 
     @model_validator(mode="after")
     def _is_clear(self) -> Self:
@@ -61,7 +65,7 @@ class Deployment(Record):
         return self
 
     def serving_of(self, weights: Weights) -> Serving:
-        """How a Simulator of these weights is served; what is null or not set it leaves alone."""
+        """The serving part of a Simulator with these weights; unset fields are left out."""
         size = {"bounds": self.bounds} if self.bounds else {"replicas": self.replicas}
         return Serving(
             image=self.image,
@@ -75,7 +79,7 @@ class Deployment(Record):
         )
 
     def check_mounted(self, volumes: Mapping[str, str]) -> None:
-        """Raises ValueError where the step has not mounted the claim of the weights."""
+        """Raises ValueError if the step does not mount the claim of the weights."""
         if self.claim and self.claim not in volumes:
             mounted = ", ".join(volumes) or "none"
             raise ValueError(
@@ -84,7 +88,7 @@ class Deployment(Record):
             )
 
     def to_target_json(self, volumes: Mapping[str, str]) -> str:
-        """What the step is told, as JSON."""
+        """The settings for the step, as JSON."""
         mounted = volumes[self.claim] if self.claim else None
         return Target(deployment=self, mounted=mounted).model_dump_json()
 
@@ -97,11 +101,11 @@ class Target(Record):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What a pipeline was compiled with; raises InputError."""
+        """Parses the JSON of a compiled pipeline; raises InputError."""
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise InputError(
-                f"the step was told a wrong target at {first_problem(error)}; compile the pipeline"
-                " anew"
+                f"the step has an invalid target at {first_problem(error)}; compile the pipeline"
+                " again"
             ) from error

@@ -1,7 +1,6 @@
-"""A step that other pods do, from its own pod: its TrainJob or Job is made or found, and followed.
-
-The follower may end at any time, and the job goes on without it; the same step begun again finds
-it by its name. So nothing here owns the job, and nobody but a person ends one that runs.
+"""Runs a step in other pods, from its own pod: creates or finds its TrainJob or Job, and follows
+it. The follower may end at any time, and the job continues; the same step finds it again by its
+name. So nothing here owns the job, and only a person ends a running one.
 """
 
 import time
@@ -34,14 +33,14 @@ from agentworld_pipelines.settings import ClusterSettings, namespace_of
 from agentworld_pipelines.step_job import pod_of_job, stage_job, step_job
 from agentworld_pipelines.train_job import pods_of, train_job
 
-_RETRY_HINT = "begin the step again, and it resumes from what is kept"
+_RETRY_HINT = "run the step again to resume"
 
 
 @on_store
 def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
-    """Trains a stage on nodes of its own, if that is not done yet; returns the stage's folder.
+    """Trains a stage on its own nodes, unless that is done; returns the stage's folder.
 
-    Raises InputError, PipelineError where the training failed, and ClusterError.
+    Raises InputError, PipelineError if the training failed, and ClusterError.
     """
     folder = folder_for(stage, recipe, store, *inputs)
     progress = ProgressFile(Path(store), stage)
@@ -62,26 +61,26 @@ def train_on_nodes(stage: str, recipe: str, store: str, *inputs: str, nodes: str
 
 
 def run_in_job(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
-    """The folder of a step that a Job does in another pod than this one.
+    """The folder of a step that a Job runs in another pod.
 
-    The step itself tells here whether it is finished, for it then needs no live environment any
-    more. Raises InputError, PipelineError where the step failed, and ClusterError.
+    The step checks in this pod whether it is finished, for which it needs no live environment.
+    Raises InputError, PipelineError if the step failed, and ClusterError.
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
     addresses = [address_of(argument) for argument in arguments]
-    code = code_digest(step, tuple(domain_names()))  # of all domains: whose it runs, it says later
+    code = code_digest(step, tuple(domain_names()))  # the step's are not known yet
     name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
     step_place, profile = Place.model_validate_json(place), settings.seccomp_profile
     built = step_job(name, step, addresses, step_place, seccomp_profile=profile)
     write_line(f"this pod can have no sandbox for {step}; a Job of its own does it")
-    # What was tried here said that it failed, and the Job may run already.
+    # The attempt in this pod reported a failure, although the Job may be running.
     ProgressFile(home, step).begin()
     return _done(_Task(step, home, built, pod_of_job(name)), settings, finished)
 
 
 class _Task(NamedTuple):
-    """What a job is to do."""
+    """The work of a job."""
 
     step: str
     store: Path
@@ -94,12 +93,12 @@ class _Task(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The job, as a sentence has it."""
+        """The job in words, for messages."""
         return f"the {self.built['kind']} {self.name}"
 
 
 def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
-    """The step's folder, once its job has ended well."""
+    """The step's folder, after its job has succeeded."""
     server = ApiServer(configuration(settings.kubeconfig))
     cluster = Cluster(server, namespace_of(settings), PIPELINES)
     reporter = JobReporter(cluster, task.name, task.pods)
@@ -139,13 +138,13 @@ def _failure(task: _Task, status: JobStatus, problem: str) -> PipelineError:
 def _wait_until_finished(
     task: _Task, finished: Finished, *, is_removed: bool, settings: ClusterSettings
 ) -> str:
-    """A file that another node wrote is seen late on some file systems."""
+    """Some file systems show another node's file late."""
     deadline = time.monotonic() + settings.settle_seconds
     while (folder := finished()) is None:
         if time.monotonic() > deadline:
             if is_removed:
                 raise PipelineError(
-                    f"{task.description} was taken away before it was complete; {_RETRY_HINT}",
+                    f"{task.description} was deleted before it was complete; {_RETRY_HINT}",
                     retryable=True,
                 )
             raise PipelineError(

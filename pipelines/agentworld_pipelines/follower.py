@@ -16,7 +16,7 @@ from agentworld_pipelines.output import write_line
 from agentworld_pipelines.settings import ClusterSettings
 
 Finished = Callable[[], str | None]
-"""The step's folder; null where the step is not finished, as far as can be seen."""
+"""The step's folder; null if the step is not finished, as far as this pod can see."""
 
 _FORBIDDEN, _INVALID = 403, 422
 
@@ -36,10 +36,9 @@ class Follower:
         """Whether the API server has answered for this kind."""
 
     def begin(self, on_create: Callable[[], None], finished: Finished) -> str | None:
-        """The uid of the job that does the step, told before a new one is made; null where one
-        has just done it.
-
-        One that ended without the step's receipt, or that was built otherwise, is replaced.
+        """The uid of the step's job, which is created if necessary (`on_create` is called first);
+        null if the step has just finished. A job that ended without the step's receipt, or that was
+        built from another specification, is replaced.
         """
         awaited_uid = ""
         while True:
@@ -49,7 +48,7 @@ class Follower:
                 if created_job is not None:
                     write_line(f"{self._name} is made")
                     return str(created_job["metadata"]["uid"])
-                continue  # somebody was faster
+                continue  # another follower was faster
             uid = str(job["metadata"]["uid"])
             is_terminating = "deletionTimestamp" in job["metadata"]
             status = job_status(job)
@@ -59,16 +58,14 @@ class Follower:
             if status.state == "complete" and finished():
                 return None
             if awaited_uid != uid:
-                write_line(
-                    f"{self._name} is there and cannot be used again; waiting until it is gone"
-                )
+                write_line(f"{self._name} exists and cannot be reused; waiting for its deletion")
                 awaited_uid = uid
             if not is_terminating:
                 self._ask(partial(self._remove, uid))
             time.sleep(self._settings.look_seconds)
 
     def follow(self, uid: str, report: Callable[[Object], None]) -> JobStatus | None:
-        """How it ended; null where it was taken away before that was seen."""
+        """The job's final state; null if it was deleted before that was seen."""
         while True:
             job = self._ask(self._find, granted=True)
             if job is None or job["metadata"]["uid"] != uid:
@@ -92,7 +89,7 @@ class Follower:
             raise
 
     def _is_wanted(self, job: Object) -> bool:
-        """Compares the digests of what was built: the API server adds fields of its own."""
+        """Compares the digests of the specifications, because the API server adds fields."""
         built_annotations = self._built["metadata"]["annotations"]
         annotations = job["metadata"].get("annotations", {})
         if annotations.get(BUILT) != built_annotations[BUILT]:
@@ -102,8 +99,8 @@ class Follower:
         return self._resize(job)
 
     def _resize(self, job: Object) -> bool:
-        """Gives a suspended Job the resources that are wanted now, as Kubernetes takes it from 1.36
-        on; false where it does not, and the Job has to be replaced.
+        """Changes the resources of a suspended Job, which Kubernetes allows from 1.36 on; false if
+        it does not, and the Job has to be replaced.
         """
         if not job["spec"].get("suspend"):
             return False
@@ -111,7 +108,7 @@ class Follower:
         try:
             self._ask(lambda: self._cluster.replace(resized))
         except ClusterError as error:
-            if error.status == EXISTS:  # somebody else, as Kueue, wrote to it just now
+            if error.status == EXISTS:  # another client, such as Kueue, changed it just now
                 newest = self._ask(self._find)
                 return newest is not None and self._is_wanted(newest)
             if error.status not in (_FORBIDDEN, _INVALID):
@@ -121,7 +118,7 @@ class Follower:
         return True
 
     def _remove(self, uid: str) -> None:
-        """With its pods first: two jobs would write into one folder."""
+        """Deletes the pods first, because two jobs must not write into one folder."""
         options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._cluster.delete(self._kind, self._name, options)
@@ -143,8 +140,8 @@ class Follower:
             if self._kind != "TrainJob":
                 raise
             raise ClusterError(
-                f"this cluster knows no TrainJob ({error}); install Kubeflow's Trainer, or take "
-                "the stage's `nodes` out of the placement",
+                f"this cluster has no TrainJob ({error}); install Kubeflow's Trainer, or "
+                "remove the stage's `nodes` from the placement",
                 status=error.status,
             ) from error
         self._is_known = True

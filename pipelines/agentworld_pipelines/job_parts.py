@@ -1,4 +1,4 @@
-"""What a TrainJob and a Job have in common: whose it is, and what its place gives to its pods."""
+"""The common parts of a TrainJob and a Job: metadata, and the pods' settings from a place."""
 
 from collections.abc import Sequence
 
@@ -17,19 +17,19 @@ from agentworld_pipelines.placement import (
 from agentworld_pipelines.retries import WEEK_SECONDS
 
 STEP = "step"
-"""The container of a Job in which its step is done."""
+"""The name of a Job's container that runs the step."""
 
 _NAME_DIGITS = 16
 
 
 def name_of(step: str, content: object) -> str:
-    """One name for what is done, so that whoever begins the step again finds its job."""
+    """A deterministic name, so that a repeated step finds its job."""
     digest = digest_json(content).removeprefix("sha256:")
     return f"agentworld-{step}-{digest[:_NAME_DIGITS]}"
 
 
 def metadata_of(name: str, component: str, command: Sequence[str], place: Place) -> Object:
-    """The command is the step, its recipe, its store and whatever else it is given."""
+    """The command is the step, its recipe, its store and its other arguments."""
     step, recipe, store, *_ = command
     queue_labels = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
     return {
@@ -47,15 +47,15 @@ def metadata_of(name: str, component: str, command: Sequence[str], place: Place)
 
 
 def with_digest(job: Object) -> Object:
-    """With the digest of what it was built with, and that without the server's own fields."""
+    """Adds the digest of the object before the server adds fields."""
     return _annotated(job, {BUILT: digest_json([job["metadata"], job["spec"]])})
 
 
 def with_resources(job: Object, resources: Object) -> Object:
-    """A Job whose container of a step has these.
+    """A Job whose step container has these resources.
 
-    They are no part of what it was built with, for they may change while it is suspended. Kueue
-    may change them too, so that they are known by what was asked for.
+    They are not part of the specification's digest, because they may change while the Job is
+    suspended. Kueue may change them too, so the requested ones are in an annotation.
     """
     template = job["spec"]["template"]
     containers = [
@@ -68,25 +68,25 @@ def with_resources(job: Object, resources: Object) -> Object:
 
 
 def resources_in(job: Object) -> Object:
-    """What a Job gives to its container of a step."""
+    """The resources of a Job's step container."""
     containers = job["spec"]["template"]["spec"]["containers"]
     (container,) = [container for container in containers if container["name"] == STEP]
     return dict(container["resources"])
 
 
 def deadline_seconds(place: Place) -> int:
-    """A job's follower may be ended by a person, and then nobody else ends the job."""
+    """If a person ends a job's follower, only this deadline ends the job."""
     return place.retries.most_seconds if place.retries else WEEK_SECONDS
 
 
 def resources_of(place: Place) -> Object:
-    """What a container is given."""
+    """A container's resources."""
     resources = container_resources(place.requests, place.limits, place.accelerator)
     return {kind: amounts for kind, amounts in resources.model_dump().items() if amounts}
 
 
 def environment_of(place: Place) -> list[Object]:
-    """Its variables, those of secrets by reference."""
+    """Its variables; those of secrets by reference."""
     plain = [{"name": name, "value": value} for name, value in place.environment.items()]
     secret = [
         {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
@@ -97,7 +97,7 @@ def environment_of(place: Place) -> list[Object]:
 
 
 def volumes_of(place: Place) -> list[tuple[Object, str]]:
-    """A pod's volumes, and where each is mounted."""
+    """A pod's volumes with their mount paths."""
     mounts: list[tuple[Object, str]] = [
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
         for number, (claim, path) in enumerate(place.volumes.items())
@@ -116,7 +116,7 @@ def pod_template(place: Place, pod: Object) -> Object:
 
 
 def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:
-    """A pod on the nodes of a place, whose one container has these volumes mounted."""
+    """A pod on the nodes of a place, with one container that mounts these volumes."""
     mounts = [{"name": volume["name"], "mountPath": path} for volume, path in volumes]
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
     spec = {

@@ -1,5 +1,5 @@
-"""Tells on the step's own output what becomes of its job: what it waits for, what its first
-process says, how far it is. What cannot be had is told once, and ends nothing.
+"""Reports a job's progress on the step's output: what it waits for, the log of its first process,
+and its progress. If this information cannot be read, that is reported once and ends nothing.
 """
 
 import time
@@ -25,20 +25,20 @@ from agentworld_pipelines.output import write_line
 
 
 class Pods(NamedTuple):
-    """Which pods are of a job, and which of their logs is told."""
+    """The selector of a job's pods, and of the pod whose log is reported."""
 
     selector: str
     first: Mapping[str, str]
-    """The labels of the pod whose log has what the first process says."""
+    """The labels of the pod with the first process's log."""
     container: str
 
 
 class JobReporter:
-    """What was told already, of one job."""
+    """The reporter of one job; it does not repeat itself."""
 
     def __init__(self, cluster: Cluster, name: str, pods: Pods) -> None:
         self.problem = ""
-        """Of the pods, as they were seen last."""
+        """The last seen pods."""
         self._cluster = cluster
         self._name = name
         self._of_job = pods
@@ -46,7 +46,7 @@ class JobReporter:
         self._last_lines: dict[str, str] = {}
 
     def report(self, job: Object) -> None:
-        """What is new since it was called last."""
+        """Reports everything new since the last call."""
         status = job_status(job)
         self._write_new(
             "state", f"{self._name} is {status.state}{status.reason and f' ({status.reason})'}"
@@ -56,7 +56,7 @@ class JobReporter:
         except ClusterError as error:
             self._write_new("pods", f"the pods of {self._name} cannot be seen: {error}")
             return
-        if pods:  # a job that failed may have lost them by now
+        if pods:  # a failed job may have lost them by now
             self.problem = first_problem(pods)
         elif not self.problem:
             self.problem = self._refusal(job)
@@ -97,7 +97,7 @@ class JobReporter:
 
 
 class ProgressReporter:
-    """How far a stage is by the file that it writes into the store, told now and then."""
+    """Reports a stage's progress from the file that it writes into the store."""
 
     def __init__(self, store: Path, stage: str, seconds: float) -> None:
         self._store = store
@@ -107,7 +107,7 @@ class ProgressReporter:
         self._last_report = (0.0, "")
 
     def report(self, job: Object) -> None:
-        """At most as often as it was told to be, and nothing twice."""
+        """Reports at most at the given interval, and nothing twice."""
         now = time.monotonic()
         line = self._progress(now) or progress_of(job)
         last, before = self._last_report
@@ -121,7 +121,7 @@ class ProgressReporter:
         progress = read_progress(self._store, self._stage)
         if progress is None or not progress.total:
             return ""
-        # From where it was seen first: a stage that resumes has not done all of it just now.
+        # from the first seen value, because a resumed stage did not just do all of it
         if self._first_seen is None or progress.done < self._first_seen[1]:
             self._first_seen = (now, progress.done)
         start, first = self._first_seen
@@ -135,7 +135,7 @@ class ProgressReporter:
 
 
 def _first(pods: Sequence[Object], labels: Mapping[str, str]) -> Object | None:
-    """The newest pod with these labels; of a job that began anew there may be more."""
+    """The newest pod with these labels; a restarted job may have several."""
     candidates = [
         pod for pod in pods if labels.items() <= pod["metadata"].get("labels", {}).items()
     ]

@@ -1,4 +1,4 @@
-"""What a TrainJob or a Job and its pods say of themselves, read and nothing else."""
+"""Reads the status of a TrainJob or a Job and its pods."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -15,19 +15,19 @@ _ORDINARY = ("ContainerCreating", "PodInitializing")
 
 
 class JobStatus(NamedTuple):
-    """Where it is, and why if it says so."""
+    """The state, and its reason if there is one."""
 
     state: State
     reason: str = ""
 
     @property
     def has_ended(self) -> bool:
-        """It stays as it is for good."""
+        """Whether the state is final."""
         return self.state in ("complete", "failed")
 
 
 def job_status(job: Object) -> JobStatus:
-    """By its conditions; a job that nobody has looked at yet has none, and is running."""
+    """From its conditions; a job without conditions is running."""
     conditions = {
         condition["type"]: condition for condition in job.get("status", {}).get("conditions", ())
     }
@@ -40,7 +40,7 @@ def job_status(job: Object) -> JobStatus:
 
 
 def progress_of(job: Object) -> str:
-    """What a Trainer observed of the training; empty where it does not look."""
+    """The progress that a Trainer observed; empty if it does not observe any."""
     trainer_status = job.get("status", {}).get("trainerStatus", {})
     done, remaining_seconds = (
         trainer_status.get("progressPercentage"),
@@ -53,7 +53,7 @@ def progress_of(job: Object) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """About how long."""
+    """An approximate duration."""
     minutes = round(seconds / 60)
     if minutes < 2:
         return f"{round(seconds)} s"
@@ -62,18 +62,18 @@ def duration_text(seconds: float) -> str:
 
 
 def first_problem(pods: Sequence[Object]) -> str:
-    """What keeps pods from running or ended them, of the first that it met; empty for nothing.
+    """The first problem that kept a pod from running or ended it; empty if there is none.
 
-    Where one process of many fails, all others are ended soon after it, each with a reason.
+    If one process of many fails, all others are ended soon after it, each with its own reason.
     """
     problems = sorted(problem for pod in pods for problem in _problems(pod))
     return problems[0][1] if problems else ""
 
 
 def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
-    """Why a job has no pods, by the newest of these events that is of it; empty for no reason.
+    """Why a job has no pods, from the newest of these events about it; empty without a reason.
 
-    A TrainJob's pods are made for objects whose names begin with its own.
+    A TrainJob's pods are created for objects whose names begin with its own.
     """
     name, creation_time = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
     messages = [
@@ -86,9 +86,9 @@ def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
 
 
 def _problems(pod: Object) -> Iterator[tuple[str, str]]:
-    """When, and what."""
+    """The times and texts of a pod's problems."""
     name, status = pod["metadata"]["name"], pod.get("status", {})
-    if status.get("reason"):  # as Evicted
+    if status.get("reason"):  # such as Evicted
         yield "", f"{name}: {status['reason']}{_message_suffix(status)}"
     for container in status.get("containerStatuses", ()):
         for state in (container.get("state", {}), container.get("lastState", {})):

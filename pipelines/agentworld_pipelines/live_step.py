@@ -1,5 +1,6 @@
-"""A live step as the one process of a pod: `python -m agentworld_pipelines.live_step STEP
-ARGUMENT...`, in a pod that can have a sandbox.
+"""Runs a live step as the only process of a pod that can run a sandbox:
+
+`python -m agentworld_pipelines.live_step STEP ARGUMENT...`.
 """
 
 import sys
@@ -12,11 +13,11 @@ from agentworld_pipelines.stages import live
 
 
 def main(argv: Sequence[str]) -> None:
-    """Does the step that is named first, with the arguments that follow; tells its folder."""
+    """Runs the step that is named first, with the arguments that follow; prints its folder."""
     step, *arguments = argv or [""]
     if step not in names_of("live"):
         steps = ", ".join(names_of("live"))
-        raise InputError(f"{step!r} is no step of live environments; give one of: {steps}")
+        raise InputError(f"{step!r} is not a step with live environments; give one of: {steps}")
     sys.stdout.write(f"{live(step, *arguments)}\n")
 
 

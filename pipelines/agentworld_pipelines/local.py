@@ -1,7 +1,7 @@
-"""The main job on this machine: one process for each step, one step after the other.
+"""Runs the main job on this machine: one process for each step, one step after the other.
 
-`start` is for programs that watch the job; the job itself is `python -m` of this module.
-Kubeflow prints much, so that all of it goes to a log beside the results.
+`start` is for programs that watch the job; the job itself is `python -m` of this module. Kubeflow
+prints much, so its output goes to a log beside the results.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ LOG = "pipeline.log"
 
 
 def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
-    """Starts the job in a store's folder; it ends with status 0 when every step is finished."""
+    """Starts the job in a store's folder; it ends with status 0 when every step has finished."""
     with (store / LOG).open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", __name__, recipe, address_of(str(store))],
@@ -30,9 +30,9 @@ def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
 
 
 def run(recipe: str, store: str) -> None:
-    """Runs every step in a process of this interpreter; raises when one fails.
+    """Runs every step in its own process; raises if one fails.
 
-    A world model comes first, and where its gate let it pass, an agent in its simulator.
+    First a world model, and if its gate passed, an agent in its simulator.
     """
     from kfp import local
 
@@ -50,7 +50,7 @@ def run(recipe: str, store: str) -> None:
 
 
 def _folder(store: Path, step: str) -> Path:
-    """Of a step that this job has finished."""
+    """The folder of a step that this job has finished."""
     progress = read_progress(store, step)
     assert progress is not None
     return Path(progress.folder)

@@ -1,4 +1,4 @@
-"""The lines of a log that grows, each told once, by the times that Kubernetes gives them."""
+"""The new lines of a growing log, each once, by the timestamps that Kubernetes adds."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -7,10 +7,10 @@ _Line = tuple[datetime, str]
 
 
 class LogTail:
-    """How much of one pod's log was seen.
+    """The position in one pod's log.
 
-    A log is asked for from a whole second on, so that the lines of that second come again; those
-    of the very same microsecond are told apart by their number.
+    Kubernetes returns a log from a whole second on, so lines of that second are repeated; lines
+    with equal microseconds are distinguished by counting.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class LogTail:
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """What to ask for."""
+        """The query parameters of the next request."""
         since = self._last and self._last.astimezone(UTC).replace(microsecond=0, tzinfo=None)
         return [
             ("timestamps", "true"),
@@ -27,7 +27,7 @@ class LogTail:
         ]
 
     def unseen(self, text: str) -> list[str]:
-        """The lines that were not seen, without their times; an unfinished one comes later."""
+        """The new lines without their timestamps; an incomplete line comes later."""
         lines = list(_split_times(text))
         fresh, num_repeats = [], self._at_last
         for time, message in lines:
@@ -48,6 +48,6 @@ def _split_times(text: str) -> Iterator[_Line]:
         stamp, _, message = line.partition(" ")
         try:
             time = datetime.fromisoformat(stamp)
-        except ValueError:  # the rest of a line that was too long for one
+        except ValueError:  # the rest of a line that was split because of its length
             message = line
         yield time, message

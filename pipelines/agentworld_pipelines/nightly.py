@@ -1,4 +1,4 @@
-"""Every night: whether what is served still shows what a live environment does."""
+"""Measures every night whether the served simulator still agrees with live environments."""
 
 # mypy: disable-error-code="untyped-decorator"
 

@@ -1,4 +1,4 @@
-"""A pipeline's part of the cluster's objects: what it wants of them, and what they say. Pure."""
+"""Builds and reads the cluster's objects for the step `deploy`. Pure."""
 
 import json
 from pathlib import Path
@@ -18,20 +18,22 @@ from agentworld_pipelines.deployment import Target
 
 _DIGITS = 12
 _PULL_FAILURES = ("InvalidImageName", "ErrImageNeverPull")
-"""What no waiting mends; a registry that is gone, or a pool that is full, may be back."""
+"""Reasons that waiting does not correct; an unreachable registry, or a full pool, may recover."""
 
 
 def simulator_name(alias_target: AliasTarget) -> str:
-    """Of the object that is made for it."""
+    """The name of the created Simulator."""
     return f"{alias_target.alias}-{alias_target.simulator.digest.removeprefix('sha256:')[:_DIGITS]}"
 
 
 def check_servable(manifest: SimulatorManifest) -> None:
-    """Raises InputError for what an operator would refuse, before anything is written."""
+    """Raises InputError for a simulator that an operator would refuse, before anything is
+    written.
+    """
     engine = manifest.engine
     if not isinstance(engine, EnginePin) or engine.kind != "vllm":
         raise InputError(
-            f"the simulator pins {engine.kind}, which cannot tell what it serves; set engine.kind"
+            f"the simulator pins {engine.kind}, which cannot prove what it serves; set engine.kind"
             " in the recipe to vllm"
         )
     if engine.image is None:
@@ -42,7 +44,7 @@ def check_servable(manifest: SimulatorManifest) -> None:
 
 
 def simulator(alias_target: AliasTarget, target: Target, name: str) -> Object:
-    """The object that an operator serves."""
+    """The Simulator for the operator."""
     labels = part_labels(
         "agentworld-simulator", "agentworld-pipelines", instance=alias_target.alias
     )
@@ -52,14 +54,14 @@ def simulator(alias_target: AliasTarget, target: Target, name: str) -> Object:
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "identity": {"manifest": json.loads(alias_target.simulator.manifest.canonical)},
-            # What a deployment does not say is left to whoever else sets it.
+            # Fields that a deployment does not set are left to other managers.
             "serving": serving.model_dump(mode="json", exclude_unset=True, exclude_none=True),
         },
     }
 
 
 def alias(alias_target: AliasTarget, name: str) -> Object:
-    """What an alias is changed to; an override that let it move before lets it move no more."""
+    """The changed alias; an override of an earlier move is removed."""
     spec = AliasSpec(
         simulator=name,
         gate=alias_target.conditions.gate,
@@ -80,7 +82,7 @@ def moved_by(resource: Object | None) -> str | None:
 
 
 def conditions(simulator: SimulatorView) -> dict[str, ConditionView]:
-    """What is said of an object as it is wanted now; nothing while nobody has looked."""
+    """The conditions of the current generation; empty before the operator has seen it."""
     metadata, status = simulator.metadata, simulator.status
     if status.observed_generation != metadata.generation:
         return {}
@@ -88,7 +90,9 @@ def conditions(simulator: SimulatorView) -> dict[str, ConditionView]:
 
 
 def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
-    """Whether runs can be opened with a Simulator; raises PipelineError where none ever will be."""
+    """Whether runs can be opened with a Simulator; raises PipelineError if that will never be
+    possible.
+    """
     conditions_by_type, name = conditions(simulator), simulator.metadata.name
     if not conditions_by_type:
         return False
@@ -107,7 +111,9 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
 
 
 def _weights(target: Target, alias_target: AliasTarget) -> Weights:
-    """Where the operator finds the model's files; raises InputError where it would not."""
+    """The place of the model's files for the operator; raises InputError if it could not find
+    them.
+    """
     claim, secret = target.deployment.claim, target.deployment.secret
     model = alias_target.simulator.model.resolve()
     if is_bucket(address := address_of(str(model))):
@@ -121,7 +127,7 @@ def _weights(target: Target, alias_target: AliasTarget) -> Weights:
         raise InputError(
             f"{model} is in no bucket; name its claim as deploy.claim of the placement"
         )
-    assert target.mounted  # it is, where a claim is named
+    assert target.mounted  # not null, because a claim is named
     mounted = Path(target.mounted).resolve()
     if not model.is_relative_to(mounted):
         raise InputError(

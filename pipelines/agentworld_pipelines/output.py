@@ -4,6 +4,6 @@ import sys
 
 
 def write_line(line: str) -> None:
-    """Writes a line at once."""
+    """Writes a line and flushes it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

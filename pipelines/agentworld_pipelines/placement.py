@@ -1,6 +1,6 @@
 """Where the steps run on one cluster: one YAML file for all pipelines.
 
-What Kubernetes would refuse is refused here, as far as it can be known before anything runs.
+Errors that Kubernetes would report at run time are reported here, if they can be detected.
 """
 
 from collections import Counter
@@ -31,10 +31,10 @@ from agentworld_pipelines.retries import RETRIES, Retries
 
 SHARED_MEMORY = "/dev/shm"
 SCRATCH = "/tmp/agentworld"
-"""Where a step has its working copy of a store in a bucket, unless AGENTWORLD_SCRATCH says else."""
+"""The folder of a step's working copy of a store in a bucket, unless AGENTWORLD_SCRATCH is set."""
 QUEUE = QUEUE_LABEL
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
-"""The labels by which Kueue admits a pod or a job."""
+"""The labels by which Kueue finds a pod or a job."""
 
 _RESERVED = (
     "PET_NNODES",
@@ -43,7 +43,7 @@ _RESERVED = (
     "PET_MASTER_ADDR",
     "PET_MASTER_PORT",
 )
-"""Kubeflow's Trainer tells these itself, and takes no TrainJob that does."""
+"""Variables that Kubeflow's Trainer sets itself; it refuses a TrainJob with them."""
 _RESERVED_DOMAINS = (
     "kubernetes.io",
     "k8s.io",
@@ -53,9 +53,9 @@ _RESERVED_DOMAINS = (
     "argoproj.io",
     GROUP,
 )
-"""The start of labels that Kubernetes, Kueue, Kubeflow, Argo and we set, also in subdomains."""
+"""Labels of these domains and subdomains belong to Kubernetes, Kueue, Kubeflow, Argo or us."""
 _RESERVED_LABELS = ("job-name", "controller-uid")
-"""Kubernetes finds the pods of a Job by them."""
+"""Kubernetes finds the pods of a Job by these labels."""
 
 
 def _check_step(step: str) -> str:
@@ -76,7 +76,7 @@ def _check_label(key: str) -> str:
 
 
 def _check_has_job(name: str) -> None:
-    """The default is for all, also for the steps that have none."""
+    """The default applies to all steps, including those without a Job."""
     live = names_of("live")
     if name not in ("default", *live):
         raise ValueError(
@@ -86,18 +86,18 @@ def _check_has_job(name: str) -> None:
 
 
 _FOLLOWS = CpuMemory(cpu="100m", memory="512Mi")
-"""What a pod needs that only follows others."""
+"""The resources of a pod that only follows others."""
 _FOLLOWS_AT_MOST = CpuMemory(cpu="1", memory="1Gi")
-"""A namespace with a quota takes no pod without limits."""
+"""A namespace with a quota refuses pods without limits."""
 
 
 class Nodes(Record):
-    """Nodes that train one stage together, each with all that its place says."""
+    """Nodes that train one stage together, each with the resources of its place."""
 
     count: int = Field(gt=0)
-    """One is a Job, more are a TrainJob of Kubeflow's Trainer."""
+    """One node runs a Job, several run a TrainJob of Kubeflow's Trainer."""
     processes_per_node: int | None = Field(None, gt=0)
-    """Null starts one for each device, or one where there is none."""
+    """Processes of each node; null is one for each device, or one without devices."""
     runtime: ObjectName = "torch-distributed"
     """A ClusterTrainingRuntime of Kubeflow's Trainer; torchrun starts the processes."""
 
@@ -115,54 +115,57 @@ class Place(Record):
     """Where a step runs, and with what."""
 
     image: Image | None = None
-    """Null takes the placement's."""
+    """The image; null uses the placement's."""
     nodes: Nodes | None = None
-    """Null runs the step in its own pod; cpt, sft and rl alone can have nodes of their own."""
+    """Null runs the step in its own pod; only cpt, sft and rl can have their own nodes."""
     node_selector: dict[LabelKey, LabelValue] = {}
-    """Labels that a node has."""
+    """Labels that a node must have."""
     tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
     requests: CpuMemory = CpuMemory()
     limits: CpuMemory = CpuMemory()
     shared_memory: Bytes | None = None
-    """The size of /dev/shm, which counts as memory; null leaves what the node gives: 64 MB."""
+    """The size of /dev/shm, which counts as memory; null uses the node's default, 64 MB."""
     scratch: Bytes | None = None
-    """The size of an empty folder for the working copy of a store in a bucket; null leaves what
-    the node's disk gives, in a Job at most 200Gi."""
+    """The size of an empty folder for the working copy of a store in a bucket; null uses the node's
+    disk, in a Job at most 200Gi.
+    """
     volumes: dict[ObjectName, MountPath] = {}
     """Existing claims, and where they are mounted."""
     secrets: dict[ObjectName, dict[SecretKey, Variable]] = {}
-    """Existing Secrets: the variable that each of their keys becomes."""
+    """Existing Secrets: for each of their keys, the variable with its value."""
     environment: dict[Variable, Text] = {}
     queue: Label | None = None
-    """A LocalQueue of Kueue, which admits the step's pod."""
+    """A LocalQueue of Kueue for the step's pod."""
     priority_class: Label | None = None
     """A WorkloadPriorityClass of Kueue."""
     labels: dict[Annotated[LabelKey, AfterValidator(_check_label)], LabelValue] = {}
     """More labels of every pod of the step, such as one by which a cloud knows its identity."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     service_account: ObjectName | None = None
-    """An existing account of the step's Job or TrainJob; null leaves the namespace's `default`.
-    Kubeflow's own pods have that of the run."""
+    """An existing account of the step's Job or TrainJob; null uses the namespace's `default`.
+
+    Kubeflow's own pods have the run's account.
+    """
     retries: Retries | None = None
 
     def with_defaults(self, default: "Place") -> "Place":
-        """What is said here, and the default's in every other field."""
+        """This place, with the default's values of unset fields."""
         return default.model_copy(
             update={name: getattr(self, name) for name in self.model_fields_set}
         )
 
     @property
     def processes_per_node(self) -> int:
-        """How many processes each node starts."""
+        """The number of processes on each node."""
         count = self.nodes.processes_per_node if self.nodes else None
         return count or (self.accelerator.count if self.accelerator else 1)
 
     @property
     def own_pod(self) -> "Place":
-        """Where the step's own pod runs, which only follows where others train.
+        """The place of the step's own pod, which only follows if other pods train.
 
-        It has the run's account, for Kubeflow has none for a step.
+        It has the run's account, because Kubeflow has none for a step.
         """
         if self.nodes is None:
             return self.model_copy(update={"service_account": None})
@@ -180,7 +183,7 @@ class Place(Record):
 
     @property
     def duplicates(self) -> list[str]:
-        """Mounts and variables of which a pod can have only one."""
+        """Mounts and variables that occur twice."""
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
         own = [RETRIES] if self.retries else []
@@ -189,7 +192,7 @@ class Place(Record):
 
     @property
     def variables(self) -> list[str]:
-        """The names of all that the place puts into the environment."""
+        """The names of all environment variables of the place."""
         secret = [variable for keys in self.secrets.values() for variable in keys.values()]
         return [*self.environment, *secret]
 
@@ -197,16 +200,16 @@ class Place(Record):
 class Placement(Record):
     """A cluster's image, and a place for each step.
 
-    A step's own fields replace the default's, field by field and each as a whole: its
-    `node_selector` is all that a node must have, and `accelerator: null` takes the devices away.
+    A step's own fields replace the default's, each field as a whole: its `node_selector` is
+    complete, and `accelerator: null` removes the devices.
     """
 
     image: Image | None = None
-    """Of this project, as the cluster pulls it."""
+    """The image of this project in the cluster's registry."""
     default: Place = Place()
     steps: dict[Annotated[str, AfterValidator(_check_step)], Place] = {}
     deploy: Deployment | None = None
-    """How what passed its gate is served; null gives it a name in the store and nothing else."""
+    """How accepted simulators are served; null only moves an alias in the store."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -217,27 +220,27 @@ class Placement(Record):
             if place.nodes and name not in names_of("training"):
                 steps = ", ".join(names_of("training"))
                 raise ValueError(
-                    f"{name} has nodes of its own, which only {steps} can; take them away"
+                    f"{name} has its own nodes, which only {steps} can have; remove them"
                 )
             if own_place.service_account and not place.nodes:
                 _check_has_job(name)
             if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
-                raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")
+                raise ValueError(f"{name} gives {min(reserved)}, which Trainer sets; remove it")
         if self.deploy:
             self.deploy.check_mounted(self.of("deploy").volumes)
         return self
 
     def with_queue(self, queue: str) -> "Placement":
-        """The same with this queue for all steps that name none of their own."""
+        """The same with this queue for all steps without their own."""
         return self.model_copy(update={"default": Place(queue=queue).with_defaults(self.default)})
 
     @property
     def target(self) -> str:
-        """What the step `deploy` is told; nothing where there is no cluster to serve in."""
+        """The target for the step `deploy`; empty without a cluster to serve in."""
         return self.deploy.to_target_json(self.of("deploy").volumes) if self.deploy else ""
 
     def of(self, step: str) -> Place:
-        """Where this step runs, and in which image if one is named."""
+        """The place and the image of this step."""
         place = self.steps.get(step, Place()).with_defaults(self.default)
         return place.model_copy(update={"image": place.image or self.image})
 

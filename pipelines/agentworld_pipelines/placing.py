@@ -1,4 +1,4 @@
-"""A placement, told to Kubeflow: each field by the function that Kubeflow has for it."""
+"""Applies a placement to Kubeflow tasks."""
 
 from collections.abc import Callable
 
@@ -22,11 +22,11 @@ Step = Callable[..., dsl.PipelineTask]
 
 
 def step_adder(placement: Placement | None) -> Step:
-    """Adds a step to the pipeline that is being written, where the placement wants it.
+    """A function that adds a step to the current pipeline, in its place of the placement.
 
-    It runs every time, and finds out by its receipt what is to do. A stage with nodes of its own
-    takes its place along, for what it follows has to run there; so does a step of live
-    environments, whose own pod may be refused them.
+    The step runs every time, and its receipt decides what is left to do. A stage with its own nodes
+    gets its place as an argument, because its Job has to run there; so does a step with live
+    environments, which its own pod may not allow.
     """
     effective_placement = placement or Placement()
 
@@ -45,7 +45,7 @@ def step_adder(placement: Placement | None) -> Step:
 
 
 def _place(task: dsl.PipelineTask, place: Place) -> None:
-    # The rest of the Pod Security Standard `restricted` is Kubeflow's, whatever a pipeline says.
+    # Kubeflow enforces the rest of the Pod Security Standard `restricted` itself.
     kubernetes.set_security_context(task, USER, USER, run_as_non_root=True)
     _choose_nodes(task, place)
     _give(task, place)

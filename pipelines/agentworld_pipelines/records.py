@@ -1,4 +1,4 @@
-"""What a Kubeflow Pipelines server has of ours, in our words."""
+"""Records of objects on a Kubeflow Pipelines server."""
 
 from datetime import datetime
 from typing import Annotated
@@ -8,47 +8,47 @@ from pydantic import StringConstraints
 from agentworld.records.base import Digest, Record
 
 LONGEST_NAME = 128
-"""Of a recurring run, which its server keeps in a column."""
+"""The limit of a recurring run's name, by the server's database column."""
 
 UNFINISHED = frozenset({"RUNTIME_STATE_UNSPECIFIED", "PENDING", "RUNNING", "PAUSED", "CANCELING"})
-"""The states that a run leaves; it stays in all others."""
+"""The states that a run can leave; all others are final."""
 
 
 class Version(Record):
-    """A compiled pipeline that a server has."""
+    """A compiled pipeline on a server."""
 
     pipeline: str
-    """Its name."""
+    """The pipeline's name."""
     pipeline_id: str
     id: str
     compiled: Digest
-    """Of its bytes; the version is named by it."""
+    """The digest of its bytes, which is the version's name."""
 
 
 class PipelineRun(Record):
-    """A pipeline that runs, or ran."""
+    """A running or ended pipeline."""
 
     id: str
     name: str
     state: str
-    """Kubeflow's: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELING, CANCELED and so on."""
+    """Kubeflow's state: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELING, CANCELED and so on."""
     started: datetime
     finished: datetime | None
     schedule_id: str | None
     """The schedule that started it."""
     failure: str
-    """What the server says of a run that failed; it may say nothing."""
+    """The server's message about a failed run; it may be empty."""
     url: str
-    """Where to look at it."""
+    """The address of its page."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether its state is its last."""
+        """Whether its state is final."""
         return self.state not in UNFINISHED
 
 
 class Plan(Record):
-    """What a schedule is to be."""
+    """The specification of a schedule."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
     cron: str
@@ -58,15 +58,17 @@ class Plan(Record):
 
 
 class Schedule(Record):
-    """A pipeline that is started again and again, one run at a time."""
+    """A pipeline that is started repeatedly, one run at a time."""
 
     id: str
     name: str
     cron: str
     enabled: bool
     plan: str
-    """The digest of the plan that it was made by, or what somebody else wrote in its place."""
+    """The digest of the plan that it was made from, or another program's text."""
     created: datetime
     last_run: PipelineRun | None = None
     next_run: datetime | None
-    """By its cron in UTC; null where it is disabled, or has a cron that is not one of ours."""
+    """The next start, by its cron in UTC; null if it is disabled, or its cron is not one of
+    ours.
+    """

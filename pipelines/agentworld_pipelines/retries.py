@@ -1,7 +1,7 @@
-"""Retries of a step: by the step's own process, and by Argo where it takes part.
+"""Retries of a step: by the step's own process, and by Argo if it restarts pods.
 
-Kubeflow Pipelines hands a step's retries to Argo. As installed (2.17), Argo starts no pod again
-whose process failed, so that the process itself tries again what may pass.
+Kubeflow Pipelines leaves retries to Argo. As installed (2.17), Argo does not restart a pod whose
+process failed, so the process itself retries temporary errors.
 """
 
 import gc
@@ -18,7 +18,7 @@ from agentworld.records.base import Record
 from agentworld_pipelines.output import write_line
 
 RETRIES = "AGENTWORLD_RETRIES"
-"""The variable that tells a step's process its retries, as JSON."""
+"""The variable with the retries of a step's process, as JSON."""
 
 WEEK_SECONDS = 7 * 24 * 3600
 
@@ -27,16 +27,18 @@ _Answer = TypeVar("_Answer")
 
 
 class Retries(Record):
-    """How often a step is tried again, and when; each attempt resumes."""
+    """How often and when a step is retried; each attempt resumes."""
 
     times: int = Field(gt=0, le=100)
     wait_seconds: int = Field(60, ge=0)
-    """Before the first retry."""
+    """Seconds before the first retry."""
     factor: int = Field(2, ge=1, le=10)
-    """Each wait is so many times the last one. Argo reads whole numbers alone."""
+    """The factor of successive waits; Argo accepts only integers."""
     most_seconds: int = Field(WEEK_SECONDS, gt=0)
-    """From the first attempt's start on; what then still runs is ended. Kubeflow's own hour would
-    leave a long training without any retry."""
+    """Seconds from the start of the first attempt, after which the step is ended.
+
+    Kubeflow's default of an hour would leave no time for a retry of a long training.
+    """
 
     def wait_before(self, retry: int) -> int:
         """The seconds before a retry; the first one is 1."""
@@ -54,7 +56,7 @@ class Retries(Record):
 
 
 class RetrySettings(BaseSettings):
-    """As AGENTWORLD_RETRIES."""
+    """Set by AGENTWORLD_RETRIES."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
@@ -65,9 +67,9 @@ class RetrySettings(BaseSettings):
 def call_with_retries(
     step: Callable[_Arguments, _Answer], *arguments: _Arguments.args, **keywords: _Arguments.kwargs
 ) -> _Answer:
-    """What a step answers; calls it again while its error may pass, as AGENTWORLD_RETRIES says.
+    """The step's result; repeats the call after temporary errors, as AGENTWORLD_RETRIES says.
 
-    Raises the last error, and InputError for a variable that is wrong.
+    Raises the last error, and InputError for an invalid variable.
     """
     retries = from_environment(RetrySettings).retries
     until = time.monotonic() + (retries.most_seconds if retries else 0)
@@ -82,7 +84,7 @@ def call_with_retries(
             if time.monotonic() + wait > until:
                 raise
             write_line(f"{error}; retry {retry} of {retries.times} in {wait} s")
-        gc.collect()  # else a device holds what the failed attempt had on it
+        gc.collect()  # otherwise the failed attempt's tensors stay on the device
         time.sleep(wait)
         retry += 1
 

@@ -1,12 +1,10 @@
-"""Schedules: one recurring run of a server for each name, which one run at a time comes from.
+"""Schedules: one recurring run of a server for each name, with one active run at a time.
 
-A recurring run cannot be changed, so that another plan is another recurring run. It is made
-disabled, takes its turn when the older one has been disabled, and only then is that one deleted:
-at no moment two of a name are enabled, and whoever is killed on the way finds by the plans that
-are told there what is left to do.
-
-On the server a recurring run owns its runs, and their pods are deleted with it. One whose run goes
-on is therefore only disabled, and deleted by whoever comes when that run has ended.
+A recurring run cannot be changed, so a changed plan needs a new one. It is created disabled,
+enabled after the older one has been disabled, and only then the older one is deleted. So two of a
+name are never enabled, and after a kill the plans in the recurring runs show what is left to do. A
+recurring run owns its runs on the server, and deleting it deletes their pods. One with an active
+run is therefore only disabled, and deleted by a later call after the run has ended.
 """
 
 from contextlib import suppress
@@ -28,7 +26,7 @@ from agentworld_pipelines.server import (
 )
 
 _RUN_POLICY = {"max_concurrency": "1", "no_catchup": True}
-"""One run at a time, and none for the times at which the server was down."""
+"""One run at a time, and no catch-up of the times at which the server was down."""
 
 _ENABLE = "ENABLE"
 _DISABLE = "DISABLE"
@@ -41,11 +39,11 @@ def schedule(connection: Connection, plan: Plan) -> Schedule:
     current_schedules = _all(connection, experiment, plan.name)
     if not any(schedule.plan == mark for schedule in current_schedules):
         _create(connection, experiment, plan, cron)
-        # Somebody else may have made one too: all who look from here on keep the same one.
+        # Another process may have made one too; all keep the same one.
         current_schedules = _all(connection, experiment, plan.name)
     current = next((schedule for schedule in current_schedules if schedule.plan == mark), None)
     if current is None:
-        raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
+        raise NotFound(f"schedule {plan.name} was deleted while it was made; make it again")
     others = [schedule for schedule in current_schedules if schedule is not current]
     _disable(connection, others)
     service = connection.client.recurring_runs
@@ -59,9 +57,9 @@ def schedule(connection: Connection, plan: Plan) -> Schedule:
 
 
 def unschedule(connection: Connection, name_or_id: str) -> list[Schedule]:
-    """Takes a schedule away and returns what it was, disabled; its runs go on.
+    """Disables a schedule and returns it; active runs continue.
 
-    One whose run goes on is told with it, and is there until this is asked for again.
+    One with an active run is returned too, and deleted by a later call.
     """
     experiment = find_experiment(connection)
     if experiment is None:
@@ -82,7 +80,7 @@ def unschedule(connection: Connection, name_or_id: str) -> list[Schedule]:
 
 
 def schedules(connection: Connection) -> list[Schedule]:
-    """All of our experiment by name, each with the last of the newest runs that it started."""
+    """All schedules of our experiment by name, each with the newest run that it started."""
     experiment = find_experiment(connection)
     if experiment is None:
         return []
@@ -98,7 +96,7 @@ def schedules(connection: Connection) -> list[Schedule]:
 
 
 def _all(connection: Connection, experiment: str, name: str = "") -> list[Schedule]:
-    """Of a name, or of every one: what is enabled first, then what is older."""
+    """The recurring runs of a name, or all; enabled ones first, then by age."""
     recurring_runs = connection.ask_for_all(
         connection.client.recurring_runs.recurring_run_service_list_recurring_runs,
         "recurring_runs",
@@ -130,7 +128,7 @@ def _create(connection: Connection, experiment: str, plan: Plan, cron: Cron) -> 
 
 
 def mark_of(plan: Plan) -> Digest:
-    """What a recurring run tells of itself; a server may fill in what it was not told."""
+    """The digest of a plan in a recurring run's description; a server may fill in other fields."""
     return digest_json(
         {
             "cron": Cron.parse(plan.cron).expression,
@@ -145,14 +143,14 @@ def _disable(connection: Connection, schedules: list[Schedule]) -> None:
     disable = connection.client.recurring_runs.recurring_run_service_disable_recurring_run
     for schedule in schedules:
         if schedule.enabled:
-            with suppress(NotFound):  # somebody else took it away
+            with suppress(NotFound):  # another process deleted it
                 connection.ask(disable, recurring_run_id=schedule.id)
 
 
 def _delete(
     connection: Connection, experiment: str, schedules: list[Schedule]
 ) -> dict[str | None, PipelineRun]:
-    """Returns the runs that go on, by those that are kept for them."""
+    """Deletes recurring runs; returns the active runs of those that are kept."""
     if not schedules:
         return {}
     runs = {run.schedule_id: run for run in unfinished_runs(connection, experiment)}

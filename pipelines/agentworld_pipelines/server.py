@@ -1,7 +1,7 @@
-"""Pipelines on a Kubeflow Pipelines server: uploaded, run, looked at and stopped.
+"""Uploads, runs, lists and stops pipelines on a Kubeflow Pipelines server.
 
-Every deed may be repeated. Versions are named by the digest of their bytes and uploaded once; a
-run of the same bytes with the same arguments that has not ended is that run.
+Every operation may be repeated. Versions are named by the digest of their bytes and uploaded once;
+an active run of the same bytes with the same arguments is reused.
 """
 
 import time
@@ -17,7 +17,7 @@ from agentworld_pipelines.connection import Connection, in_states, name_filter
 from agentworld_pipelines.records import UNFINISHED, PipelineRun, Version
 
 EXPERIMENT = "agentworld"
-"""What all that is ours belongs to on a server."""
+"""The experiment of all our runs on a server."""
 
 _NUM_NEWEST_RUNS = 100
 _SECONDS_BETWEEN_LOOKS = (0.1, 5.0)
@@ -25,7 +25,7 @@ _SECONDS_OF_PATIENCE = 300.0
 
 
 def upload(connection: Connection, compiled: Path) -> Version:
-    """Makes a server have a compiled pipeline; it keeps what it has."""
+    """Uploads a compiled pipeline, unless the server has it."""
     data = compiled.read_bytes()
     name, digest = _pipeline_name(data), digest_bytes(data)
     pipeline_id = _ensure_id(
@@ -40,7 +40,7 @@ def upload(connection: Connection, compiled: Path) -> Version:
 
 
 def start(connection: Connection, version: Version, arguments: Mapping[str, str]) -> PipelineRun:
-    """A run of a version: the one that goes on with these arguments, or else a new one."""
+    """A run of a version: an active one with these arguments, or a new one."""
     key = digest_json({"version": version.id, "arguments": dict(arguments)})
     name = f"{version.pipeline}-{key.removeprefix('sha256:')[:16]}"
     experiment = ensure_experiment(connection)
@@ -62,7 +62,7 @@ def start(connection: Connection, version: Version, arguments: Mapping[str, str]
 def source(
     connection: Connection, version: Version, arguments: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What is to run, as a run and a schedule name it alike."""
+    """The pipeline version and arguments in the form that runs and schedules share."""
     types = connection.client.api_models
     return {
         "pipeline_version_reference": types.V2beta1PipelineVersionReference(
@@ -73,14 +73,14 @@ def source(
 
 
 def run_of(connection: Connection, run_id: str) -> PipelineRun:
-    """Raises NotFound."""
+    """A run; raises NotFound."""
     return _run(
         connection, connection.ask(connection.client.runs.run_service_get_run, run_id=run_id)
     )
 
 
 def newest_runs(connection: Connection) -> list[PipelineRun]:
-    """Of our experiment, the newest first."""
+    """The runs of our experiment, the newest first."""
     experiment = find_experiment(connection)
     if experiment is None:
         return []
@@ -94,7 +94,7 @@ def newest_runs(connection: Connection) -> list[PipelineRun]:
 
 
 def unfinished_runs(connection: Connection, experiment: str) -> list[PipelineRun]:
-    """All that go on, however old they are."""
+    """All active runs, however old they are."""
     runs = connection.ask_for_all(
         connection.client.runs.run_service_list_runs,
         "runs",
@@ -105,9 +105,9 @@ def unfinished_runs(connection: Connection, experiment: str) -> list[PipelineRun
 
 
 def follow(connection: Connection, run_id: str) -> Iterator[PipelineRun]:
-    """A run as often as its state has changed, until it has ended.
+    """Yields a run whenever its state has changed, until it has ended.
 
-    A server that is gone for some minutes is waited for.
+    Waits some minutes for a server that does not answer.
     """
     pause, longest_pause = _SECONDS_BETWEEN_LOOKS
     last_answer, state = time.monotonic(), ""
@@ -129,7 +129,7 @@ def follow(connection: Connection, run_id: str) -> Iterator[PipelineRun]:
 
 
 def stop_run(connection: Connection, run_id: str) -> PipelineRun:
-    """Ends a run, which takes it a while; raises NotFound, and Conflict where it has ended."""
+    """Stops a run, which takes a while; raises NotFound, and Conflict if it has ended."""
     run = run_of(connection, run_id)
     if run.has_ended:
         raise Conflict(f"run {run.id} has ended already ({run.state}); there is nothing to stop")
@@ -140,7 +140,7 @@ def stop_run(connection: Connection, run_id: str) -> PipelineRun:
 
 
 def find_experiment(connection: Connection) -> str | None:
-    """The id of our experiment; null where nothing of ours was ever there."""
+    """The id of our experiment; null if it does not exist."""
     experiments = connection.ask(
         connection.client.experiments.experiment_service_list_experiments,
         filter=name_filter(EXPERIMENT),
@@ -150,18 +150,18 @@ def find_experiment(connection: Connection) -> str | None:
 
 
 def ensure_experiment(connection: Connection) -> str:
-    """The id of our experiment, which is made where it is not there."""
+    """The id of our experiment, which is created if necessary."""
     return _ensure_id(lambda: find_experiment(connection), lambda: _create_experiment(connection))
 
 
 def _ensure_id(find: Callable[[], str | None], make: Callable[[], str]) -> str:
-    """The id of what is there, or else is made."""
+    """The id of an object, which is created if necessary."""
     identifier = find()
     if identifier is None:
         try:
             return make()
         except Conflict:
-            identifier = find()  # somebody else made it in the meantime
+            identifier = find()  # another process created it meanwhile
             if identifier is None:
                 raise
     return identifier
@@ -179,7 +179,7 @@ def _pipeline_name(data: bytes) -> str:
     try:
         return str(next(yaml.safe_load_all(data))["pipelineInfo"]["name"])
     except (yaml.YAMLError, StopIteration, KeyError, TypeError) as error:
-        raise InputError("what was compiled names no pipeline; compile it again") from error
+        raise InputError("the compiled file names no pipeline; compile it again") from error
 
 
 def _find_pipeline(connection: Connection, name: str) -> str | None:
@@ -219,7 +219,7 @@ def _upload_version(connection: Connection, pipeline_id: str, name: str, compile
 
 
 def _run(connection: Connection, run: Any) -> PipelineRun:
-    # What has not ended yet ended, for the server, when time began.
+    # The server gives an active run the end time 0.
     finished = run.finished_at if run.finished_at and run.finished_at.timestamp() else None
     return connection.read(
         PipelineRun,

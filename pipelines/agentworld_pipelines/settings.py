@@ -1,4 +1,4 @@
-"""Where servers and clusters are that a pipeline needs, and what they are shown."""
+"""Addresses and credentials of the servers and clusters that a pipeline needs."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ServerSettings(BaseSettings):
-    """Of a Kubeflow Pipelines server, as AGENTWORLD_KFP_URL and so on."""
+    """A Kubeflow Pipelines server, as AGENTWORLD_KFP_URL and so on."""
 
     model_config = SettingsConfigDict(
         env_prefix="AGENTWORLD_KFP_", env_ignore_empty=True, frozen=True
@@ -20,13 +20,13 @@ class ServerSettings(BaseSettings):
     url: str = ""
     """The server's address."""
     token_file: Path | None = None
-    """A file with a token for the server, which is read again for each request."""
+    """A file with a token for the server, read again for each request."""
     namespace: str = ""
-    """The user's namespace, on a server of many users; other servers refuse one."""
+    """The user's namespace, on a multi-user server; other servers refuse one."""
 
 
 class ClusterSettings(BaseSettings):
-    """As AGENTWORLD_KUBECONFIG and so on; a pod of the cluster needs none."""
+    """A cluster, as AGENTWORLD_KUBECONFIG and so on; a pod of the cluster needs no settings."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
@@ -35,8 +35,9 @@ class ClusterSettings(BaseSettings):
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     seccomp_profile: str = ""
-    """A file of the nodes' own, for Jobs with live environments where a pod without any profile is
-    given the runtime's."""
+    """A seccomp profile of the nodes for Jobs with live environments, on clusters that give pods
+    without a profile the runtime's.
+    """
     look_seconds: float = Field(5.0, gt=0)
     """How often a step reads the state of its Job or TrainJob."""
     progress_seconds: float = Field(30.0, gt=0)
@@ -48,10 +49,10 @@ class ClusterSettings(BaseSettings):
 
 
 def namespace_of(settings: ClusterSettings) -> str:
-    """The namespace to work in; raises InputError where nothing names one."""
+    """The namespace to work in; raises InputError if none is set."""
     if settings.namespace:
         return settings.namespace
     try:
         return _OWN_NAMESPACE.read_text().strip()
     except OSError as error:
-        raise InputError("this is no pod of a cluster; set AGENTWORLD_NAMESPACE") from error
+        raise InputError("this process runs in no pod; set AGENTWORLD_NAMESPACE") from error

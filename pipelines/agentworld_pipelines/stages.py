@@ -1,7 +1,6 @@
-"""How a step is done for which its own pod may not be enough: a stage with nodes of its own by a
-Job or a TrainJob, and a step of live environments by a Job where this pod can have no sandbox.
-
-Nothing heavy is imported before it is known which; a step in this process needs no cluster.
+"""Runs steps for which their own pod may not be enough: a stage with its own nodes in a Job or a
+TrainJob, and a step with live environments in a Job if this pod cannot run a sandbox. Heavy
+packages are imported only after that decision; a step in this process needs no cluster.
 """
 
 import json
@@ -18,16 +17,16 @@ from agentworld.storage.working_copy import copy_of
 
 
 class Verdict(NamedTuple):
-    """What a pipeline goes by."""
+    """The gate's result for the pipeline."""
 
     folder: str
     verdict: Literal["passed", "refused"]
     reason: str
-    """Names each figure that was too small; empty where none was."""
+    """The figures that were too small; empty if there were none."""
 
 
 def decide(recipe: str, store: str, report: str) -> Verdict:
-    """The folder of the gate's verdict, and what it says."""
+    """The folder of the gate's verdict, and the verdict."""
     folder = run_by_name("gate", recipe, store, report)
     verdict = GateVerdict.read(Path(local_path(f"{folder}/{VERDICT}", store)))
     return Verdict(folder, verdict.verdict, verdict.reason)
@@ -36,7 +35,8 @@ def decide(recipe: str, store: str, report: str) -> Verdict:
 def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") -> str:
     """The folder of the finished stage.
 
-    `place` is the place of nodes of its own as JSON; where it is empty the stage is trained here.
+    `place` is the place with its own nodes as JSON; if it is empty, the stage is trained in this
+    process.
     """
     if place:
         from agentworld_pipelines.follow_job import train_on_nodes
@@ -46,9 +46,9 @@ def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") ->
 
 
 def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "") -> str:
-    """The folder that says what serves a pinned simulator.
+    """The folder with the serving record of a pinned simulator.
 
-    `place` is the cluster's target as JSON; where it is empty the alias moves in the store alone.
+    `place` is the cluster's target as JSON; if it is empty, the alias moves in the store only.
     """
     if place:
         from agentworld_pipelines.deploying import deploy_on_cluster
@@ -61,15 +61,14 @@ def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "
 def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> str:
     """The folder of the finished step.
 
-    `place` is the step's place as JSON, for a Job of its own where this pod can have no sandbox;
-    where it is empty, or no other pod would find the store, the step then raises
-    EnvironmentUnavailable.
+    `place` is the step's place as JSON, for its own Job if this pod cannot run a sandbox; if it is
+    empty, or other pods cannot reach the store, the step raises EnvironmentUnavailable instead.
     """
     if not place or not _is_reached(store, place):
         return run_by_name(step, recipe, store, *others)
 
     def try_step() -> str | None:
-        """Null where live environments are needed, and cannot be had here."""
+        """Null if live environments are needed and unavailable here."""
         with suppress(EnvironmentUnavailable):
             return run_by_name(step, recipe, store, *others)
         return None
@@ -83,5 +82,5 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
 
 
 def _is_reached(store: str, place: str) -> bool:
-    """By other pods than this one."""
+    """Whether other pods can reach the store."""
     return copy_of(Path(store)) is not None or bool(json.loads(place).get("volumes"))

@@ -1,9 +1,10 @@
 """Builds the Job (batch/v1) of a step with live environments, or of a stage on one node.
 
-Its pod is the step's own but for what a pod of Kubeflow cannot have. A live one has no seccomp
-profile; not `Unconfined` either, which the Pod Security Standard `baseline` refuses where it is
-said. A training one has torchrun as its first process, which hears of a preemption, and the time
-for a checkpoint. Neither gets a token of the cluster, whatever its account.
+Its pod is like the step's own, except for settings that Kubeflow's pods cannot have. A live one has
+no seccomp profile; not `Unconfined` either, which the Pod Security Standard `baseline` refuses if
+it is set explicitly. A training one has torchrun as its first process, which receives the signal of
+a preemption, and the time for a checkpoint. Neither gets a token of the cluster, whatever its
+account.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from agentworld_pipelines.torchrun import GRACE_SECONDS, launcher, program
 
 _TMP = "/tmp"
 _FILES_LIMIT = "10Gi"
-"""The most that a step writes to its own files, such as compiled kernels."""
+"""The limit of a step's own files, such as compiled kernels."""
 _COPY_LIMIT = "200Gi"
 """The same with its working copy of a store in a bucket."""
 _DAY_SECONDS = 24 * 3600
@@ -42,9 +43,9 @@ _POD = "job-name"
 def step_job(
     name: str, step: str, arguments: Sequence[str], place: Place, *, seccomp_profile: str = ""
 ) -> Object:
-    """Does a step of live environments: its arguments are the recipe, the store and so on.
+    """Runs a step with live environments; `arguments` are the recipe, the store and so on.
 
-    `seccomp_profile` names a file of the nodes' own, where a pod without one is given another.
+    `seccomp_profile` names a profile of the nodes, if pods without one get another.
     """
     command = [step, *arguments]
     container = {
@@ -57,7 +58,7 @@ def step_job(
 
 
 def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
-    """Trains a stage on one node: its arguments are those of a TrainJob."""
+    """Trains a stage on one node; `arguments` are those of a TrainJob."""
     name = name_of(stage, address_of(str(folder)))
     command = [stage, *arguments]
     container = {"command": launcher(place), "args": program(command)}
@@ -66,12 +67,12 @@ def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
 
 
 def pod_of_job(name: str) -> Pods:
-    """It has one."""
+    """Its only pod."""
     return Pods(f"{_POD}={name}", {}, STEP)
 
 
 class _Task(NamedTuple):
-    """What a Job is to do."""
+    """The work of a Job."""
 
     name: str
     component: str
@@ -84,7 +85,7 @@ class _Task(NamedTuple):
 
 def _job(task: _Task, pod: Object, container: Object, place: Place) -> Object:
     spec = {
-        # Who begins the step again has seen why, and makes it anew.
+        # The follower has seen the reason of a failure, and a retried step creates a new Job.
         "backoffLimit": 0,
         "activeDeadlineSeconds": deadline_seconds(place),
         "ttlSecondsAfterFinished": _DAY_SECONDS,

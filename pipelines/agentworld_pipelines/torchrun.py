@@ -1,4 +1,4 @@
-"""How torchrun starts the processes of a stage, and ends them with a checkpoint."""
+"""The torchrun command of a stage, and its shutdown with a checkpoint."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ The 30 s more let `torchrun` kill the remaining processes and report how each on
 
 def launcher(place: Place) -> list[str]:
     """The command on each node. A TrainJob sets the rest as environment variables."""
-    # By torchrun's own option, for a Trainer may count processes by what the node requests.
+    # torchrun's own option, because a Trainer may derive the number from the node's resources
     return [
         "torchrun",
         f"--nproc-per-node={place.processes_per_node}",

@@ -1,7 +1,7 @@
-"""A stage of several nodes as a TrainJob of Kubeflow's Trainer v2 (v1alpha1), built, not made.
+"""Builds the TrainJob of Kubeflow's Trainer v2 (v1alpha1) for a stage of several nodes.
 
-Where its nodes run is told by a patch of the runtime, which the TrainJob names; the runtime makes
-the pods, and tells each process which of them it is.
+A patch of the runtime that the TrainJob names sets where its nodes run; the runtime creates the
+pods, and sets the rank of each process.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.torchrun import GRACE_SECONDS, launcher, program
 
 NODE = "node"
-"""A runtime's replicated job, and the container in it."""
+"""The runtime's replicated job, and its container."""
 
 _JOB = "jobset.sigs.k8s.io/jobset-name"
 _REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -58,7 +58,7 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
 
 
 def pods_of(name: str) -> Pods:
-    """Those that the runtime makes of a TrainJob; what rank 0 says is in the log of the first."""
+    """The pods that the runtime creates for a TrainJob; the first one's log has rank 0's output."""
     return Pods(f"{_JOB}={name}", {_REPLICATED_JOB: NODE, _INDEX: "0"}, NODE)
 
 
@@ -76,8 +76,8 @@ def _trainer(arguments: list[str], place: Place, nodes: Nodes) -> Object:
 
 
 def _patch(place: Place) -> Object:
-    """The pods of the replicated job that trains: on these nodes, with these mounts, under
-    `restricted`, and with the time for a checkpoint.
+    """The patch for the pods of the replicated job that trains: on these nodes, with these mounts,
+    under `restricted`, and with the time for a checkpoint.
     """
     pod = {
         "securityContext": pod_security(),

@@ -1,7 +1,7 @@
-"""From a live environment to a simulator under its name, if the world model passes its gate.
+"""From a live environment to a simulator under its alias, if the world model passes its gate.
 
-It is trained by all stages or by some: each begins where the one before it ended, and the first at
-the recipe's base, or as a new model. Before them, a teacher may write traces for SFT.
+It is trained by all stages or by some: each starts from the stage before, and the first from the
+recipe's base, or from a new model. Before them, a teacher may write traces for SFT.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -19,13 +19,13 @@ from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import step_adder
 
 TRACES = "traces"
-"""What may stand before the stages."""
+"""The steps that may precede the stages."""
 
 
 def world_model(
     placement: Placement | None = None, stages: Sequence[str] = WORLD_STAGES
 ) -> BaseComponent:
-    """Placed on a cluster, or to run here; raises InputError for stages that are no chain."""
+    """For a cluster's placement, or to run here; raises InputError for stages with gaps."""
     has_traces = TRACES in stages
     if not _is_chain(stages):
         raise InputError(
@@ -62,7 +62,7 @@ def world_model(
 
 
 def all_stages(recipe: Recipe) -> list[str]:
-    """All stages, and what stands before them for this recipe."""
+    """All stages of this recipe, with the steps before them."""
     return [*([TRACES] if recipe.traces else []), *WORLD_STAGES]
 
 

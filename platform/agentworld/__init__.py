@@ -1,3 +1,3 @@
-"""The library: language models as worlds, served as pinned simulators, audited."""
+"""The library: trains language models as simulated environments, serves and audits them."""
 
 __version__ = "0.1.0"

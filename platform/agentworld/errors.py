@@ -1,25 +1,25 @@
-"""The vocabulary of failure, named by the boundary that failed.
+"""The errors of this project, named by the part that failed.
 
     AgentworldError
-    |-- InputError          the user gave us something wrong; a retry cannot help
-    |   |-- NotFound             what was named is not there
-    |   |-- InvalidFile          a file that a person wrote has wrong values
-    |   `-- Conflict             it is there, in a state that refuses this
-    |-- AccessError         the caller may not, or not now
-    |-- EnvironmentFailure  a live environment
-    |   |-- EnvironmentUnavailable  none can be opened on this machine
-    |   `-- EnvironmentBroken       this episode has none any more (timeout, flood, exit)
-    |-- EngineError         the process that runs a model
+    |-- InputError          invalid input of the user; a retry cannot help
+    |   |-- NotFound             the named thing does not exist
+    |   |-- InvalidFile          a file that a person wrote has invalid values
+    |   `-- Conflict             the thing's state does not allow the request
+    |-- AccessError         the caller is not allowed to do this, or not now
+    |-- EnvironmentFailure  a live environment failed
+    |   |-- EnvironmentUnavailable  this machine cannot open one
+    |   `-- EnvironmentBroken       the episode's environment failed (timeout, flood, exit)
+    |-- EngineError         a model server failed
     |-- JudgeError          no verdict; the sample is a hole, never a zero
-    |-- SimulatorError      the simulator service refused or is gone
-    |-- EvidenceError       a record that does not verify
-    |-- ClusterError        the Kubernetes API refused or is gone
+    |-- SimulatorError      the simulator service refused a request or cannot be reached
+    |-- EvidenceError       a record does not verify
+    |-- ClusterError        the Kubernetes API refused a request or cannot be reached
     |   `-- UnknownPath     the Kubernetes API does not know a kind, or not yet
-    |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
-    |-- Preempted           this process, or one that it trains with, ended; begun again, it goes on
-    `-- StoreError          a disk, a database, a registry
+    |-- PipelineError       Kubeflow Pipelines failed, cannot be reached, or a run of it failed
+    |-- Preempted           this process, or one that it trains with, was ended; rerun it to resume
+    `-- StoreError          a disk, a database or a registry failed
 
-A message is one sentence: what, which value, what to do.
+A message is one sentence: the problem, the value, and what to do.
 """
 
 from collections.abc import Sequence
@@ -37,18 +37,18 @@ EngineFailure = Literal[
     "unparsable",
     "unsure",
 ]
-"""How an engine fails:
+"""The kinds of an engine's failures:
 
-    engine      it is gone, not ready, or answers with what is no answer
-    starting    no replica of it is there yet, and one may start
-    slow        it gave no answer within its time
-    open        it failed so often that it is not asked for a while
-    capacity    it, or the queue before it, takes no more requests for now
-    refused     it does not take this request, or is not the one that was asked for
+    engine      it cannot be reached, is not ready, or its response is invalid
+    starting    it has no replica yet, and one may start
+    slow        it did not answer before the timeout
+    open        it failed repeatedly, so its circuit breaker is open
+    capacity    its queue is full
+    refused     it refused the request, or is not the pinned engine
     context     the messages do not fit into its context
-    cut-off     its model did not come to an end
-    unparsable  its model said nothing that can be used
-    unsure      its model said something, and not surely enough
+    cut-off     the model's answer was truncated
+    unparsable  the model's answer has no observation
+    unsure      the confidence of the model's answer is too low
 """
 
 
@@ -59,15 +59,15 @@ class AgentworldError(Exception):
 
 
 class InputError(AgentworldError):
-    """The user gave us something wrong: a path, a key, a version, a record."""
+    """The user gave an invalid path, key, version or record."""
 
 
 class NotFound(InputError):
-    """What was named is not there: a run, an episode."""
+    """The named thing does not exist: a run, an episode."""
 
 
 class InvalidFile(InputError):
-    """A file that a person wrote has wrong values; `problems` has a sentence for each."""
+    """A file that a person wrote has invalid values; `problems` has a sentence for each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -75,21 +75,23 @@ class InvalidFile(InputError):
 
 
 class Conflict(InputError):
-    """It is there, in a state that refuses this: a closed run, a step out of turn."""
+    """The thing exists, but its state does not allow the request: a closed run, a step out of
+    order.
+    """
 
 
 AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
-"""How a caller is turned away:
+"""Why a caller is refused:
 
     unauthorised  the credential is missing or unknown
     forbidden     the caller lacks the role for this, or the tenant may not use the simulator
     limit         the tenant has reached a limit
-    unavailable   the cluster that knows the credential does not answer
+    unavailable   the cluster that verifies the credential does not answer
 """
 
 
 class AccessError(AgentworldError):
-    """The caller may not do this, or not now."""
+    """The caller is not allowed to do this, or not now."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class EnvironmentFailure(AgentworldError):
 
 
 class EnvironmentUnavailable(EnvironmentFailure):
-    """None can be opened on this machine: there is no sandbox, so no command may run."""
+    """This machine cannot open a live environment: it has no sandbox, so no command may run."""
 
 
 class EnvironmentBroken(EnvironmentFailure):
@@ -119,12 +121,11 @@ class EnvironmentBroken(EnvironmentFailure):
 
 
 class EngineError(AgentworldError):
-    """The process that runs a model failed; there is no observation.
+    """A model server failed; there is no observation.
 
-    `retry_after_seconds` says how long to wait before a retry, where that is known;
-    `queued_seconds` how long the request waited for its turn before it failed;
-    `num_prompt_tokens` how long its prompt was, where that is known, and `is_down` that nobody
-    listens at an engine of ours.
+    `retry_after_seconds` is the delay before a retry, if known; `queued_seconds` how long the
+    request waited in the queue; `num_prompt_tokens` the length of its prompt, if known; `is_down`
+    is true if one of our engines refuses connections.
     """
 
     queued_seconds = 0.0
@@ -169,11 +170,15 @@ class SimulatorError(AgentworldError):
 
 
 class EvidenceError(AgentworldError):
-    """A record that does not verify: not signed, changed since, or signed by an unknown key."""
+    """A record that does not verify: unsigned, changed after signing, or signed by an unknown
+    key.
+    """
 
 
 class ClusterError(AgentworldError):
-    """The Kubernetes API refused a request or cannot be reached; `status` is HTTP's, 0 for none."""
+    """The Kubernetes API refused a request or cannot be reached; `status` is the HTTP status,
+    or 0.
+    """
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -182,7 +187,7 @@ class ClusterError(AgentworldError):
 
 
 class UnknownPath(ClusterError):
-    """The Kubernetes API has nothing at this path: its kind is not installed, or not loaded yet."""
+    """The Kubernetes API has no such path: the kind is not installed, or not loaded yet."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, status=404)
@@ -197,7 +202,7 @@ class PipelineError(AgentworldError):
 
 
 class Preempted(AgentworldError):
-    """This process was told to end, or one that it trains with did; what it had done is kept."""
+    """This process, or one that it trains with, was told to end; its finished work is kept."""
 
     retryable = True
 

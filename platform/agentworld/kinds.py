@@ -1,4 +1,4 @@
-"""Tables of what can be added: a name, and the module that has it."""
+"""Tables of extensions: names, and the modules that have them."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,13 +12,13 @@ _Kind = TypeVar("_Kind")
 
 
 class Kinds(Generic[_Kind]):
-    """Objects of one kind by name; the module of each is imported when it is named."""
+    """Objects of one kind by name; the module of each is imported on first use."""
 
     def __init__(
         self, *, group: str, modules: Mapping[str, str], noun: str, attribute: str
     ) -> None:
-        """`group` is that of the entry points by which other packages add theirs, `noun` the word
-        for one, and `attribute` its name in our modules.
+        """`group` is the entry-point group by which other packages add theirs, `noun` the word in
+        errors, and `attribute` the object's name in our modules.
         """
         self._group = group
         self._noun = noun
@@ -27,14 +27,14 @@ class Kinds(Generic[_Kind]):
         self._loaded: dict[str, _Kind] = {}
 
     def find(self, name: str) -> _Kind:
-        """Raises InputError where there is none of this name."""
+        """The object of this name; raises InputError for an unknown name."""
         if name not in self._loaded:
             module = import_module(self.module_of(name))
             self._loaded[name] = cast(_Kind, getattr(module, self._attribute_of(name)))
         return self._loaded[name]
 
     def module_of(self, name: str) -> str:
-        """The module that has it; raises InputError where there is none of this name."""
+        """The module of this name; raises InputError for an unknown name."""
         if name in self._modules:
             return self._modules[name]
         if name in self._entry_points:
@@ -45,12 +45,12 @@ class Kinds(Generic[_Kind]):
 
     @property
     def names(self) -> list[str]:
-        """All of them, in alphabetical order."""
+        """All names in alphabetical order."""
         return sorted({*self._modules, *self._entry_points})
 
     @property
     def own_names(self) -> list[str]:
-        """Those that no other package adds, in alphabetical order."""
+        """The names that no other package adds, in alphabetical order."""
         return sorted(self._modules)
 
     def _attribute_of(self, name: str) -> str:
@@ -58,12 +58,12 @@ class Kinds(Generic[_Kind]):
 
     @cached_property
     def _entry_points(self) -> dict[str, EntryPoint]:
-        """Those of other packages; one of ours cannot be replaced."""
+        """The entry points of other packages; they cannot replace ours."""
         return {point.name: point for point in entry_points(group=self._group)}
 
 
 def added_modules() -> set[str]:
-    """The modules of what other packages add, of every kind."""
+    """The modules that other packages add, of every kind."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith("agentworld.")]
     return {point.module for group in groups for point in points.select(group=group)}

@@ -1,1 +1,1 @@
-"""The console: what an audit reads, as pages for a browser. It reads, and changes nothing."""
+"""The console: read-only web pages of an audit's data."""

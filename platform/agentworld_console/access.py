@@ -1,4 +1,4 @@
-"""Who asks the console: a credential of the access file, or whom an authenticating proxy names."""
+"""Authenticates callers of the console: by the access file, or by an authenticating proxy."""
 
 import hmac
 import re
@@ -38,7 +38,7 @@ Refusal = Callable[[Request, AgentworldError], Response]
 
 
 class Callers:
-    """Finds who asks, by an access, or by the word of a proxy that shows the secret."""
+    """Authenticates callers by access control, or by the headers of a proxy that has the secret."""
 
     def __init__(
         self, access: Access | None, *, proxy_secret: str = "", loopback_only: bool = False
@@ -51,7 +51,7 @@ class Callers:
     def of(
         cls, access: Literal["local"] | Path | None, proxy_secret: str, keys: Path, host: str
     ) -> "Callers":
-        """Raises InputError for settings that would admit everybody, or no one."""
+        """Raises InputError for settings that would admit every caller, or none."""
         if proxy_secret and len(proxy_secret) < _LEAST_SECRET:
             raise InputError(
                 f"AGENTWORLD_CONSOLE_PROXY_SECRET has {len(proxy_secret)} characters; give it at"
@@ -59,33 +59,33 @@ class Callers:
             )
         if access is None and not proxy_secret:
             raise InputError(
-                "the console admits no one yet; give `--access local` for everybody on this"
+                "the console has no access control yet; give `--access local` for all users of this"
                 " machine, or `--access FILE` with an access file (in a container set"
                 " AGENTWORLD_CONSOLE_ACCESS)"
             )
         if access == "local" and proxy_secret:
             raise InputError(
-                "`--access local` trusts everybody on this machine, and"
+                "`--access local` trusts all users of this machine, and"
                 " AGENTWORLD_CONSOLE_PROXY_SECRET is set for a proxy; remove one of them"
             )
         authenticator = access_of(_tokens(keys), access, host) if access else None
         return cls(authenticator, proxy_secret=proxy_secret, loopback_only=access == "local")
 
     async def caller(self, request: Request) -> Caller:
-        """Raises AccessError."""
+        """The caller of a request; raises AccessError."""
         if self._loopback_only:
             check_loopback(request.scope["headers"])
         if caller := self._resolve_proxy_caller(request):
             return caller
         if self._access is None:
             raise AccessError(
-                "this console has no access file and answers its proxy alone; open the proxy's"
+                "this console has no access file and answers only its proxy; open the proxy's"
                 " address, or start the console with `--access FILE`"
             )
         return await self._access.caller(credential(request.scope["headers"]))
 
     def _resolve_proxy_caller(self, request: Request) -> Caller | None:
-        """Without the right secret these headers mean nothing."""
+        """Ignores the proxy's headers without the right secret."""
         secrets = request.headers.getlist(f"{_PROXY}proxy-secret")
         is_known = len(secrets) == 1 and hmac.compare_digest(secrets[0].encode(), self._secret)
         if not self._secret or not is_known:
@@ -103,7 +103,7 @@ class Callers:
 
 
 class AuthMiddleware:
-    """Puts the caller into the scope and refuses an unknown one; `/health` needs no caller."""
+    """Puts the caller into the scope, and refuses unknown ones; `/health` needs no caller."""
 
     def __init__(self, app: ASGIApp, callers: Callers, refuse: Refusal) -> None:
         self._app = app
@@ -124,7 +124,7 @@ class AuthMiddleware:
 
 
 class SecurityHeaders:
-    """Every answer says what a browser may do with it, errors of ours too."""
+    """Adds security headers to every response, errors included."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -143,12 +143,15 @@ class SecurityHeaders:
 
 
 def _single_value(request: Request, name: str) -> str:
-    """A header's value; what is there twice is as good as not there."""
+    """A header's value; a header that occurs twice counts as missing."""
     values = request.headers.getlist(f"{_PROXY}{name}")
     return values[0].strip() if len(values) == 1 else ""
 
 
 def _tokens(keys: Path) -> RunTokens:
-    """The service's; where it made none yet, none is right. The console writes no secret."""
+    """The service's run tokens; if the service has no secret yet, every token is invalid.
+
+    The console writes no secret.
+    """
     path = keys / RUN_TOKENS
     return RunTokens(read_secret(path) if path.exists() else new_secret())

@@ -1,4 +1,4 @@
-"""What a page answers: a template with its values, a list as CSV, or another page."""
+"""The results of a page handler: a template with its values, a list as CSV, or a redirect."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from agentworld_console.table import Listing, Part
 
 
 class Page(NamedTuple):
-    """A template and what it shows."""
+    """A template and its values."""
 
     template: str
     values: Mapping[str, object]
@@ -18,20 +18,20 @@ class Page(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """Another page shows it."""
+    """A redirect to another page."""
 
     href: str
 
 
 class Sheet(NamedTuple):
-    """A list as a file."""
+    """A list as a CSV file."""
 
     name: str
     listing: Listing
 
 
 class Text(NamedTuple):
-    """A text by itself, whole."""
+    """A plain text."""
 
     text: str
 
@@ -49,5 +49,5 @@ class ListView(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing, cursor: str = "") -> "ListView":
-        """The part that the cursor begins."""
+        """The part that begins at the cursor."""
         return cls(listing, listing.fetch(cursor), cursor)

@@ -1,4 +1,4 @@
-"""The only wiring of the console: addresses, pages, templates, and who may see them."""
+"""Wires the console: routes, pages, templates, and access."""
 
 import logging
 import shlex
@@ -47,7 +47,7 @@ from agentworld_console.table import Link, Mark
 _FOLDER = Path(__file__).parent
 _log = logging.getLogger(__name__)
 
-# A name with its ending comes before the name alone, which would take the ending in.
+# A path with a suffix comes first, because the parameter of the other one would match the suffix.
 _PAGES: dict[str, PageHandler] = {
     "/": index.index,
     "/search": index.search,
@@ -75,7 +75,7 @@ _PAGES: dict[str, PageHandler] = {
 
 
 class Console:
-    """Shows what the pages answer."""
+    """Runs page handlers and renders their results."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -87,7 +87,7 @@ class Console:
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
     async def page(self, answering: PageHandler, request: Request) -> Response:
-        """Reads in a thread, for the ledger and the registry block."""
+        """Runs the handler in a thread, because the ledger and the registry block."""
         return await run_in_threadpool(self._respond, answering, request)
 
     def refuse(self, request: Request, error: Exception) -> Response:
@@ -133,7 +133,7 @@ class Console:
 
 
 def create_app(library: Library, callers: Callers) -> ASGIApp:
-    """The console over a library; who may come is for `callers` to say."""
+    """The console for a library; `callers` authenticates requests."""
     console = Console(library)
     routes = [
         Route(path, partial(_answer, console, answering), methods=["GET"])

@@ -1,4 +1,4 @@
-"""The data sets as one caller sees them."""
+"""The data sets that one caller may see."""
 
 from agentworld.audit.questions.dataset import Reader, data_sets
 from agentworld.records.base import Digest
@@ -8,32 +8,36 @@ from agentworld_console.scoped_view import ScopedView
 
 
 class DataSets:
-    """What was prepared or read, and the simulators that were made of it."""
+    """Prepared or read data sets, and the simulators that were made from them."""
 
     def __init__(self, view: ScopedView) -> None:
         self._view = view
         self._all_readers = data_sets(view.sources)
 
     def readers_by_data(self) -> dict[Digest, tuple[Reader, ...]]:
-        """With the world models that read them: those behind simulators that are seen."""
+        """Data sets with the world models that read them, if the caller may see their
+        simulators.
+        """
         if self._view.is_whole:
             return self._all_readers
         own = {data: self._visible(readers) for data, readers in self._all_readers.items()}
         return {data: readers for data, readers in own.items() if readers}
 
     def manifest(self, digest: Digest) -> DataSet | None:
-        """As the store has it; for who sees across tenants, as it names sources."""
+        """The manifest in the store; only for callers who see all tenants, because it names
+        sources.
+        """
         return readable_dataset(digest, self._view.library.store) if self._view.is_whole else None
 
     def find(self, name: str) -> list[Digest]:
-        """What a digest names, for whoever knows it, or what the start of one may name."""
+        """The data sets of a digest, which anyone may know, or of the start of a digest."""
         whole = name if name.startswith("sha256:") else f"sha256:{name}"
         if whole in self._all_readers:
             return [whole]
         return sorted(digest for digest in self.readers_by_data() if digest.startswith(whole))
 
     def simulators(self, readers: tuple[Reader, ...]) -> dict[Digest, Reader]:
-        """Those of this store that are seen and serve one of these world models."""
+        """The visible simulators of this store that serve one of these world models."""
         by_weights = {reader.artifact: reader for reader in reversed(readers)}
         artifacts = (
             (digest, manifest.artifact) for digest, manifest in self._view.manifests().items()
@@ -45,7 +49,7 @@ class DataSets:
         }
 
     def _visible(self, readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
-        """Those that are seen, without the name of a base that is not."""
+        """The visible world models; the name of an invisible base is removed."""
         visible = [reader for reader in readers if reader.artifact in self._view.weights]
         names = {reader.world_model for reader in visible}
         return tuple(

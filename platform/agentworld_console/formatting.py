@@ -6,12 +6,12 @@ from agentworld.records.report import Estimate
 
 
 def brief(digest: str | None) -> str:
-    """A digest that a person can compare."""
+    """A short form of a digest for people."""
     return digest.removeprefix("sha256:")[:12] if digest else "none"
 
 
 def shorten(text: str, most_letters: int = 15) -> str:
-    """Its beginning and its end, where what makes it differ may be."""
+    """The start and the end of a text; either may distinguish it from similar ones."""
     if len(text) <= most_letters:
         return text
     end = (most_letters - 1) * 3 // 7

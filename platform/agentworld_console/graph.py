@@ -1,7 +1,7 @@
 """The lineage as a graph: data, stages, world model, simulator, runs, agents.
 
-Runs and what they made are the ledger's and the registry's; what came before a simulator is what
-its world model was registered with.
+Runs and agents are from the ledger and the registry; the ancestors of a simulator are from its
+world model's registration.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from agentworld_console.layout import Box, Layout, compute_layout
 from agentworld_console.scoped_view import ScopedView
 
 MOST_RUNS = 96
-"""That a graph shows: with an agent each, and what is before them, two hundred nodes."""
+"""The most runs in a graph: with an agent each and their ancestors, two hundred nodes."""
 
 _FIRST_STAGE = 1
 _WORLD, _SIMULATOR, _RUN, _AGENT = 10, 11, 12, 13
@@ -39,7 +39,7 @@ class Graph:
         self.edges: list[tuple[str, str]] = []
 
     def add(self, node: Node, *, after: str = "") -> str:
-        """Adds a node, and an edge to it from another one; the same again changes nothing."""
+        """Adds a node, and an edge to it from another one; repeating it changes nothing."""
         self.nodes.setdefault(node.name, node)
         if after and (after, node.name) not in self.edges:
             self.edges.append((after, node.name))
@@ -47,18 +47,18 @@ class Graph:
 
     @property
     def layout(self) -> Layout:
-        """Where the nodes stand."""
+        """The positions of the nodes."""
         layers = {name: node.layer for name, node in self.nodes.items()}
         letters = {name: len(node.label) for name, node in self.nodes.items()}
         return compute_layout(layers, self.edges, letters)
 
     def paths(self, boxes: dict[str, Box]) -> list[str]:
-        """Curves from box to box, as SVG writes them."""
+        """Curves from box to box, as SVG paths."""
         return [_curve(boxes[start], boxes[end]) for start, end in self.edges]
 
 
 def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool]:
-    """A simulator with the newest runs that it served; whether there are more of them."""
+    """A simulator with its newest runs; and whether there are more of them."""
     graph = Graph()
     served_node = _add_simulator(graph, view, simulator)
     runs = view.runs(MOST_RUNS + 1, simulators=[simulator])
@@ -72,7 +72,7 @@ def graph_of_simulator(view: ScopedView, simulator: Digest) -> tuple[Graph, bool
 
 
 def graph_of_agent(view: ScopedView, ref: VersionRef) -> Graph:
-    """An agent with all that it was made of; its run may be missing."""
+    """An agent with all its ancestors; its run may be missing."""
     graph, agent = Graph(), view.agent(ref)
     run = view.find_run(agent.run)
     if run is None:
@@ -90,7 +90,7 @@ def _add_simulator(graph: Graph, view: ScopedView, simulator: Digest) -> str:
     last = ""
     for ref in world_models_of(manifest, view.library.registry)[:1]:
         last_stage = _add_stages(graph, view.library.registry.world_model(ref))
-        # It has no page of its own: its simulator's tells of it.
+        # It has no page of its own, so it links to its simulator's.
         last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=last_stage)
     return graph.add(
         Node(simulator, "simulator", view.name_of(simulator), page, _SIMULATOR), after=last
@@ -98,7 +98,7 @@ def _add_simulator(graph: Graph, view: ScopedView, simulator: Digest) -> str:
 
 
 def _add_stages(graph: Graph, world: WorldModel) -> str:
-    """The last stage's node."""
+    """Adds the stages; returns the node of the last one."""
     by_artifact: dict[Digest, str] = {}
     data: Digest | None = None
     for index, stage in enumerate(world.stages):
@@ -112,7 +112,7 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
             read = graph.add(Node(corpus.content, "data", brief(corpus.content), "", 0))
             graph.add(node, after=read)
         for parent in stage.parents:
-            if parent not in by_artifact:  # what the first stage started from
+            if parent not in by_artifact:  # the base of the first stage
                 base = graph.add(Node(f"base {parent}", "base", brief(parent), "", 0))
                 by_artifact[parent] = base
             graph.add(node, after=by_artifact[parent])

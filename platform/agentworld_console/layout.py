@@ -1,6 +1,6 @@
-"""Where the boxes of a graph stand: in columns from left to right, with few crossings.
+"""Computes a graph's layout: columns from left to right, with few crossings.
 
-Pure: equal graphs get equal places.
+Pure: equal graphs get equal layouts.
 """
 
 from bisect import bisect_right, insort
@@ -12,23 +12,23 @@ from statistics import mean
 from typing import NamedTuple
 
 _PAGE_WIDTH = 1_150
-"""The width of a page, which a graph of all kinds of nodes fits into."""
+"""The width of a page, which fits a graph with all kinds of nodes."""
 _LEAST_LETTERS = 15
 _LEAST_WIDTH = 104
 _LETTER_WIDTH = 7.25
-"""Of the labels' font."""
+"""The width of a letter in the labels' font."""
 _PADDING = 16
-"""Left and right of a label, together."""
+"""The horizontal padding of a label."""
 BOX_HEIGHT = 38
 _GAP_ACROSS = 20
 _GAP_OF_MANY = 84
-"""Between columns where a node has more edges than _FEW_EDGES: they need room to part."""
+"""The gap between columns if a node has more edges than _FEW_EDGES, which need room."""
 _FEW_EDGES = 4
 _GAP_DOWN = 10
 _MARGIN = 8
 _SWEEPS = 8
 _ROWS_OF_A_SCREEN = 12
-"""A short column stands in the middle of so many rows, where it is seen beside a long one."""
+"""A short column is centred in at most so many rows, so that it is visible beside a long one."""
 
 Edge = tuple[str, str]
 _Columns = list[list[str]]
@@ -44,12 +44,12 @@ class Box(NamedTuple):
 
     @property
     def right(self) -> int:
-        """Where edges leave it."""
+        """The x position where edges leave it."""
         return self.x + self.width
 
     @property
     def middle(self) -> float:
-        """The height at which edges come and go."""
+        """The y position of its edges."""
         return self.y + self.height / 2
 
 
@@ -60,7 +60,7 @@ class Layout(NamedTuple):
     width: int
     height: int
     most_letters: int
-    """Of a label that fits into its box."""
+    """The number of letters that fit into the box of a label."""
 
 
 def compute_layout(
@@ -69,8 +69,8 @@ def compute_layout(
     """Places nodes by their layers; an empty layer takes no room.
 
     `letters` has the length of each node's label. A column is as wide as its longest label if all
-    columns fit into a page; else long labels are cut to as many letters as fit, and to 15 at least.
-    Raises ValueError for an edge that does not go to a later layer.
+    columns fit into a page; otherwise labels are shortened to the letters that fit, but to no fewer
+    than 15. Raises ValueError for an edge that does not go to a later layer.
     """
     for start, end in edges:
         if layers[start] >= layers[end]:
@@ -95,7 +95,7 @@ def compute_layout(
 
 
 def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
-    """How often two edges between the same two columns cross."""
+    """The number of crossings of edges between the same two columns."""
     positions = {
         node: (index, row)
         for index, column in enumerate(columns)
@@ -125,7 +125,9 @@ def _columns(layers: Mapping[str, int]) -> _Columns:
 
 
 def _order(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
-    """By the barycenters of neighbours (Sugiyama, Tagawa, Toda 1981), to the right and back."""
+    """Orders nodes by the barycenters of their neighbours (Sugiyama, Tagawa, Toda 1981), forward
+    and back.
+    """
     before: defaultdict[str, list[str]] = defaultdict(list)
     after: defaultdict[str, list[str]] = defaultdict(list)
     for start, end in edges:
@@ -160,7 +162,7 @@ def _reorder(
 
 
 def _gaps(columns: _Columns, edges: Sequence[Edge]) -> list[int]:
-    """Between a column and the next one."""
+    """The gap after each column."""
     outgoing, incoming = (Counter(edge[end] for edge in edges) for end in (0, 1))
     nums_of_edges = (
         max((*(outgoing[n] for n in column), *(incoming[n] for n in following)), default=0)
@@ -182,7 +184,7 @@ def _width(letters: int) -> int:
 
 
 def _column_positions(widths: Sequence[int], gaps: Sequence[int]) -> list[int]:
-    """Where each column begins."""
+    """The x position of each column."""
     steps = (width + gap for width, gap in zip(widths, gaps, strict=False))
     return list(accumulate(steps, initial=_MARGIN))[: len(widths)]
 

@@ -1,4 +1,4 @@
-"""What the console reads: a store's ledger and registry, and what proves the record."""
+"""The console's data sources: a store's ledger and registry, and the evidence for the record."""
 
 import threading
 import time
@@ -15,15 +15,15 @@ from agentworld.runner.remote import local_store
 from agentworld.storage.working_copy import is_bucket
 
 _PATIENCE_SECONDS = 10.0
-"""That a page waits for a registry that is down: who looks at it waits less long than a step."""
+"""Seconds that a page waits for a registry that does not answer; less than a step waits."""
 _STALE_SECONDS = 30.0
 
 
 class Records:
-    """The manifests, receipts and reports of a store in a bucket, as the bucket has them."""
+    """The manifests, receipts and reports of a store in a bucket, refreshed at intervals."""
 
     def __init__(self, store: str, stale_seconds: float = _STALE_SECONDS) -> None:
-        """Brings them; raises InputError and StoreError."""
+        """Downloads them; raises InputError and StoreError."""
         self.folder = local_store(store)
         self._store = store
         self._stale_seconds = stale_seconds
@@ -31,7 +31,9 @@ class Records:
         self._turn = threading.Lock()
 
     def refresh(self) -> None:
-        """Brings what came since, now and then: one page waits for it, the others go on."""
+        """Downloads new ones if the last refresh is old; one page waits for it, the others
+        continue.
+        """
         is_stale = time.monotonic() - self._fetched_at >= self._stale_seconds
         if is_stale and self._turn.acquire(blocking=False):
             try:
@@ -42,28 +44,28 @@ class Records:
 
 
 class Library(NamedTuple):
-    """Open until the process ends."""
+    """The open data sources; they stay open until the process ends."""
 
     registry: Registry
     ledger: Ledger
     store: Path
     records: Records | None = None
-    """Where the store is in a bucket, and `store` its copy."""
+    """The records of a store in a bucket, of which `store` is the local copy."""
 
     @property
     def evidence(self) -> Evidence | None:
-        """With the keys that are trusted now; null where nothing was ever signed."""
+        """The evidence, with the currently trusted keys; null if nothing was ever signed."""
         if not has_keys(self.store, self.ledger):
             return None
         return open_evidence(self.store, self.ledger)
 
     def sources(self) -> Sources:
-        """What an audit reads."""
+        """The sources of an audit."""
         return Sources(self.registry, self.ledger, self.store, self.evidence)
 
 
 def open_library(store: str) -> Library:
-    """Of a folder, or of one in a bucket; raises NotFound where nothing was registered or served,
+    """Opens a folder, or a store in a bucket; raises NotFound if nothing was registered or served,
     InputError for a bucket without an address of its ledger or its registry.
     """
     records = Records(store) if is_bucket(store) else None

@@ -1,6 +1,4 @@
-"""The lists of the console: of agents, simulators, data sets, runs, episodes, and of what names
-meant.
-"""
+"""The lists of the console: agents, simulators, data sets, runs, episodes, and alias histories."""
 
 from collections.abc import Collection
 
@@ -17,9 +15,9 @@ from agentworld_console.table import Cell, Listing, Part, Row
 
 _ROWS = 50
 OF_A_FILE = 2_000
-"""Rows that are read at once for a list as a whole."""
+"""Rows that are read at once for a whole list."""
 _ROWS_WITH_AGENTS = 25
-"""Of a list that asks the registry and the evidence mirror for each of its rows."""
+"""The same for a list that reads the registry and the evidence mirror for each row."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "final weights")
 _RUN_AGENT_COLUMNS = (
     *("run", "registered agent", "grade", "episodes", "steps", "agent", "purpose", "opened"),
@@ -28,7 +26,7 @@ _RUN_AGENT_COLUMNS = (
 
 
 def agents(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
-    """The newest registered ones."""
+    """The newest registered agents."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
@@ -41,7 +39,7 @@ def agents(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
 
 
 def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
-    """The agents in use, by their names and aliases, and who put them there for the auditor."""
+    """The agents in use by alias; for the auditor, also who set the alias."""
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
@@ -56,7 +54,7 @@ def in_use(view: ScopedView, limit: int = _ROWS_WITH_AGENTS) -> Listing:
 
 
 def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
-    """By their digests, as they have no other order."""
+    """Data sets by digest, because they have no other order."""
     data_sets = DataSets(view)
     entries = sorted(data_sets.readers_by_data().items())
 
@@ -74,7 +72,7 @@ def datasets(view: ScopedView, limit: int = _ROWS) -> Listing:
 
 
 def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
-    """Those that served runs, by their newest one; then those that only were pinned."""
+    """Simulators with runs, the newest run first; then those without runs."""
 
     def fetch(cursor: str) -> Part:
         names, entries = view.aliases, view.simulators(limit + 1, cursor)
@@ -90,7 +88,7 @@ def simulators(view: ScopedView, limit: int = _ROWS) -> Listing:
 
 
 def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
-    """The newest first."""
+    """Runs, the newest first."""
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor)
@@ -102,7 +100,7 @@ def runs(view: ScopedView, limit: int = _ROWS) -> Listing:
 def runs_of(
     view: ScopedView, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
 ) -> Listing:
-    """All that simulators served, and the agents that these runs made: a row for each."""
+    """All runs of simulators, with a row for each agent that they made."""
 
     def fetch(cursor: str) -> Part:
         entries = view.runs(limit + 1, cursor, simulators=simulators)
@@ -114,12 +112,14 @@ def runs_of(
         ]
         return Part(lines, _last(entries, limit))
 
-    only = {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
-    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **only})
+    common_values = (
+        {"simulator": rows.simulator_link(view, *simulators)} if len(simulators) == 1 else {}
+    )
+    return Listing(path, _RUN_AGENT_COLUMNS, fetch, {**_own_tenant(view), **common_values})
 
 
 def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> Listing:
-    """Those that a data set came into, and the world models that they serve."""
+    """The simulators that were made from a data set, with their world models."""
 
     def fetch(cursor: str) -> Part:
         names, first = view.aliases, number(cursor)
@@ -137,7 +137,7 @@ def simulators_of(view: ScopedView, path: str, served: dict[Digest, Reader]) -> 
 
 
 def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
-    """Of a run that is seen, in the order of their opening."""
+    """The episodes of a visible run, in the order of their opening."""
 
     def fetch(cursor: str) -> Part:
         entries = view.library.ledger.pages.episodes(run, limit + 1, number(cursor))
@@ -154,7 +154,7 @@ def episodes(view: ScopedView, run: str, limit: int = _ROWS) -> Listing:
 
 
 def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
-    """That were made of an episode, and its replays; of an episode that is seen."""
+    """The forks and replays of a visible episode."""
 
     def fetch(cursor: str) -> Part:
         entries = view.forks(episode, limit + 1, number(cursor))
@@ -167,7 +167,7 @@ def forks(view: ScopedView, episode: str, limit: int = _ROWS) -> Listing:
 
 
 def meanings(view: ScopedView, simulator: Digest) -> Listing:
-    """When aliases pointed at a simulator, who moved them, and until when."""
+    """The times when aliases pointed at a simulator, and who moved them."""
 
     def fetch(_cursor: str) -> Part:
         changes = view.alias_changes()
@@ -186,7 +186,7 @@ def meanings(view: ScopedView, simulator: Digest) -> Listing:
 
 
 def number(cursor: str) -> int:
-    """Where a part of a list begins; raises InputError."""
+    """The start of a part of a list; raises InputError."""
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
@@ -207,5 +207,7 @@ def _last(entries: list[ListedRun], limit: int) -> str:
 
 
 def _as_cursor(run: str) -> str:
-    """A garbled name cannot be asked for; what is below it is found by a like one."""
+    """A cursor for a garbled name, which cannot be searched for; a similar valid name replaces
+    it.
+    """
     return run.encode("utf-8", "replace").decode()

@@ -1,4 +1,7 @@
-"""The console's process: `python -m agentworld_console.main`, set up by the environment alone."""
+"""The console's process:
+
+`python -m agentworld_console.main`, configured by environment variables.
+"""
 
 import sys
 from collections.abc import Callable
@@ -16,12 +19,12 @@ from agentworld_console.settings import ConsoleSettings
 
 
 def serve(settings: ConsoleSettings, on_start: Callable[[], None] = lambda: None) -> None:
-    """Answers until it is told to stop, and says so by `on_start` first.
+    """Serves until it is told to stop, and calls `on_start` first.
 
-    Raises InputError for what is set up wrong, NotFound for a store that is none.
+    Raises InputError for invalid settings, NotFound for a path that is not a store.
     """
     secret = settings.proxy_secret.get_secret_value()
-    keys = Stores.keys_of(Path(settings.store))  # of a bucket none: no secret is in one
+    keys = Stores.keys_of(Path(settings.store))  # a bucket has no secrets
     callers = Callers.of(settings.access, secret, keys, settings.host)
     library = open_library(settings.store)
     guard = Guard(None, Limits(connections=most_connections()), lambda _kind: None)

@@ -29,37 +29,37 @@ _GARBLED = "its tags are garbled"
 
 
 def run_link(run: str) -> Link:
-    """To a run's page."""
+    """A link to a run's page."""
     return Link(shorten(run), page_path("runs", run), run)
 
 
 def episode_link(episode: str) -> Link:
-    """To an episode's page."""
+    """A link to an episode's page."""
     return Link(shorten(episode), page_path("episodes", episode), episode)
 
 
 def simulator_link(view: ScopedView, digest: Digest) -> Link:
-    """To a simulator's page, by its alias where it has one."""
+    """A link to a simulator's page, by its alias if it has one."""
     return Link(view.name_of(digest), page_path("simulators", digest), digest)
 
 
 def digest_link(simulator: Digest) -> Link:
-    """To a simulator's page, where its aliases stand beside it."""
+    """A link to a simulator's page, for a row that also has its aliases."""
     return Link(brief(simulator), page_path("simulators", simulator), simulator)
 
 
 def dataset_link(digest: Digest) -> Link:
-    """To a data set's page."""
+    """A link to a data set's page."""
     return Link(brief(digest), page_path("datasets", digest), digest)
 
 
 def agent_link(ref: VersionRef) -> Link:
-    """To an agent's page."""
+    """A link to an agent's page."""
     return Link(str(ref), page_path("agents", str(ref)))
 
 
 def opening_time(name: str) -> str:
-    """When what has this name began, where the name tells it: a UUID of version 7 does."""
+    """The creation time in a UUID of version 7; empty for any other name."""
     try:
         milliseconds = int(name[:12], 16)
         if len(name) != 32 or name[12] != "7":
@@ -74,11 +74,11 @@ def _minute(at: str) -> str:
 
 
 def agent_row(view: ScopedView, agent: Version) -> Row:
-    """A registered agent; its simulator as it was signed, else as the registry has it."""
+    """A registered agent; its simulator is that of the signed edge, otherwise the registry's."""
     registered_agent = RegisteredAgent.from_tags(agent)
     try:
         audit = view.edge_of(registered_agent) if registered_agent else to_disputed(_GARBLED)
-    except InputError:  # a run's name that is none
+    except InputError:  # an invalid name of a run
         audit = to_disputed(_GARBLED)
     simulator = audit.edge.simulator if audit.edge else agent.tags["simulator"]
     artifact, run = agent.tags["artifact"], agent.tags["run"]
@@ -92,7 +92,7 @@ def _live_success(view: ScopedView, agent: Version, simulator: Digest) -> Cell:
     artifact, report = agent.tags["artifact"], agent.tags.get("report")
     try:
         validation = validation_of_weights(artifact, report, simulator, view.sources)
-    except EvidenceError:  # as the agent's page says
+    except EvidenceError:  # the agent's page reports it
         return "cannot be read"
     return with_interval(validation.report.trained.live) if validation else "not validated"
 
@@ -111,7 +111,7 @@ def run_row(view: ScopedView, run: ListedRun) -> Row:
 
 
 def run_agent_row(view: ScopedView, run: ListedRun, agent: RegisteredAgent | None) -> Row:
-    """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
+    """A run and its agent, with the steps of the signed edge, otherwise with the ledger's count."""
     simulator = simulator_link(view, run.simulator)
     run_cells = run.agent, run.purpose, opening_time(run.id), simulator, run.tenant
     if agent is None:
@@ -146,17 +146,17 @@ def use_row(view: ScopedView, use: AliasChange, agents: list[RegisteredAgent]) -
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...], dataset: DataSet | None) -> Row:
-    """A data set, what it is, and the world models that read it."""
+    """A data set, its summary, and the world models that read it."""
     names = ", ".join(reader.world_model for reader in readers) or "none"
     stages = dict.fromkeys(stage for reader in readers for stage in reader.stages)
-    what: Row = (None, None, None)
+    summary: Row = (None, None, None)
     if dataset:
-        what = dataset.origin, ", ".join(dataset.domains), dataset.num_trajectories
-    return dataset_link(data), *what, names, ", ".join(stages)
+        summary = dataset.origin, ", ".join(dataset.domains), dataset.num_trajectories
+    return dataset_link(data), *summary, names, ", ".join(stages)
 
 
 def fork_row(source: str, fork: ListedFork) -> Row | None:
-    """None where its own opening says otherwise: what the list was found by is no evidence."""
+    """Null if the fork's own opening contradicts the list, which is no evidence."""
     link, run = episode_link(fork.id), run_link(fork.run)
     cells = run, fork.tenant, opening_time(fork.id), fork.closed or "open"
     if fork.opening is None:
@@ -184,7 +184,7 @@ def success(reward: float | None) -> Cell:
 
 
 def meaning_row(change: AliasChange, after: AliasChange | None) -> Row:
-    """What a name meant, until the change `after`."""
+    """The target of an alias, until the change `after`."""
     percent = change.canary.percent if change.canary else None
     share = "all" if percent is None else f"{percent} % to the canary"
     until = after.at if after else "now"

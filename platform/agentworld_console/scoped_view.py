@@ -1,6 +1,6 @@
-"""The library as one caller sees it.
+"""The part of the library that one caller may see.
 
-What belongs to somebody else is not there: the answer is the one for a name that nobody gave.
+Another tenant's records look as if they did not exist.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -29,13 +29,13 @@ from agentworld_console.grade import to_disputed
 from agentworld_console.library import Library
 
 MOST_AGENTS = 1_000
-"""That a list of them looks through."""
+"""The number of the newest agents that a list searches."""
 MOST_SIMULATORS = 10_000
-"""That are asked for what they were made of."""
+"""The most simulators whose manifests a page may read."""
 _REQUIRED_TAGS = {"artifact", "run", "simulator"}
-"""Tags of an agent."""
+"""The registry's tags of an agent."""
 _LONG_LOG = 5_000
-"""Entries."""
+"""Log entries of a run whose record is checked only on request."""
 
 
 class Record(NamedTuple):
@@ -43,11 +43,11 @@ class Record(NamedTuple):
 
     checked: bool
     verification: RunVerification | None
-    """Null where nothing was signed, and before it is checked."""
+    """Null if nothing was signed, or if it has not been checked yet."""
 
 
 class ScopedView:
-    """Raises AccessError for a caller who may see nothing."""
+    """Raises AccessError for a caller without any right to read."""
 
     def __init__(self, library: Library, caller: Caller) -> None:
         caller.check("agent", "auditor")
@@ -58,7 +58,7 @@ class ScopedView:
 
     @cached_property
     def sources(self) -> Sources:
-        """What an audit reads, opened once for a page."""
+        """The sources of an audit, opened once for a page."""
         return self.library.sources()
 
     @cached_property
@@ -68,26 +68,26 @@ class ScopedView:
 
     @property
     def is_whole(self) -> bool:
-        """Across tenants."""
+        """Whether the caller sees all tenants."""
         return "auditor" in self.caller.roles and self.caller.run is None
 
     @property
     def tenant(self) -> str | None:
-        """Whose runs are seen; null for everybody's."""
+        """The tenant whose runs are visible; null for all."""
         return None if self.is_whole else self.caller.tenant
 
     def run(self, name: str) -> ListedRun:
-        """Raises NotFound."""
+        """A visible run; raises NotFound."""
         self.check_run(name)
         (run,) = self._pages.runs(1, id=name)
         return run
 
     def find_run(self, name: str) -> ListedRun | None:
-        """A run that is to be there: who sees across tenants is told where it is not."""
+        """A run that should exist; null if it is missing and the caller sees all tenants."""
         return next(iter(self._pages.runs(1, id=name)), None)
 
     def check_run(self, name: str) -> None:
-        """Raises NotFound for a run that is not seen."""
+        """Raises NotFound for a run that is not visible."""
         self._check_owner(name, _absent("run", name))
 
     def runs(
@@ -98,7 +98,7 @@ class ScopedView:
         only_open: bool = False,
         simulators: Collection[Digest] | None = None,
     ) -> list[ListedRun]:
-        """The newest first; of these simulators, or of all."""
+        """The newest visible runs of these simulators, or of all."""
         return self._pages.runs(
             limit,
             after,
@@ -109,23 +109,23 @@ class ScopedView:
         )
 
     def is_long(self, run: ListedRun) -> bool:
-        """Its record is checked where somebody asks for it, and not by the way."""
+        """Whether its record is checked only on request."""
         return run.log_length > _LONG_LOG
 
     def record(self, run: ListedRun, *, force: bool = False) -> Record:
-        """The state of a run's record, where it is short or asked for."""
+        """The state of a run's record, if it is short or `force` is set."""
         if self.is_long(run) and not force:
             return Record(checked=False, verification=None)
         return Record(checked=True, verification=verification_of(run.id, self.sources))
 
     def episode(self, name: str) -> Episode:
-        """Raises NotFound, and EvidenceError where it is garbled."""
+        """A visible episode; raises NotFound, and EvidenceError if it is garbled."""
         self.check_episode(name)
         with reading(f"episode {name}"):
             return self.library.ledger.episode(name)
 
     def check_episode(self, name: str) -> str:
-        """The run of an episode that is seen; raises NotFound."""
+        """The run of a visible episode; raises NotFound."""
         try:
             run = self.library.ledger.run_of(name)
         except NotFound:
@@ -134,21 +134,21 @@ class ScopedView:
         return run
 
     def forks(self, episode: str, limit: int, after: int) -> list[ListedFork]:
-        """That were made of an episode, and its replays, in the order of opening."""
+        """The forks and replays of an episode, in the order of opening."""
         return self._pages.forks(episode, limit, after, tenant=self.tenant, run=self.caller.run)
 
     def agent(self, ref: VersionRef) -> Agent:
-        """Raises NotFound."""
+        """A visible agent; raises NotFound."""
         try:
             agent = self.library.registry.agent(ref)
-        except InputError:  # it names those that are there, which may be another tenant's
+        except InputError:  # the error names existing versions, possibly another tenant's
             raise _absent("agent", str(ref)) from None
         if not self.is_whole:
             self._check_owner(agent.run, _absent("agent", str(ref)))
         return agent
 
     def agents(self, limit: int = MOST_AGENTS) -> list[Version]:
-        """Of the newest MOST_AGENTS that are registered, the newest first."""
+        """The visible agents among the newest MOST_AGENTS registered ones, the newest first."""
         if self.is_whole:
             return self._newest(limit)
         versions = self._newest(MOST_AGENTS)
@@ -156,16 +156,16 @@ class ScopedView:
         return [version for version in versions if version.tags["run"] in own][:limit]
 
     def in_use(self) -> list[AliasChange]:
-        """Aliases of agents that are seen."""
+        """The aliases of visible agents."""
         uses = sorted(self.agents_in_use.uses, key=attrgetter("alias"))
         own = None if self.is_whole else self._own(use.run for use in uses)
         return [use for use in uses if own is None or use.run in own]
 
     def problems_in_use(self, *, force: bool) -> list[str] | None:
-        """Where what is in use is not as it was signed, or the registry tells otherwise.
+        """Differences of the agents in use from the signed record or the registry.
 
-        Null where nobody looked: all agents are compared, and where those are many, only for
-        who asks. For who sees across tenants.
+        Null if they were not checked: all agents are compared, and if there are many, only with
+        `force`. For callers who see all tenants.
         """
         sources = self.sources
         if not (self.is_whole and sources.evidence):
@@ -175,26 +175,26 @@ class ScopedView:
         return list(problems_in_use(sources))
 
     def _own(self, runs: Iterable[str]) -> set[str]:
-        """Those that are seen of these runs."""
+        """The visible ones of these runs."""
         tenants = self._pages.tenants_of(runs)
         own = (self.caller.run,) if self.caller.run else tenants
         return {run for run in own if tenants.get(run) == self.caller.tenant}
 
     def _newest(self, limit: int) -> list[Version]:
-        """Without those whose tags somebody took away; an audit names them."""
+        """The newest agents, without those whose tags were removed; an audit names those."""
         versions = self.library.registry.agents(limit)
         return [version for version in versions if version.tags.keys() >= _REQUIRED_TAGS]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
-        """That each of these runs, which are seen, made."""
+        """The agents of each of these visible runs."""
         no_agents = {run.id: list[RegisteredAgent]() for run in runs}
         return no_agents | self.agents_by_run({run.id for run in runs if run.final_weights})
 
     def agents_by_run(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
-        """The agents of runs that are seen and closed.
+        """The agents of visible closed runs.
 
-        To ask the registry for one takes as long as to list hundreds: those of old runs alone
-        are asked for one by one.
+        A registry query for one run takes as long as a list of hundreds of agents, so only old runs
+        are queried one by one.
         """
         versions = {run: list[Version]() for run in runs}
         newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
@@ -210,12 +210,12 @@ class ScopedView:
         return {run: [agent for agent in agents if agent] for run, agents in tagged.items()}
 
     def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
-        """How far it is proven that a simulator made an agent, by what was signed."""
+        """The grade of an agent's edge, from the signed statements."""
         audit = edge_to(agent.ref.name, agent, self.sources)
         return audit or to_disputed(f"nothing of run {agent.run} is signed")
 
     def simulators(self, limit: int, after: str = "", *, start: str = "") -> list[ListedSimulator]:
-        """That served runs, the one with the newest run first."""
+        """The simulators with runs, the one with the newest run first."""
         if self.caller.run:
             served = self.library.ledger.owner(self.caller.run).simulator
             simulator = ListedSimulator(served, 1, self.caller.run)
@@ -223,7 +223,7 @@ class ScopedView:
         return self._pages.simulators(limit, after, tenant=self.tenant, start=start)
 
     def unused_simulators(self) -> list[Digest]:
-        """That were pinned and served no run; for who sees across tenants."""
+        """The simulators without runs; for callers who see all tenants."""
         if not self.is_whole:
             return []
         pinned = self._pins.digests()
@@ -231,7 +231,7 @@ class ScopedView:
         return [digest for digest in pinned if digest not in served]
 
     def find_simulators(self, name: str) -> list[Digest]:
-        """What an alias means, a digest names, or the start of a digest may name."""
+        """The simulators of an alias, a digest, or the start of a digest."""
         start = resolve_name(name, self.library.ledger.aliases)
         whole = start if start.startswith("sha256:") else f"sha256:{start}"
         if self.pinned(whole):
@@ -241,7 +241,7 @@ class ScopedView:
         return [*served, *unused]
 
     def manifests(self) -> dict[Digest, SimulatorManifest]:
-        """Of the simulators of this store that are seen."""
+        """The manifests of the visible simulators of this store."""
         pinned = self._pins.digests()
         if not self.is_whole:
             served = {simulator.simulator for simulator in self.simulators(MOST_SIMULATORS)}
@@ -251,21 +251,21 @@ class ScopedView:
 
     @cached_property
     def weights(self) -> set[Digest]:
-        """Of the world models behind the simulators that are seen."""
+        """The artifacts of the visible simulators' world models."""
         return {manifest.artifact for manifest in self.manifests().values() if manifest.artifact}
 
     def manifest(self, simulator: Digest) -> SimulatorManifest | None:
-        """Which anybody may read who knows the digest; null where the store has none."""
+        """The manifest, which every caller may read by its digest; null if the store has none."""
         return manifest_of(simulator, self.library.store)
 
     def pinned(self, simulator: Digest) -> PinnedSimulator | None:
-        """By its whole digest."""
+        """The pinned simulator of a complete digest."""
         if simulator not in self._pins.digests():
             return None
         return self._pins.find(simulator)
 
     def alias_changes(self) -> list[AliasChange]:
-        """The history of all names for simulators, which tells who moved them; for who sees across
+        """The history of all simulators' aliases, with who moved them; for callers who see all
         tenants.
         """
         if not self.is_whole:
@@ -273,17 +273,17 @@ class ScopedView:
         return self.library.ledger.aliases.readable_history("simulator").changes
 
     def name_of(self, simulator: Digest) -> str:
-        """Its first alias, else a short digest."""
+        """Its first alias, otherwise a short digest."""
         return next(iter(self.aliases.get(simulator, ())), brief(simulator))
 
     @cached_property
     def aliases(self) -> dict[Digest, list[str]]:
-        """The aliases that point at each simulator now, read once for a page."""
+        """The current aliases of each simulator, read once for a page."""
         changes, garbled = self.library.ledger.aliases.readable_history("simulator")
         last = {change.alias: change for change in changes}
         names: dict[Digest, list[str]] = {}
         for name, change in sorted(last.items()):
-            if not change.ended and name not in garbled:  # of which nobody knows what it means
+            if not change.ended and name not in garbled:  # an alias without a target
                 names.setdefault(change.simulator, []).append(name)
         return names
 

@@ -1,4 +1,4 @@
-"""What the console's process is told by its environment."""
+"""Settings of the console's process."""
 
 from pathlib import Path
 from typing import Literal
@@ -8,8 +8,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class ConsoleSettings(BaseSettings):
-    """As AGENTWORLD_CONSOLE_STORE and so on; AGENTWORLD_LEDGER_URL and its like say where the
-    parts of a store are that are elsewhere, MLFLOW_TRACKING_URI where its registry is.
+    """Set by AGENTWORLD_CONSOLE_STORE and so on.
+
+    AGENTWORLD_LEDGER_URL and similar variables give the addresses of parts of the store that are
+    elsewhere, MLFLOW_TRACKING_URI that of its registry.
     """
 
     model_config = SettingsConfigDict(
@@ -19,7 +21,7 @@ class ConsoleSettings(BaseSettings):
     store: str
     """The folder of steps, registry and ledger, or its URL in a bucket."""
     access: Literal["local"] | Path | None = None
-    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
+    """The access file; `local` trusts all users of this machine, and listens on loopback only."""
     proxy_secret: SecretStr = SecretStr("")
     """The secret that an authenticating proxy shows; empty without a proxy."""
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""A list as a table of a page and as CSV: one definition, a part at a time."""
+"""A list as a table of a page and as CSV: one definition, read in parts."""
 
 import csv
 import io
@@ -11,16 +11,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Link(NamedTuple):
-    """A cell that leads to a page."""
+    """A cell with a link."""
 
     text: str
     href: str
     whole: str = ""
-    """What CSV tells in place of a shortened text."""
+    """The CSV value of a shortened text."""
 
 
 class Mark(NamedTuple):
-    """A cell that says in colour, too, how good it is."""
+    """A cell with a colour for its rating."""
 
     text: str
     state: Literal["good", "wait", "bad"]
@@ -31,31 +31,34 @@ Row = tuple[Cell, ...]
 
 
 class Part(NamedTuple):
-    """Some rows, and where the next ones begin; an empty cursor is the end."""
+    """Some rows, and the cursor of the next ones; empty at the end."""
 
     rows: list[Row]
     next: str = ""
 
 
 class Column(NamedTuple):
-    """Of a table on a page."""
+    """A column of a table."""
 
     name: str
     has_numbers: bool
 
 
 class Listing(NamedTuple):
-    """A list of any length. `fetch` reads the part that a cursor begins; the first one is ''."""
+    """A list of any length.
+
+    `fetch` reads the part that begins at a cursor; the first cursor is ''.
+    """
 
     path: str
-    """Of its page; its CSV is there too."""
+    """The path of its page; its CSV has the same path with a suffix."""
     columns: tuple[str, ...]
     fetch: Callable[[str], Part]
     usual_values: Mapping[str, Cell] = {}
-    """By column: a page leaves a column out where each of its rows has this value."""
+    """By column: a page hides the column if each of its rows has this value."""
 
     def for_page(self, part: Part) -> tuple[list[Column], list[list[Cell]]]:
-        """The columns and rows of a page, without columns that say the same in every row."""
+        """The visible columns and rows of a page."""
         indices = [
             index
             for index, name in enumerate(self.columns)
@@ -69,7 +72,7 @@ class Listing(NamedTuple):
         return columns, [[row[i] for i in indices] for row in part.rows]
 
     def csv(self) -> Iterator[str]:
-        """All of it, a part at a time."""
+        """The whole list, read in parts."""
         yield csv_line(self.columns)
         cursor = ""
         while True:
@@ -88,7 +91,7 @@ def csv_line(row: Row) -> str:
 
 
 def _to_csv_value(cell: Cell) -> str | int | float:
-    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Prefixes a text that a spreadsheet would take for a formula with an apostrophe."""
     match cell:
         case None:
             return ""

@@ -93,9 +93,9 @@ def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
 RECIPES = {
     "model:\n  hidden_sise: 64\nname: x\n": "is wrong at model.hidden_sise",
     "name: x\ncollect:\n  num_transitions: -3\n": "is wrong at collect.num_transitions",
-    "name: [x\n": "is no YAML",
+    "name: [x\n": "is not YAML",
     "- a list\n": "is wrong at the whole",
-    "\x00": "is no YAML",
+    "\x00": "is not YAML",
 }
 WITH_RECIPES = [
     "demo --recipe {recipe}",

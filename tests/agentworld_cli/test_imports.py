@@ -76,7 +76,7 @@ def test_an_import_is_used_again_until_its_source_changes(tmp_path, logs):
 
 
 def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
-    assert "logs.jsonl line 2 is no episode" in run(tmp_path, str(logs), "--strict", code=1)
+    assert "logs.jsonl line 2 is not an episode" in run(tmp_path, str(logs), "--strict", code=1)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_what_is_listed_and_stopped_is_told_as_json(call, server):
         ("schedule nightly --cron '0 0 3 * * *' --store /s", 2, "has 6 fields; give five"),
         ("schedule Nightly --cron '0 3 * * *' --store /s", 2, "'Nightly' is no name of a schedule"),
         ("stop gone", 2, "Run gone not found"),
-        ("list --server host:80", 2, "host:80 is no address of a server"),
+        ("list --server host:80", 2, "host:80 is not a server's address"),
         ("list --server http://127.0.0.1:1", 11, "http://127.0.0.1:1 cannot be reached"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_run_is_exported(call, played, tmp_path):
             "run close {0.run} --weights " + FINAL + " --signature gone --url {0.url}",
             "cannot read gone",
         ),
-        ("run show {0.run} --url nowhere", "'nowhere' is no address"),
+        ("run show {0.run} --url nowhere", "'nowhere' is not a simulator's address"),
         pytest.param(
             "run show {0.run} --url http://127.0.0.1:9",
             "is it running?",

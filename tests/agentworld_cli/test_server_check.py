@@ -94,4 +94,4 @@ def test_without_a_cluster_argos_settings_are_not_taken_for_set(call, server, mo
     monkeypatch.delenv("AGENTWORLD_KUBECONFIG", raising=False)
     found = call(f"pipeline check --server {server.url}")
     assert found.code == 11
-    assert found.out.startswith("Argo's settings cannot be read (there is no cluster to ask")
+    assert found.out.startswith("Argo's settings cannot be read (no cluster is configured")

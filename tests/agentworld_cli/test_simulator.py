@@ -375,7 +375,7 @@ def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(ca
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
     words = ("--gate-report", report.digest, "--override", "an outage")
     name = records.pinned(tmp_path).digest
-    assert "is no evaluation of" in call("alias", "set", "production", name, *words, status=2)
+    assert "is not an evaluation of" in call("alias", "set", "production", name, *words, status=2)
     assert history(call) == []
 
 

@@ -112,7 +112,7 @@ def test_a_key_works_beside_a_proxy(told, tmp_path):
 @pytest.mark.parametrize(
     ("access", "secret", "host", "words"),
     [
-        (None, "", "127.0.0.1", "the console admits no one yet"),
+        (None, "", "127.0.0.1", "the console has no access control yet"),
         (None, "short", "127.0.0.1", "has 5 characters; give it at least 32"),
         ("local", SECRET, "127.0.0.1", "remove one of them"),
         ("local", "", "0.0.0.0", "the host is 0.0.0.0"),

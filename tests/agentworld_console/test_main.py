@@ -52,7 +52,7 @@ def answers(url, name=""):
     [
         ({}, "CONSOLE_STORE|store"),
         ({"store": "empty", "access": "local", "port": "x"}, "port"),
-        ({"store": "empty"}, "the console admits no one yet"),
+        ({"store": "empty"}, "the console has no access control yet"),
         ({"store": "empty", "access": "local", "host": "0.0.0.0"}, "listen on 127.0.0.1"),
         ({"store": "empty", "proxy_secret": "hunter2"}, "at least 32"),
         ({"store": "empty", "access": "local"}, "holds no ledger.db"),

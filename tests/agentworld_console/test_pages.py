@@ -313,7 +313,7 @@ def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
 )
 def test_a_question_that_is_none_is_refused_in_a_sentence(auditor, path):
     assert auditor.get(path).status_code in (200, 422)
-    assert "our mistake" not in auditor.get(path).text
+    assert "internal error" not in auditor.get(path).text
 
 
 def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):

@@ -34,7 +34,7 @@ def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
     first = namespace.get("Secret", "agentworld-keys")
     assert len(base64.b64decode(first["data"][RUN_TOKENS])) == 32
     assert first["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    assert "agentworld-keys is there already and stays as it is" in made(kubernetes, namespace)
+    assert "agentworld-keys exists and stays unchanged" in made(kubernetes, namespace)
     assert namespace.get("Secret", "agentworld-keys") == first
 
 

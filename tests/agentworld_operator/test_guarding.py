@@ -122,9 +122,9 @@ def test_without_a_service_no_name_moves_and_no_simulator_goes(guarded):
     guarded.run(service_url=f"http://127.0.0.1:{free_port()}")
     guarded.guard()
     guarded.use("one")
-    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+    with pytest.raises(ClusterError, match="the simulator service does not answer"):
         guarded.namespace.create(alias())
-    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+    with pytest.raises(ClusterError, match="the simulator service does not answer"):
         guarded.namespace.delete("Simulator", "one")
 
 

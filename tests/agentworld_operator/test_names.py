@@ -138,7 +138,7 @@ def test_what_is_written_while_the_operator_is_gone_is_told_and_moves_nothing(na
 def test_what_is_written_while_the_service_is_gone_moves_nothing_when_it_is_back(names):
     with names.serve():
         names.begin()
-    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+    with pytest.raises(ClusterError, match="the simulator service does not answer"):
         names.wish(**UNGATED)
     names.bypass()
     names.wish(**UNGATED)

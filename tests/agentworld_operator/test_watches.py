@@ -21,5 +21,5 @@ def test_an_operator_that_cannot_watch_every_kind_begins_anew(missing):
     if missing is None:
         asyncio.run(watches.check())
     else:
-        with pytest.raises(ClusterError, match=f"does not list {missing}; begin anew"):
+        with pytest.raises(ClusterError, match=f"does not list {missing}; restart"):
             asyncio.run(watches.check())

@@ -75,5 +75,5 @@ def test_settings_that_say_nothing_lack_both(data):
 
 @pytest.mark.parametrize("data", [{"workflowDefaults": "{"}, {"config": "words"}])
 def test_settings_that_are_no_yaml_are_told(data):
-    with pytest.raises(InputError, match="is no YAML"):
+    with pytest.raises(InputError, match="is not YAML"):
         retry_problems({"data": data}, controller())

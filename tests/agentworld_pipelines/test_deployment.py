@@ -73,5 +73,5 @@ def test_a_step_that_has_no_volumes_cannot_hold_the_claim(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"deployment": {}, "mounted": "/stores"}'])
 def test_a_target_of_another_release_is_refused(text):
-    with pytest.raises(InputError, match="the step was told a wrong target at .*; compile"):
+    with pytest.raises(InputError, match="the step has an invalid target at .*; compile"):
         Target.parse(text)

@@ -141,7 +141,7 @@ def test_a_training_that_failed_says_why_in_every_words_that_there_are(trainer, 
     (error,) = [line for line in step.said.splitlines() if "PipelineError" in line]
     assert "failed (JobsFailed: jobset failed)" in error
     assert f"{pod}: OOMKilled, exit code 137" in error
-    assert "begin the step again, and it resumes" in error
+    assert "run the step again to resume" in error
 
 
 def test_where_the_stage_was_given_something_wrong_no_retry_is_advised(trainer, start):
@@ -152,7 +152,7 @@ def test_where_the_stage_was_given_something_wrong_no_retry_is_advised(trainer, 
     assert step.ends() == 1
     assert "cpt says: there is no parent; train it first" in step.said
     assert "no retry helps before that is put right" in step.said
-    assert "begin the step again" not in step.said
+    assert "run the step again" not in step.said
 
 
 @pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
@@ -225,7 +225,7 @@ def test_one_that_goes_is_waited_for_until_it_is_gone(trainer, start):
     first.kill()
     trainer.server.call("DELETE", path)
     again = start()
-    again.says("waiting until it is gone")
+    again.says("waiting for its deletion")
     assert "is made" not in again.said
     trainer.server.call("PATCH", path, body={"metadata": {"finalizers": []}}, **change)
     again.says("is made")
@@ -236,7 +236,7 @@ def test_one_that_is_taken_away_ends_its_follower(trainer, start):
     step.says("is made")
     trainer.server.call("DELETE", f"{trainer.path}/{trainer.job()['metadata']['name']}")
     assert step.ends() == 1
-    assert "was taken away before it was complete; begin the step again" in step.said
+    assert "was deleted before it was complete; run the step again" in step.said
 
 
 def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
@@ -316,7 +316,7 @@ def test_a_cluster_without_a_trainer_says_what_to_install(trainer, account):
 
     cluster = WithoutTrainer(trainer.server, account[0], PIPELINES)
     follower = Follower(cluster, built, ClusterSettings(look_seconds=0.1))
-    with pytest.raises(ClusterError, match="knows no TrainJob .*; install Kubeflow's Trainer"):
+    with pytest.raises(ClusterError, match="has no TrainJob .*; install Kubeflow's Trainer"):
         follower.begin(lambda: None, lambda: None)
 
 

@@ -156,7 +156,7 @@ def test_a_store_that_is_not_on_the_claim_is_named():
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
-        ({"kind": "transformers-serve", "image": records.digest("image")}, "cannot tell what it"),
+        ({"kind": "transformers-serve", "image": records.digest("image")}, "cannot prove what it"),
         ({"kind": "vllm", "lock": records.digest("lock")}, "no container image"),
     ],
 )

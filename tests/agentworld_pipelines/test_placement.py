@@ -81,8 +81,8 @@ WRONG = {
     "steps: {rl: {nodes: {count: 2, processes_per_node: 0}}}": "nodes.processes_per_node",
     "steps: {rl: {nodes: {count: 2, launcher: mpi}}}": "at steps.rl.nodes.launcher",
     "steps: {rl: {image: two words}}": "at steps.rl.image",
-    "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has nodes of its own, which only cpt",
-    "default: {nodes: {count: 2}}": "default has nodes of its own, which only cpt",
+    "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has its own nodes, which only cpt",
+    "default: {nodes: {count: 2}}": "default has its own nodes, which only cpt",
     "steps: {rl: {service_account: a}}": "rl has a service_account, which only collect, validate",
     "steps: {audit: {service_account: a}}": "audit has a service_account, which only collect",
     "default: {service_account: A b}": "at default.service_account",
@@ -130,7 +130,7 @@ WRONG = {
     "default: {shared_memory: 1Gi}\nsteps: {rl: {volumes: {a: /dev/shm}}}": "rl gives /dev/shm",
     "[]": "at the whole",
     "": "at the whole",
-    "default: {": "is no YAML",
+    "default: {": "is not YAML",
 }
 
 

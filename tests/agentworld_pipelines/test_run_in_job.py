@@ -135,7 +135,7 @@ def test_a_step_that_failed_says_why_in_every_words_that_there_are(jobs, start):
     assert "failed (BackoffLimitExceeded: " in error
     assert f"{pod}: Error, exit code 2" in error
     assert "collect says: the disk is full; free space" in error
-    assert "begin the step again" in error
+    assert "run the step again" in error
 
 
 def test_a_job_that_can_make_no_pod_says_why(control_plane, jobs, start):
@@ -186,7 +186,7 @@ def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs
     start(WHERE.model_copy(update={"image": "mirror.example/agentworld:8"}))
     wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [first]))
     assert old.ends() == 1
-    assert "was taken away before it was complete; begin the step again" in old.said
+    assert "was deleted before it was complete; run the step again" in old.said
     (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "mirror.example/agentworld:8"
 

@@ -152,7 +152,7 @@ def test_who_is_not_known_hears_how_to_be(at):
 def test_what_is_no_token_is_not_sent_and_not_shown(server, tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
-    with pytest.raises(InputError, match="holds no token") as refused:
+    with pytest.raises(InputError, match="has no token") as refused:
         Connection(ServerSettings(url=server.url, token_file=path))
     assert not text or text not in str(refused.value)
     assert server.asked == []
@@ -185,7 +185,7 @@ def test_a_server_that_is_gone_may_come_back():
     assert failed.value.retryable
 
 
-@pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is no address")])
+@pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is not a server")])
 def test_an_address_that_is_none_is_named(url, words):
     with pytest.raises(InputError, match=words):
         Connection(ServerSettings(url=url))

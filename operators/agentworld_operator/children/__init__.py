@@ -1,1 +1,1 @@
-"""What a Simulator is made of on a cluster: manifests, built by pure functions."""
+"""The manifests of a Simulator's objects, built by pure functions."""

@@ -1,4 +1,4 @@
-"""One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
+"""One simulator's engine: a Deployment, its Service, its PodDisruptionBudget, its manifest."""
 
 from agentworld.cluster.api_resources import type_fields
 from agentworld.cluster.names import (
@@ -12,13 +12,13 @@ from agentworld.cluster.names import (
 from agentworld.records.base import digest_json
 from agentworld_operator.children.pod import Manifest, PodSource, pod_template
 
-# One replica at a time; a single one may go too, and one that is not ready always may, so that no
-# node waits for ever to be drained: a budget alone keeps the last replica that never gets ready.
+# One replica at a time may be evicted, also a single one; an unready one always may. Otherwise a
+# node could not be drained, because a budget protects the last replica even if it never gets ready.
 DISRUPTIONS: Manifest = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
 
 
 def children(source: PodSource, owner: Manifest, replicas: int) -> list[Manifest]:
-    """All that the engine is made of, in the order in which it is applied."""
+    """All objects of the engine, in the order in which they are applied."""
     built = [
         _config_map(source),
         _service(source),
@@ -62,8 +62,8 @@ def _config_map(source: PodSource) -> Manifest:
 
 
 def _service(source: PodSource) -> Manifest:
-    """Without an address of its own: the simulator service asks each replica by its own address,
-    so that an episode stays with the replica that holds its prefix.
+    """A headless Service: the simulator service connects to each replica's own address, so that an
+    episode stays with the replica that has cached its prefix.
     """
     port = {"name": "http", "port": ENGINE_PORT, "targetPort": "http", "protocol": "TCP"}
     return {
@@ -80,8 +80,8 @@ def _deployment(source: PodSource, replicas: int) -> Manifest:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": engine_labels(source.digest)},
-            # No replica beyond the wanted: a pool of devices seldom has room for one more. The
-            # episodes of one that goes are answered by the others, or wait for it.
+            # No surge: a pool of devices rarely has room for another replica. Requests of a removed
+            # replica go to the others, or wait for the new one.
             "strategy": {
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},

@@ -1,4 +1,4 @@
-"""Events: what became otherwise with a resource of ours, for who looks with `kubectl describe`."""
+"""Kubernetes Events about changes of our resources, for `kubectl describe`."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,12 +15,12 @@ _BAD = {
     ("Resolved", "False"),
     ("Scheduled", "False"),
 }
-_BAD_REASONS = {"NotAsked", "Returned"}  # a name's object and the ledger went different ways
+_BAD_REASONS = {"NotAsked", "Returned"}  # an alias's object and the ledger disagree
 _SUMS = {"Ready", "Scheduled"}
 
 
 class Status(Protocol):
-    """The status of any of them."""
+    """The status of any of our kinds."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]: ...
@@ -29,8 +29,8 @@ class Status(Protocol):
 def transitions(
     kind: str, resource: Mapping[str, Any], before: Status, after: Status, now: str
 ) -> list[dict[str, Any]]:
-    """An event for each condition that is another one than before; of what is new, for the one
-    that all the others come to.
+    """An event for each condition that changed; for a new resource, only for its summarising
+    condition.
     """
     previous = {condition.type: condition for condition in before.conditions}
     changed = [
@@ -58,7 +58,7 @@ def _event(
         "uid": metadata["uid"],
     }
     fields = condition.model_dump(mode="json", exclude={"last_transition_time"})
-    # Named by the version that it changes, so that a retry, which is later, names the same.
+    # The name has the resource version, so that a retry writes the same event.
     suffix = digest_json([metadata["uid"], metadata["resourceVersion"], fields]).removeprefix(
         "sha256:"
     )[:16]

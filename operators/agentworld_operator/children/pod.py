@@ -1,7 +1,7 @@
-"""An engine's pod: weights that were verified, read-only, and vLLM over them.
+"""An engine's pod: verified weights, mounted read-only, and vLLM.
 
-The container runs under the restricted pod security standard: no root, no privilege, a root file
-system that nobody writes to, no token of the cluster.
+The container meets the restricted Pod Security Standard: no root, no privileges, a read-only root
+file system, no token of the cluster.
 """
 
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ _PINNED, _VERIFIED, _WEIGHTS = "/pinned", "/verified", "/weights"
 _WEIGHTS_LIMIT = "200Gi"
 _PROBE_SECONDS = 5
 
-# The name that the engine answers to is what the verifier computed: a service that asks for the
-# pinned digest is refused by an engine over other weights.
+# The engine's model name is what the verifier computed: an engine over other weights refuses
+# requests for the pinned digest.
 _SCRIPT = f'exec "$@" $(cat {_VERIFIED}/arguments)'
 _COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--enable-prompt-tokens-details")
 _ENVIRONMENT = {
@@ -32,7 +32,7 @@ _ENVIRONMENT = {
     "HOME": "/tmp",
 }
 
-# It reads several files at once. An init container takes no room beside the engine's own.
+# It reads several files at once. An init container needs no resources beyond the engine's own.
 _VERIFIER_RESOURCES = {
     "requests": {"cpu": "200m", "memory": "256Mi"},
     "limits": {"cpu": "2", "memory": "1Gi"},
@@ -40,20 +40,23 @@ _VERIFIER_RESOURCES = {
 
 
 class EnginePods(Part):
-    """What all engines' pods have, whatever their Simulators say: who installs the chart decides
-    who an engine is in a cloud, and no Simulator can choose another account.
+    """Settings of all engines' pods, which the chart's administrator sets: an engine's cloud
+    identity cannot be chosen by a Simulator.
     """
 
     service_account: str = ""
-    """Empty takes the namespace's default one. Of the cluster's own rights a pod has none."""
+    """The service account; empty uses the namespace's default.
+
+    A pod has no rights in the cluster.
+    """
     labels: dict[str, str] = {}
-    """Beside the operator's own, which win."""
+    """In addition to the operator's labels, which take precedence."""
     annotations: dict[str, str] = {}
     priority_class: str = ""
 
 
 class PodSource(NamedTuple):
-    """A simulator of ours, and what its pods are made of."""
+    """One of our simulators, and the parts of its pods."""
 
     digest: Digest
     manifest: SimulatorManifest
@@ -61,14 +64,14 @@ class PodSource(NamedTuple):
     serving: Serving
     weights: Weights
     verifier_image: str
-    """Of the init container that checks the weights."""
+    """The image of the init container that checks the weights."""
     pull_secrets: tuple[str, ...] = ()
-    """Names of Secrets that both images are pulled with."""
+    """Names of Secrets for pulling both images."""
     pods: EnginePods = EnginePods()
 
 
 def pod_template(source: PodSource, labels: dict[str, str]) -> Manifest:
-    """Of every replica, with these labels of ours."""
+    """The template of every replica, with these labels."""
     metadata: Manifest = {"labels": source.pods.labels | labels}
     if source.pods.annotations:
         metadata["annotations"] = source.pods.annotations
@@ -80,7 +83,8 @@ def _pod_spec(source: PodSource) -> Manifest:
     secrets, pods = source.pull_secrets, source.pods
     return {
         "automountServiceAccountToken": False,
-        # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
+        # Otherwise each Service in the namespace sets variables like VLLM_..., which vLLM reads as
+        # settings.
         "enableServiceLinks": False,
         "securityContext": pod_security(),
         "initContainers": [_verifier(source)],
@@ -102,7 +106,7 @@ def _pod_spec(source: PodSource) -> Manifest:
 
 
 def _verifier(source: PodSource) -> Manifest:
-    """Ends well only where every file is the pinned one; then it leaves the engine's name."""
+    """Succeeds only if every file is the pinned one; then writes the engine's arguments."""
     environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
         "AGENTWORLD_MODEL_FOLDER": _folder(source),
@@ -121,7 +125,7 @@ def _verifier(source: PodSource) -> Manifest:
         **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
         "resources": _VERIFIER_RESOURCES,
         "volumeMounts": [*mounts, _mount("weights", writable=source.weights.url is not None)],
-        # Its last words become the Simulator's condition.
+        # Its last output becomes the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": _security_context(),
     }
@@ -152,7 +156,7 @@ def _engine(source: PodSource) -> Manifest:
 
 
 def _amounts(resources: Resources) -> Manifest:
-    """As words: an API server may take no number where it is told to apply one."""
+    """As strings, because an API server may reject numbers in an apply."""
     return {
         kind: {name: str(amount) for name, amount in amounts.items()}
         for kind, amounts in resources.model_dump().items()
@@ -167,7 +171,8 @@ def _volumes(source: PodSource) -> list[Manifest]:
         {"name": "verified", "emptyDir": {"sizeLimit": "1Mi"}},
         {"name": "weights", **_weights_volume(source.weights)},
         {"name": "tmp", "emptyDir": {"sizeLimit": str(serving.scratch)}},
-        # The engine's processes talk through it, on one device too; a container's own has 64 MiB.
+        # The engine's processes communicate through it, even on one device; a container has only 64
+        # MiB by default.
         {"name": "shm", "emptyDir": shared_memory},
     ]
 
@@ -189,7 +194,7 @@ def _placement(pool: NodePool) -> Manifest:
 
 
 def _folder(source: PodSource) -> str:
-    """Where both containers have the model; in a cache each model has a folder."""
+    """The model's folder in both containers; a cache has a folder for each model."""
     weights, artifact = source.weights, source.manifest.artifact
     if weights.cache and artifact:
         return f"{_WEIGHTS}/{artifact.removeprefix('sha256:')}"

@@ -1,1 +1,1 @@
-"""One controller for each kind of resource of ours: rounds by name, then one write of a status."""
+"""A controller for each of our kinds: reconciles by name, then writes one status."""

@@ -1,8 +1,8 @@
-"""SimulatorAliases: whether each was recorded as it asks, and what its name means by the ledger.
-
-The webhook has a request judged and recorded before the object is so. A spec that it did not see is
-never recorded here. Two things are, once nothing can be on its way any more: an object that is
-gone, and one that the cluster left as it was although a later request was recorded.
+"""Reconciles SimulatorAliases with the ledger: whether each move was recorded, and the current
+target. The webhook judges and records a move before the object changes. The reconciler never
+records a spec that the webhook did not see. It records two things, when no request can be in
+progress any more: that an object was deleted, and that the cluster kept an object although a later
+request was recorded.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from agentworld_operator.settings import OperatorSettings
 
 
 class _Difference(NamedTuple):
-    """Between the ledger and the cluster, and since when it is seen so."""
+    """A difference between the ledger and the cluster, and since when it has been seen."""
 
     last: AliasChange | None
     request: str | None
-    """Of the object; null where there is none."""
+    """The object's uid; null if there is none."""
     since: float
 
 
 class AliasReconciler:
-    """Compares each alias with the ledger. After a restart it only waits again."""
+    """Compares each alias with the ledger. A restart only restarts the waiting time."""
 
     kind = "SimulatorAlias"
     status_type = AliasStatus
@@ -62,7 +62,9 @@ class AliasReconciler:
         settle_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        """`settle_seconds` is how long a move may be on its way between ledger and cluster."""
+        """`settle_seconds` is the longest time from a move's record in the ledger to the
+        cluster.
+        """
         self._cluster = cluster
         self._cache = cache
         self._service = service
@@ -72,23 +74,23 @@ class AliasReconciler:
         self._differences: dict[str, _Difference] = {}
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
-        """An alias itself, and all that name a Simulator."""
+        """An alias itself, and all aliases that name a Simulator."""
         name = resource["metadata"]["name"]
         if kind == "Simulator":
             return aliases_of(name, self._cache.all(self.kind))
         return [name] if kind == self.kind else []
 
     async def find_names_without_object(self) -> list[str]:
-        """The names that objects asked for and that mean something, without an object now."""
+        """Names with a target that objects set, and that no object has now."""
         newest = {change.alias: change for change in await self._service.histories()}
         return [
             name
             for name, change in newest.items()
-            if _is_asked_by_object(change) and self._cache.get(self.kind, name) is None
+            if _is_of_object(change) and self._cache.get(self.kind, name) is None
         ]
 
     async def reconcile(self, alias: Object, before: AliasStatus, now: str) -> Outcome[AliasStatus]:
-        """Says what the ledger has of its name, which may have to be set right."""
+        """Reports the ledger's record of its name, and corrects it if necessary."""
         name, settings = alias["metadata"]["name"], self._settings
         comparison, condition = None, None
         try:
@@ -108,10 +110,10 @@ class AliasReconciler:
         return Outcome(status, look_again_seconds=look_again_seconds)
 
     async def clean_up(self, name: str) -> Outcome[AliasStatus]:
-        """Ends a name whose object is gone; one that a command set has none."""
+        """Ends an alias whose object was deleted; an alias of a command has no object."""
         last = await self._service.last(name)
-        if last and last.request and _is_asked_by_object(last):
-            if not await self._stays(name, last, None):
+        if last and last.request and _is_of_object(last):
+            if not await self._is_settled(name, last, None):
                 return Outcome(look_again_seconds=self._settings.ask_seconds)
             own_key = key(last.request, None, last)
             await self._service.end(name, OPERATOR_ACTOR, own_key, last.request)
@@ -128,7 +130,7 @@ class AliasReconciler:
     async def _compare(self, name: str, request: str) -> Comparison:
         comparison = Comparison(request, await self._service.history(name))
         if change_to_restore := comparison.change_to_restore:
-            if not await self._stays(name, comparison.last, request):
+            if not await self._is_settled(name, comparison.last, request):
                 return comparison
             move = build_return_move(change_to_restore)
             change = await self._service.move(name, move, key(request, move, comparison.last))
@@ -136,14 +138,14 @@ class AliasReconciler:
         self._differences.pop(name, None)
         return comparison
 
-    async def _stays(self, name: str, last: AliasChange | None, request: str | None) -> bool:
-        """Whether the two differ, and in the same way, for so long that nothing is on its way."""
+    async def _is_settled(self, name: str, last: AliasChange | None, request: str | None) -> bool:
+        """Whether the same difference has lasted so long that no request can be in progress."""
         before, now = self._differences.get(name), self._clock()
         if before is None or before[:2] != (last, request):
             before = self._differences[name] = _Difference(last, request, now)
         if now - before.since < self._settle_seconds:
             return False
-        # A watch can be silent for so long: the objects are listed again.
+        # A watch can miss events for so long, so the objects are listed again.
         listing = await asyncio.to_thread(self._cluster.all, self.kind)
         requests = {
             alias["metadata"]["name"]: request_of(alias)
@@ -153,5 +155,5 @@ class AliasReconciler:
         return requests.get(name) == request
 
 
-def _is_asked_by_object(change: AliasChange) -> bool:
+def _is_of_object(change: AliasChange) -> bool:
     return not change.ended and change.request is not None

@@ -1,7 +1,7 @@
-"""How the resources of one kind come to be as their specs say: a round by name, then one status.
+"""Reconciles the resources of one kind: one round for a name, then one status.
 
-A Controller has the queue and writes the status and its events. A Reconciler of the kind says what
-is so, what keeps it from being as it should be, and when to look again.
+A Controller has the queue, and writes the status and its events. The Reconciler of the kind
+determines the state, its problems, and when to reconcile again.
 """
 
 from collections.abc import Iterable
@@ -22,30 +22,30 @@ Status = TypeVar("Status", bound=ResourceStatus)
 
 
 class Outcome(NamedTuple, Generic[Status]):
-    """What a round came to."""
+    """The result of a round."""
 
     status: Status | None = None
-    """Null where nothing can be said: the resource is gone."""
+    """Null if there is nothing to report, because the resource was deleted."""
     problem: AgentworldError | None = None
-    """What a later round may mend; the status is written all the same."""
+    """An error that a later round may correct; the status is written anyway."""
     look_again_seconds: float | None = None
-    """Null where only a change is a reason to look again."""
+    """Seconds until the next round; null if only a change requires one."""
 
 
 class Reconciler(Protocol[Status]):
-    """One kind. What it remembers can be lost: the next round finds it out again."""
+    """Reconciles one kind. Its memory can be lost: the next round restores it."""
 
     kind: str
     status_type: type[Status]
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
-        """Names to reconcile after an object of any kind came, changed or went."""
+        """The names to reconcile after an object of any kind was created, changed or deleted."""
 
     async def reconcile(self, resource: Object, before: Status, now: str) -> Outcome[Status]:
-        """Brings a resource to what its spec says; raises what a later round may mend."""
+        """Brings a resource to its spec; raises errors that a later round may correct."""
 
     async def clean_up(self, name: str) -> Outcome[Status]:
-        """Deletes what a deleted resource left behind; raises as `reconcile` does."""
+        """Deletes what a deleted resource left; raises as `reconcile` does."""
 
 
 class Controller(Generic[Status]):
@@ -56,23 +56,23 @@ class Controller(Generic[Status]):
         self._cache = cache
         self._reconciler = reconciler
         self.queue = WorkQueue(self._work, workers=_WORKERS)
-        """The resources that wait for a round, and what came of the others."""
+        """The queue of names, with counts of results."""
 
     async def run(self) -> None:
         """Works until it is cancelled."""
         await self.queue.run()
 
     def add(self, names: Iterable[str]) -> None:
-        """Has these reconciled soon."""
+        """Queues these names."""
         for name in names:
             self.queue.add(name)
 
     def on_change(self, kind: str, resource: Object) -> None:
-        """An object of any kind came, changed or went."""
+        """Queues the affected names after an object was created, changed or deleted."""
         self.add(self._reconciler.affected_names(kind, resource))
 
     async def reconcile(self, name: str) -> Outcome[Status]:
-        """One round for one resource, with its events and its status where they changed."""
+        """Reconciles one resource, and writes its events and its status if they changed."""
         kind = self._reconciler.kind
         resource = self._cache.get(kind, name)
         if resource is None or "deletionTimestamp" in resource["metadata"]:

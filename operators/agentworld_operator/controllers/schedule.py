@@ -1,4 +1,4 @@
-"""TrainingSchedules: each is one recurring run, and its status says what came of it."""
+"""Reconciles TrainingSchedules: one recurring run for each, and a status with its state."""
 
 import asyncio
 import logging
@@ -40,9 +40,11 @@ class ScheduleReconciler:
         self._cache = cache
         self._runs = runs
         self._server = asyncio.Lock()
-        """One task at a time asks the server, so that no other one reads half an answer."""
+        """Only one task at a time may talk to the server, so that none sees a partial result."""
         self._recurring_runs: dict[str, list[Schedule]] | Problem | None = None
-        """The server's schedules by name, or why they are unknown; null before the first answer."""
+        """The server's schedules by name, or why they are unknown; null before the first
+        response.
+        """
         self._newest: dict[str, PipelineRun] = {}
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
@@ -50,7 +52,7 @@ class ScheduleReconciler:
         return [resource["metadata"]["name"]] if kind == self.kind else []
 
     async def ask_server(self) -> list[str]:
-        """Asks for all that the server has; returns the names to reconcile with it."""
+        """Reads all recurring runs of the server; returns the names to reconcile."""
         async with self._server:
             self._recurring_runs = await self._all_recurring_runs()
         names = {schedule["metadata"]["name"] for schedule in self._cache.all(self.kind)}
@@ -73,7 +75,7 @@ class ScheduleReconciler:
     async def reconcile(
         self, schedule: Object, before: ScheduleStatus, now: str
     ) -> Outcome[ScheduleStatus]:
-        """Makes its recurring run the only one of its name, or says why there is none."""
+        """Ensures exactly one recurring run of its name, or reports why there is none."""
         async with self._server:
             if self._recurring_runs is None:
                 return Outcome()
@@ -89,13 +91,13 @@ class ScheduleReconciler:
         )
 
     async def clean_up(self, name: str) -> Outcome[ScheduleStatus]:
-        """Takes its recurring run away."""
+        """Deletes its recurring run."""
         async with self._server:
             await self._remove(name)
         return Outcome()
 
     async def _ensure_run(self, schedule: Object) -> Problem | None:
-        """Why no recurring run of its spec is there; null where one is, or was just made."""
+        """Why there is no recurring run of its spec; null if there is one."""
         if not isinstance(self._recurring_runs, dict):
             return self._recurring_runs
         name = schedule["metadata"]["name"]
@@ -127,6 +129,6 @@ class ScheduleReconciler:
             return ServerState(schedule, last_run(self._newest[name]))
         if before is None or before.state not in UNFINISHED:
             return ServerState(schedule, before)
-        # The server does not have it any more: its recurring run is gone, or many are newer.
+        # The server no longer lists the run: its recurring run was deleted, or many are newer.
         run = await asyncio.to_thread(self._runs.run, before.id)
         return ServerState(schedule, last_run(run) if run else None)

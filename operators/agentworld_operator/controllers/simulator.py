@@ -1,4 +1,4 @@
-"""Simulators: what each engine is made of is applied, and the status says what came of it."""
+"""Reconciles Simulators: applies each engine's objects, and reports their state."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ from agentworld_operator.settings import OperatorSettings
 
 
 class SimulatorReconciler:
-    """Runs an engine for each Simulator that can be served, as large as its episodes need."""
+    """Runs an engine for each valid Simulator, scaled by its open episodes."""
 
     kind = "Simulator"
     status_type = SimulatorStatus
@@ -50,7 +50,7 @@ class SimulatorReconciler:
         open_episodes: Callable[[Digest], int | None],
         clock: Callable[[], float],
     ) -> None:
-        """`open_episodes` counts those of a simulator; null where the service does not tell."""
+        """`open_episodes` counts those of a simulator; null if the service does not answer."""
         self._cache = cache
         self._identities = identities
         self._applier = Applier(cluster, cache)
@@ -60,7 +60,7 @@ class SimulatorReconciler:
         self._scales: dict[str, Scale] = {}
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
-        """A Simulator itself, and all that are the simulator of its engine."""
+        """A Simulator itself, and all Simulators of its engine."""
         metadata = resource["metadata"]
         if kind != self.kind:
             labels = metadata.get("labels") or {}
@@ -72,14 +72,14 @@ class SimulatorReconciler:
         return [metadata["name"], *self._identities.names(engine)]
 
     async def clean_up(self, name: str) -> Outcome[SimulatorStatus]:
-        """Its children go with it."""
+        """Its children are deleted with it."""
         self._scales.pop(name, None)
         return Outcome()
 
     async def reconcile(
         self, simulator: Object, before: SimulatorStatus, now: str
     ) -> Outcome[SimulatorStatus]:
-        """Applies its engine, or says why there is none."""
+        """Applies its engine, or reports why there is none."""
         generation = simulator["metadata"]["generation"]
         try:
             spec = SimulatorSpec.model_validate(simulator["spec"])
@@ -96,7 +96,7 @@ class SimulatorReconciler:
         if refusal:
             return Outcome(refused_status(generation, before, identity.digest, refusal, now))
         state, problem = await self._serve(simulator, spec.serving, identity, before)
-        # With bounds, who may go waits for a clock, and not for a change.
+        # With autoscaling, a removal depends on time, not on a change.
         look_again_seconds = self._settings.ask_seconds if spec.serving.bounds else None
         return Outcome(served_status(state, identity, now), problem, look_again_seconds)
 
@@ -112,7 +112,7 @@ class SimulatorReconciler:
         identity: SimulatorIdentity,
         before: SimulatorStatus,
     ) -> tuple[SimulatorState, ClusterError | None]:
-        """Applies what it is made of; returns what was seen and what the API server refused."""
+        """Applies its objects; returns the observed state and the API server's refusal."""
         digest = identity.digest
         deployment = self._cache.get("Deployment", engine_name(digest))
         engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
@@ -142,7 +142,7 @@ class SimulatorReconciler:
     def _children(
         self, simulator: Object, serving: Serving, identity: SimulatorIdentity, replicas: int
     ) -> list[Manifest]:
-        """None for an endpoint of somebody's."""
+        """None for a third-party endpoint."""
         digest, manifest = identity
         if not isinstance(manifest.engine, EnginePin) or not serving.weights:
             return []

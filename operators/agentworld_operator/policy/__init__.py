@@ -1,1 +1,1 @@
-"""From what was seen to what should be: pure functions, in which the clock is an argument."""
+"""Decides the desired state and the status: pure functions of observations and of the time."""

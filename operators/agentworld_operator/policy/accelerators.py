@@ -1,4 +1,4 @@
-"""What an engine's replicas compute on, as their pods ask for it: devices, and which nodes."""
+"""The accelerators of an engine's replicas, from their pods: devices, and node labels."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def describe(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
 
 
 def describe_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
-    """Once where all have the same; else of each, after its pod's name."""
+    """One value if all replicas have the same; otherwise one for each, after its pod's name."""
     descriptions = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
     if len(set(descriptions.values())) <= 1:
         return tuple(set(descriptions.values()))

@@ -1,4 +1,4 @@
-"""What is let in: AdmissionReviews read, judged as far as that needs nobody else, and answered."""
+"""Parses AdmissionReviews, judges what needs no other system, and builds the responses."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,11 +22,11 @@ _MOST_NAMES = 5
 
 
 class Denial(NamedTuple):
-    """Why not, and what to do."""
+    """The reason of a refusal, and what to do."""
 
     message: str
     code: int = 403
-    """HTTP's, which a client of the API server is given."""
+    """The HTTP status for the client."""
 
 
 class _Kind(BaseModel):
@@ -44,7 +44,7 @@ class _Meta(BaseModel, extra="allow"):
 
 
 class AdmissionRequest(BaseModel):
-    """A request that somebody made of the API server."""
+    """An admission request of the API server."""
 
     uid: str = Field(min_length=1, max_length=64)
     kind: _Kind
@@ -58,21 +58,21 @@ class AdmissionRequest(BaseModel):
 
     @property
     def object_name(self) -> str:
-        """The object's name, also where the API server has not made it yet."""
+        """The object's name, even before the API server has generated it."""
         resource = self.object or self.old
         name: str = self.name or (resource.metadata.get("name", "") if resource else "")
         return name
 
     @property
     def object_request(self) -> str:
-        """The spec that is asked for, or is deleted: the API server has counted it already."""
+        """The requested or deleted spec: the API server has already counted its generation."""
         resource = self.object or self.old
         assert resource
         return request_of({"metadata": resource.metadata})
 
     @property
     def is_spec_changed(self) -> bool:
-        """Whether it is wanted otherwise than before: what did not change was let in before."""
+        """Whether the spec changes; an unchanged spec was admitted before."""
         assert self.object
         return self.old is None or self.object.spec != self.old.spec
 
@@ -84,11 +84,11 @@ class _Review(BaseModel):
 
 
 def read_review(review: object) -> AdmissionRequest:
-    """Raises InputError for what is no review."""
+    """Raises InputError for an invalid review."""
     try:
         request = _Review.model_validate(review).request
     except ValidationError as error:
-        raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
+        raise InputError(f"this is not an AdmissionReview: {first_problem(error)}") from error
     subject = request.old if request.operation == "DELETE" else request.object
     if subject is None or (request.operation == "UPDATE" and request.old is None):
         raise InputError(f"this {request.operation} has no object")
@@ -96,7 +96,7 @@ def read_review(review: object) -> AdmissionRequest:
 
 
 def answer(uid: str, denial: Denial | None) -> dict[str, Any]:
-    """The review that the API server waits for."""
+    """The review with the decision."""
     response: dict[str, Any] = {"uid": uid, "allowed": denial is None}
     if denial:
         response["status"] = {"code": denial.code, "message": denial.message}
@@ -104,7 +104,7 @@ def answer(uid: str, denial: Denial | None) -> dict[str, Any]:
 
 
 def check_simulator(request: AdmissionRequest) -> Denial | None:
-    """Of a Simulator that is created or changed."""
+    """Checks a created or changed Simulator."""
     assert request.object
     if request.old and request.object.spec.get("identity") != request.old.spec.get("identity"):
         return Denial(f"spec.identity: {IMMUTABLE.message}", 422)
@@ -118,8 +118,8 @@ def check_simulator(request: AdmissionRequest) -> Denial | None:
 
 
 def check_schedule(request: AdmissionRequest) -> Denial | None:
-    """Of a TrainingSchedule that is created or changed: what no rule in CEL can compute, as which
-    values a field of `cron` may have, or how long a name is with its namespace's.
+    """Checks a created or changed TrainingSchedule by the rules that CEL cannot compute, such as
+    the values of `cron`, and the length of its name with its namespace.
     """
     assert request.object
     if not request.is_spec_changed:
@@ -134,7 +134,7 @@ def check_schedule(request: AdmissionRequest) -> Denial | None:
 
 
 def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denial:
-    """Of a SimulatorAlias that is created or changed."""
+    """The spec of a created or changed SimulatorAlias."""
     assert request.object
     try:
         return AliasSpec.model_validate(request.object.spec)
@@ -143,8 +143,8 @@ def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denial:
 
 
 def digest_in_use(simulator: Object) -> Digest | None:
-    """The digest that a Simulator's deletion takes away; null where another one serves it, or the
-    operator has not looked at it yet.
+    """The digest that a Simulator's deletion would remove; null if another Simulator serves it, or
+    the operator has not reconciled it yet.
     """
     status = simulator.get("status") or {}
     reasons = {condition.get("reason") for condition in status.get("conditions", ())}
@@ -153,9 +153,10 @@ def digest_in_use(simulator: Object) -> Digest | None:
 
 
 def check_deletion(simulator: str, use: SimulatorUse) -> Denial | None:
-    """Of a Simulator, by the ledger's word on what it is used for.
+    """Checks the deletion of a Simulator against its use in the ledger.
 
-    What is guarded for good is the weights' retention and the history, not the served object.
+    It protects runs and aliases; weights and history are protected by retention, not by this
+    object.
     """
     if use.aliases:
         listing = ", ".join(use.aliases[:_MOST_NAMES]) + (

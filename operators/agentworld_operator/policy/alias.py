@@ -14,16 +14,16 @@ from agentworld_operator.policy.problem import Problem
 Object = Mapping[str, Any]
 
 OPERATOR_ACTOR = f"{OPERATOR} (by comparing lists; nobody asked)"
-"""Who changes what a name means where the cluster did otherwise than it was recorded to do."""
+"""The recorded author of a correction, if the cluster did not do what was recorded."""
 
 
 def request_of(alias: Object) -> str:
-    """The spec that an object has: no two specs of any objects have the same."""
+    """An id of an object's spec, unique over all objects and specs."""
     return f"{alias['metadata']['uid']}/{alias['metadata']['generation']}"
 
 
 def resolve(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Problem:
-    """The simulators that the named objects are; `find` looks for a Simulator."""
+    """The simulators of the named objects; `find` looks up a Simulator."""
     digest = _digest(spec.simulator, find(spec.simulator))
     if isinstance(digest, Problem):
         return digest
@@ -54,7 +54,7 @@ def _digest(name: str, simulator: Object | None) -> Digest | Problem:
 
 
 def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
-    """The aliases whose specs name a Simulator, or try it."""
+    """The aliases whose specs name a Simulator as target or canary."""
     return [
         alias["metadata"]["name"]
         for alias in aliases
@@ -68,7 +68,7 @@ def _refers_to(spec: Object, simulator: str) -> bool:
 
 
 def move(spec: AliasSpec, meaning: Meaning, by: str, request: str) -> AliasMove:
-    """What the service is asked to judge and to record."""
+    """The move for the service to judge and record."""
     return AliasMove(
         kind="simulator",
         simulator=meaning.simulator,
@@ -82,10 +82,10 @@ def move(spec: AliasSpec, meaning: Meaning, by: str, request: str) -> AliasMove:
 
 
 def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
-    """Whether the ledger's last word is this very move.
+    """Whether the ledger's last change is this move.
 
-    An API server asks again, and each time as if it were the first, where somebody else wrote to
-    the object meanwhile.
+    An API server repeats the admission request, as if it were new, if the object was changed
+    meanwhile.
     """
     if last is None or last.ended:
         return False
@@ -105,34 +105,34 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
 
 
 def key(request: str, alias_move: AliasMove | None, last: AliasChange | None) -> str:
-    """So that who asks for the same twice after the same change has it recorded once."""
+    """An idempotency key: a repeated request after the same change is recorded once."""
     records = (alias_move, last)
     parts = [request, *(record and record.model_dump(mode="json") for record in records)]
     return digest_json(parts).removeprefix("sha256:")
 
 
 class Comparison(NamedTuple):
-    """An object's spec, and what the ledger has of its name."""
+    """An object's spec, and the ledger's history of its name."""
 
     request: str
     history: Sequence[AliasChange]
 
     @property
     def last(self) -> AliasChange | None:
-        """The ledger's last word."""
+        """The last change in the ledger."""
         return self.history[-1] if self.history else None
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the last word is what this spec asked for."""
+        """Whether the last change is the one that this spec requested."""
         return bool(self.last and not self.last.ended and self.last.request == self.request)
 
     @property
     def change_to_restore(self) -> AliasChange | None:
-        """What was recorded of this spec, if only requests of objects were recorded after it.
+        """The recorded change of this spec, if only requests of objects were recorded after it.
 
-        The last of those is on its way, or the cluster refused it. What a command changed is
-        neither, and no earlier meaning counts again after it.
+        The last of those is in progress, or the cluster refused it. A change by a command is
+        neither, and no earlier change counts after it.
         """
         if self.is_recorded:
             return None
@@ -145,7 +145,9 @@ class Comparison(NamedTuple):
 
 
 def build_return_move(change: AliasChange) -> AliasMove:
-    """What a name meant before a request that the cluster refused after it was recorded."""
+    """The move back to the target before a request that was recorded and then refused by the
+    cluster.
+    """
     return AliasMove(
         kind="simulator",
         simulator=change.simulator,
@@ -157,7 +159,7 @@ def build_return_move(change: AliasChange) -> AliasMove:
 
 
 def recorded_condition(comparison: Comparison) -> ConditionState:
-    """Whether the name means what the object asks for."""
+    """Whether the alias has the target that the object requests."""
     last = comparison.last
     if comparison.is_recorded and last:
         if last.set_by == OPERATOR_ACTOR:
@@ -175,20 +177,20 @@ def recorded_condition(comparison: Comparison) -> ConditionState:
 
 
 class AliasState(NamedTuple):
-    """A SimulatorAlias as it is."""
+    """The state of a SimulatorAlias."""
 
     generation: int
     status: AliasStatus
-    """As it was said last."""
+    """The last reported status."""
     spec_meaning: Meaning | Problem
-    """What the spec resolves to now."""
+    """The current result of resolving the spec."""
     comparison: Comparison | None
-    """Null where the ledger cannot be asked."""
+    """The history; null if the ledger is unavailable."""
     recorded: ConditionState
 
 
 def build_status(alias: AliasState, now: str) -> AliasStatus:
-    """What is said now; equal to what was said last where nothing changed."""
+    """The new status; equal to the last one if nothing changed."""
     digest, canary_digest = alias.status.digest, alias.status.canary_digest
     if alias.comparison:
         last = alias.comparison.last
@@ -205,7 +207,7 @@ def build_status(alias: AliasState, now: str) -> AliasStatus:
 
 
 def _resolved_condition(alias: AliasState) -> ConditionState:
-    """Whether the spec names Simulators that are there, and are those that were recorded."""
+    """Whether the named Simulators exist, and are the recorded ones."""
     spec_meaning, comparison = alias.spec_meaning, alias.comparison
     if isinstance(spec_meaning, Problem):
         return ConditionState("Resolved", "False", *spec_meaning)

@@ -1,4 +1,4 @@
-"""Conditions: what is said now, with the moment at which it became so."""
+"""Builds conditions with the times of their transitions."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from agentworld.cluster.records.base import Condition, ConditionStatus
 
 _MOST_CHARACTERS = 32_768
-"""Of a message; it may quote what another system answered."""
+"""The longest message; it may quote another system's response."""
 
 
 class ConditionState(NamedTuple):
-    """One thing, as it is now."""
+    """The current state of one condition."""
 
     type: str
     status: ConditionStatus
@@ -21,7 +21,7 @@ class ConditionState(NamedTuple):
 def conditions(
     before: Iterable[Condition], states: Iterable[ConditionState], generation: int, now: str
 ) -> tuple[Condition, ...]:
-    """All that is said now; what did not change keeps its time, and equal words stay equal."""
+    """The current conditions; an unchanged one keeps its time and its message."""
     previous = {condition.type: condition for condition in before}
     return tuple(_condition(previous.get(state.type), state, generation, now) for state in states)
 

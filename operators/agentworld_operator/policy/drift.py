@@ -1,10 +1,10 @@
-"""Whether an object is as it was built: others may add to it, and may change nothing."""
+"""Whether an object has drifted: others may add fields to it, and may change none."""
 
 from collections.abc import Mapping, Sequence
 
 
 def is_as_built(built: object, current: object) -> bool:
-    """Whether all that was built is in what was found."""
+    """Whether everything that was built is in the current object."""
     match built, current:
         case Mapping(), Mapping():
             return all(is_as_built(value, current.get(name)) for name, value in built.items())
@@ -13,7 +13,7 @@ def is_as_built(built: object, current: object) -> bool:
         case Sequence(), Sequence():
             same = len(built) == len(current)
             return same and all(map(is_as_built, built, current))
-        # What is empty is left out by an API server.
+        # An API server leaves out empty values.
         case Mapping() | Sequence(), None:
             return not built
     return built == current

@@ -1,4 +1,4 @@
-"""Reads an engine's Deployment and pods: how many are ready, and what keeps the others."""
+"""Reads an engine's Deployment and pods: the ready replicas, and the problems of the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ VERIFIER = "verify"
 _PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _CONFIGURED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _NOT_BOUND = ("Unschedulable", "SchedulingGated")
-_FAILED_CREATE, _LATE = "FailedCreate", "ProgressDeadlineExceeded"
+_FAILED_CREATE, _DEADLINE_EXCEEDED = "FailedCreate", "ProgressDeadlineExceeded"
 _URGENCY = (
     "VerificationFailed",
     *_PULL_FAILURES,
@@ -21,30 +21,30 @@ _URGENCY = (
     _FAILED_CREATE,
     *_NOT_BOUND,
     "PodFailed",
-    _LATE,
+    _DEADLINE_EXCEEDED,
 )
-"""Wrong weights first, and last what only says that something took too long."""
+"""By severity: wrong weights first, and last a mere timeout."""
 MOST_CHARACTERS = 512
-"""Of a message that is shown."""
+"""The longest message."""
 
 Object = Mapping[str, Any]
-"""An object as the API server has it."""
+"""An object in the API server's form."""
 
 
 class EngineState(NamedTuple):
-    """An engine as it is."""
+    """The observed state of an engine."""
 
     replicas: int = 0
     ready: int = 0
     verified: bool = False
-    """Whether a pod's weights were found to be the pinned ones."""
+    """Whether a pod's weights were verified."""
     problem: Problem | None = None
     accelerators: tuple[str, ...] = ()
-    """Of its replicas, where there are any."""
+    """The accelerators of its replicas, if there are any."""
 
 
 def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineState:
-    """What can be said of an engine; null is a Deployment that is not there."""
+    """The state of an engine; null is a missing Deployment."""
     status = (deployment or {}).get("status") or {}
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     problems = _of_deployment(status)
@@ -63,29 +63,33 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
 
 
 def _of_deployment(status: Object) -> list[Problem]:
-    """What no pod can show, as a quota that lets none be made."""
+    """Problems that no pod shows, such as a quota that prevents pods."""
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     failure, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     problems = []
     if failure.get("status") == "True":
         message = _shorten(failure.get("message"), "no pod can be made")
         problems.append(Problem(_FAILED_CREATE, message))
-    if progress.get("reason") == _LATE:
+    if progress.get("reason") == _DEADLINE_EXCEEDED:
         problems.append(
-            Problem(_LATE, _shorten(progress.get("message"), "the engine takes too long"))
+            Problem(
+                _DEADLINE_EXCEEDED, _shorten(progress.get("message"), "the engine takes too long")
+            )
         )
     return problems
 
 
 def _has_failed(pod: Object) -> bool:
-    """By its node, as one that was evicted: it stays as it is, and another one takes its place."""
+    """A pod that its node ended, such as an evicted one, stays in the list; a new pod replaces
+    it.
+    """
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 
 def _failure(pod: Object) -> Problem:
     status = pod["status"]
     message = (
-        f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node says no more'}"
+        f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node gives no reason'}"
     )
     return Problem("PodFailed", _shorten(message, ""))
 
@@ -134,7 +138,9 @@ def _statuses(pod: Object, kind: str) -> Sequence[Object]:
 
 
 def _urgency(problem: Problem) -> tuple[int, Problem]:
-    """Equal for equal pods in any order, so that nothing is said anew."""
+    """The order of problems, the same for the same pods in any order, so that the status does not
+    change.
+    """
     return _URGENCY.index(problem.reason), problem
 
 

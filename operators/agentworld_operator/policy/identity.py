@@ -1,4 +1,4 @@
-"""Which simulator a Simulator is: the digest of its manifest, or why it has none."""
+"""The digest of a Simulator's manifest, or why it has none."""
 
 from typing import NamedTuple
 
@@ -13,41 +13,39 @@ from agentworld_operator.policy.problem import Problem
 
 
 class SimulatorIdentity(NamedTuple):
-    """A manifest that was understood, and its digest."""
+    """A valid manifest, and its digest."""
 
     digest: Digest
     manifest: SimulatorManifest
 
 
 def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | Problem:
-    """What is kept at a reference; another byte than was named is refused."""
+    """Reads the manifest at a reference; refuses one with another digest."""
     digest = digest_bytes(content)
     if digest != reference.digest:
         return Problem(
             "AnotherManifest",
-            f"{reference.url} holds {digest} and not {reference.digest}; restore it, or create a"
-            " Simulator of what it holds",
+            f"{reference.url} has {digest} and not {reference.digest}; restore it, or create a"
+            " Simulator of its content",
         )
     try:
         manifest = SimulatorManifest.model_validate_json(content)
     except ValidationError as error:
-        return Problem("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
+        return Problem("NoManifest", f"{reference.url} is not a manifest: {first_problem(error)}")
     if manifest.digest != digest:
-        return Problem(
-            "NoManifest", f"{reference.url} was written anew, in another form; restore it"
-        )
+        return Problem("NoManifest", f"{reference.url} was rewritten in another form; restore it")
     return SimulatorIdentity(digest, manifest)
 
 
 def servable(manifest: SimulatorManifest, serving: Serving) -> Problem | None:
-    """Why a cluster cannot serve it so; null where it can."""
+    """Why a cluster cannot serve the manifest; null if it can."""
     engine = manifest.engine
     if isinstance(engine, Endpoint):
         return None
     if engine.kind != "vllm":
         return Problem(
             "EngineUnsupported",
-            f"the manifest pins {engine.kind}, which cannot tell what it serves; pin it for vllm",
+            f"the manifest pins {engine.kind}, which cannot prove what it serves; pin it for vllm",
         )
     return _cannot_run(engine, serving)
 

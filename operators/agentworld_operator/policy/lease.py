@@ -1,7 +1,7 @@
-"""Which of several operators acts: a Lease that one of them holds and renews.
+"""Decides which operator leads, by a Lease that one of them holds and renews.
 
-No clock of another machine is believed. A lease has run out when its holder has not written to it
-for its duration on our own clock, as Kubernetes' own components have it.
+Clocks of other machines are not trusted. As in Kubernetes' own components, a lease has expired if
+its holder has not written it for its duration by this machine's clock.
 """
 
 from typing import Literal, NamedTuple
@@ -10,23 +10,23 @@ Decision = Literal["take", "renew", "wait"]
 
 
 class Lease(NamedTuple):
-    """What a Lease says."""
+    """The content of a Lease."""
 
     holder: str
-    """Empty where the last one gave it back."""
+    """The holder's name; empty if it released the lease."""
     version: str
     """Changes with every write."""
 
 
 class LeaseObservation(NamedTuple):
-    """A Lease, and when it was first seen so, on our own clock."""
+    """A Lease, and when this content was first seen, by this machine's clock."""
 
     lease: Lease | None
     since: float
 
 
 def observe(before: LeaseObservation | None, lease: Lease | None, now: float) -> LeaseObservation:
-    """What is known after it was read once more."""
+    """Updates the observation after another read."""
     return before if before and before.lease == lease else LeaseObservation(lease, now)
 
 

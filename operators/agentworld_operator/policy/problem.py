@@ -1,10 +1,10 @@
-"""Why something is not as it was wanted."""
+"""Why a resource is not in its desired state."""
 
 from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """In one word, which a condition has as its reason, and in a sentence."""
+    """A reason of one word for a condition, and a sentence."""
 
     reason: str
     message: str

@@ -18,11 +18,11 @@ class QueueChoice(NamedTuple):
 
     queue: str | None
     problem: Problem | None = None
-    """Why it is not the wanted one."""
+    """Why it is not the requested one."""
 
 
 def choose_queue(queue: str | None, deployment: Object | None) -> QueueChoice:
-    """The wanted queue, or the Deployment's own where Kueue would refuse another one."""
+    """The requested queue, or the Deployment's current one if Kueue would refuse the change."""
     if deployment is None:
         return QueueChoice(queue)
     metadata = deployment["metadata"]

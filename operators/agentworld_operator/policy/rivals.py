@@ -1,4 +1,4 @@
-"""Two Simulators of one digest would be one engine with two owners: the older one is served."""
+"""Two Simulators of one digest would own one engine; only the older one is served."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from agentworld.records.base import Digest
 from agentworld_operator.policy.problem import Problem
 
 RIVAL = "SameAsAnother"
-"""The reason of what another one is served in place of."""
+"""The reason of a condition for the one that is not served."""
 
 
 def rival(
     simulator: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
 ) -> Problem | None:
-    """Why another one of this digest is served in its place; null where this one is."""
+    """Why another object of this digest is served instead; null if this one is."""
     older = [other for other in others if _age(other) < _age(simulator)]
     if not older:
         return None

@@ -1,4 +1,4 @@
-"""How many replicas an engine has, by the episodes that are open."""
+"""The number of an engine's replicas, by its open episodes."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ class Scale(NamedTuple):
 
 
 def choose_scale(serving: Serving, current: Scale, open_episodes: int | None, now: float) -> Scale:
-    """The next number; `now` is any clock in seconds that runs forward.
+    """The next number; `now` is any monotonic time in seconds.
 
-    More come at once. Fewer come when fewer were enough all the time for `idle_seconds`. Where
-    nobody knows how many episodes are open, none goes.
+    Scales up at once. Scales down if fewer replicas were enough for all of `idle_seconds`. If the
+    number of open episodes is unknown, it does not scale down.
     """
     if serving.suspend:
         return Scale(0)

@@ -1,4 +1,4 @@
-"""Decides the status of a TrainingSchedule by what the server has."""
+"""Decides the status of a TrainingSchedule by the server's state."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,19 +21,19 @@ _FAILURE_LETTERS = 500
 
 
 class ServerState(NamedTuple):
-    """What the server has of one TrainingSchedule."""
+    """The server's state of one TrainingSchedule."""
 
     schedule: Schedule | None
     last: LastRun | None
 
 
 def recurring_run_name(namespace: str, schedule: str) -> str:
-    """What the server has a TrainingSchedule's recurring run under."""
+    """The name of a TrainingSchedule's recurring run on the server."""
     return f"{namespace}.{schedule}"
 
 
 def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
-    """Why no recurring run of this name can be made so; null where one can."""
+    """Why a recurring run of this name and spec is invalid; null if it is valid."""
     if len(name) > LONGEST_NAME:
         return Problem(
             "Invalid",
@@ -48,24 +48,26 @@ def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
 
 
 def matches_plan(mark: str, schedules: Sequence[Schedule]) -> bool:
-    """Whether one enabled recurring run of this plan is there, and no other one of its name."""
+    """Whether exactly one recurring run of this name is enabled, and it has this plan."""
     return [(schedule.enabled, schedule.plan) for schedule in schedules] == [(True, mark)]
 
 
 def newest_run(schedules: Sequence[Schedule]) -> PipelineRun | None:
-    """Of all that bear a name: one that was replaced is there until its run has ended."""
+    """The newest run of all recurring runs of a name; a replaced one exists until its run has
+    ended.
+    """
     runs = [schedule.last_run for schedule in schedules if schedule.last_run]
     return max(runs, key=lambda run: run.started, default=None)
 
 
 def refusal_of(error: AgentworldError) -> Problem:
-    """What a failure is to who made a TrainingSchedule."""
+    """The problem of a failed request, for the author of a TrainingSchedule."""
     reason = "Unreachable" if isinstance(error, PipelineError) else "Refused"
     return Problem(reason, str(error))
 
 
 def last_run(run: PipelineRun) -> LastRun:
-    """A run as a status shows it."""
+    """A run in the form of a status."""
     finished = to_text(run.finished) if run.finished else None
     return LastRun(
         id=run.id,
@@ -77,18 +79,18 @@ def last_run(run: PipelineRun) -> LastRun:
 
 
 class ScheduleState(NamedTuple):
-    """A TrainingSchedule as it is."""
+    """The state of a TrainingSchedule."""
 
     generation: int
     status: ScheduleStatus
-    """As it was said last."""
+    """The last reported status."""
     server: ServerState | None
-    """Null where it is unknown: the last status stands."""
+    """Null if it is unknown: the last status stays."""
     problem: Problem | None
 
 
 def build_status(current: ScheduleState, now: str) -> ScheduleStatus:
-    """What is said now; equal to what was said last where nothing changed."""
+    """The new status; equal to the last one if nothing changed."""
     before = current.status
     run_id, last, due = before.recurring_run, before.last_run, before.next_run
     if current.server:
@@ -113,7 +115,7 @@ def _scheduled_condition(problem: Problem | None) -> ConditionState:
 
 def _degraded_condition(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
-        failure = last.failure or "Kubeflow says no more"
+        failure = last.failure or "Kubeflow gives no reason"
         message = f"run {last.id} failed: {failure}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")

@@ -16,37 +16,37 @@ from agentworld_operator.policy.identity import SimulatorIdentity
 from agentworld_operator.policy.problem import Problem
 
 _PASSING = (0, 409, 429, 503, 504)
-"""Statuses of an API server that is gone or busy, or of a write that another one came before."""
+"""HTTP statuses of an unreachable or busy API server, or of a conflicting write."""
 _REASONS = {403: "Forbidden", 422: "Invalid"}
 
 
 class SimulatorState(NamedTuple):
-    """All that the answer depends on."""
+    """Everything that the status depends on."""
 
     generation: int
     serving: Serving
     status: SimulatorStatus
-    """As it was said last."""
+    """The last reported status."""
     engine: EngineState
     target_replicas: int
-    """Replicas of the engine."""
+    """The desired number of replicas."""
     open_episodes: int | None
-    """Null where the service cannot say."""
+    """The number of open episodes; null if the service cannot say."""
     url: str
-    """Of the service."""
+    """The service's address."""
     refusal: Problem | None = None
-    """Why the API server did not take what the engine is made of; null where it did."""
+    """Why the API server refused the engine's objects; null if it did not."""
     kept_queue: Problem | None = None
-    """Why the engine is in another queue than the wanted one."""
+    """Why the engine is in another queue than the requested one."""
 
     @property
     def problem(self) -> Problem | None:
-        """What keeps the engine from being as wanted."""
+        """The most severe problem of the engine."""
         return self.refusal or (self.engine.problem if self.target_replicas else None)
 
 
 def refusal_of(error: ClusterError) -> Problem | None:
-    """Why an API server does not take a child; null for what passes by itself."""
+    """The problem of a refused child; null for a temporary failure."""
     if error.status in _PASSING:
         return None
     return Problem(_REASONS.get(error.status, "Refused"), str(error)[:MOST_CHARACTERS])
@@ -55,7 +55,7 @@ def refusal_of(error: ClusterError) -> Problem | None:
 def refused_status(
     generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Problem, now: str
 ) -> SimulatorStatus:
-    """The status of one that is not served."""
+    """The status of a Simulator that is not served."""
     states = [
         ConditionState("Verified", "False", *refusal),
         ConditionState("EngineReady", "False", "NotServed"),
@@ -70,7 +70,7 @@ def refused_status(
 
 
 def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) -> SimulatorStatus:
-    """The status of one that is served; equal to the last one where nothing changed."""
+    """The status of a Simulator that is served; equal to the last one if nothing changed."""
     is_endpoint = isinstance(identity.manifest.engine, Endpoint)
     verified = _endpoint_verified() if is_endpoint else _verified_condition(state, identity)
     engine = (
@@ -93,14 +93,14 @@ def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) 
 
 
 def _accelerators(state: SimulatorState) -> tuple[str, ...]:
-    """Of the replicas, or of the next one where none is there."""
+    """The accelerators of the replicas, or of the next one if there is none."""
     serving = state.serving
     description = describe(serving.resources.limits, serving.node_pool.selector)
     return state.engine.accelerators or (description,)
 
 
 def _endpoint_verified() -> ConditionState:
-    message = "what somebody's endpoint serves cannot be verified"
+    message = "what a third-party endpoint serves cannot be verified"
     return ConditionState("Verified", "Unknown", "Endpoint", message)
 
 
@@ -136,7 +136,7 @@ def _engine_ready(state: SimulatorState) -> ConditionState:
 def _ready(
     state: SimulatorState, verified: ConditionState, engine: ConditionState
 ) -> ConditionState:
-    """Whether a run that is opened now will be answered."""
+    """Whether a run that is opened now will get answers."""
     if verified.status == "False":
         return ConditionState("Ready", "False", verified.reason, verified.message)
     if engine.status == "True":

@@ -1,1 +1,4 @@
-"""The custom resources: records from which the CRDs are written. No cluster is known here."""
+"""The custom resources: records from which the CRDs are generated.
+
+No client of a cluster is used here.
+"""

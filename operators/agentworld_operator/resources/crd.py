@@ -1,7 +1,7 @@
-"""From records to CustomResourceDefinitions, so that the two cannot differ.
+"""Generates CustomResourceDefinitions from records, so that both always agree.
 
-A CRD's schema is JSON schema of an older draft, and structural: no references, and what a value
-may be is said once, outside of any alternative.
+A CRD's schema is an older draft of JSON schema, and structural: no references, and value
+constraints only outside of alternatives.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ _NULL = {"type": "null"}
 
 
 def crd(kind: Kind) -> Schema:
-    """The definition that an API server takes."""
+    """The CRD of a kind."""
     resource_schema = {"type": "object", "description": kind.summary, "required": ["spec"]}
     parts = {"spec": schema(kind.spec), "status": schema(kind.status)}
     subresources: Schema = {"status": {}}
@@ -57,7 +57,7 @@ def crd(kind: Kind) -> Schema:
 
 
 def schema(record: type[BaseModel]) -> Schema:
-    """A record's structural schema, with what its fields say of themselves."""
+    """A record's structural schema, with the docstrings of its fields."""
     root = record.model_json_schema()
     defs = root.pop("$defs", {})
     documents = {record_type.__name__: record_type for record_type in _all_records(record)}
@@ -104,7 +104,7 @@ def _without(node: Mapping[str, Any], *names: str) -> Schema:
 
 
 def _older_draft(node: Mapping[str, Any]) -> Schema:
-    """Bounds that exclude are a flag, and a constant is an enumeration of one."""
+    """Exclusive bounds become flags, and a constant becomes an enumeration."""
     draft = dict(node)
     for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if flag in draft:
@@ -115,9 +115,9 @@ def _older_draft(node: Mapping[str, Any]) -> Schema:
 
 
 def _merge(kinds: list[Schema]) -> Schema:
-    """One of several records, told apart by their `kind`: what any of them has.
+    """A union of records with different `kind`s: the fields of all of them.
 
-    Without defaults, for a field of one may not appear in the other.
+    Without defaults, because one record's field may not appear in another.
     """
     properties: dict[str, Any] = {}
     for kind in kinds:
@@ -129,7 +129,7 @@ def _merge(kinds: list[Schema]) -> Schema:
 
 
 def _all_records(record: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """A record and those that its fields are made of."""
+    """A record and the records of its fields."""
     waiting, visited = [record], set()
     while waiting:
         current = waiting.pop()
@@ -150,19 +150,16 @@ def _record_types(annotation: object) -> list[type[BaseModel]]:
 
 
 def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
-    """Adds to each property the words that stand under the field.
-
-    What a resource of ours has not got is left out of it, and never null.
-    """
+    """Adds field docstrings as descriptions. Fields without a value are left out and never null."""
     words = field_words(record)
     for name, field in record.model_fields.items():
         schema = document["properties"][field.alias or name]
         if name in words:
             schema["description"] = words[name]
         match schema.get("default", ...):
-            case None | "":  # what is absent is read as this
+            case None | "":  # a missing field is read as this
                 del schema["default"]
-            case {}:  # what it holds has defaults of its own
+            case {}:  # its own fields have defaults
                 schema["default"] = {}
         if issubclass(record, Part) and _NULL in schema.get("anyOf", ()):
             schema["anyOf"].remove(_NULL)

@@ -1,4 +1,4 @@
-"""The kinds of custom resources: their records, and what `kubectl` shows of them."""
+"""The kinds of custom resources: their records, and the columns of `kubectl get`."""
 
 from typing import Literal, NamedTuple
 
@@ -9,7 +9,7 @@ from agentworld.cluster.records.simulator import SimulatorSpec, SimulatorStatus
 
 
 class Column(NamedTuple):
-    """What `kubectl get` shows."""
+    """A column of `kubectl get`."""
 
     name: str
     type: Literal["string", "integer", "boolean", "date"]
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     status: type[Part]
     columns: tuple[Column, ...]
     scale: dict[str, str] | None = None
-    """The paths of the scale subresource, where it has one."""
+    """The paths of the scale subresource, if it has one."""
 
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
@@ -36,7 +36,7 @@ _DIGEST = Column("Digest", "string", ".status.digest", wide=True)
 
 
 def _condition(type_: str, field: str = "status") -> str:
-    """Where a condition says so."""
+    """The JSON path of a condition's field."""
     return f'.status.conditions[?(@.type=="{type_}")].{field}'
 
 

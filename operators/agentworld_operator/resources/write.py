@@ -1,4 +1,4 @@
-"""The definitions as files of the chart: `python -m agentworld_operator.resources.write FOLDER`."""
+"""Writes the CRDs as files of the chart: `python -m agentworld_operator.resources.write FOLDER`."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ def _text(kind: Kind) -> str:
 
 
 def main(folder: Path) -> None:
-    """Writes all of them, and takes away what no record stands for."""
+    """Writes all files, and deletes those without a record."""
     folder.mkdir(parents=True, exist_ok=True)
     contents = manifests()
     for path in set(folder.glob("*.yaml")) - {folder / name for name in contents}:

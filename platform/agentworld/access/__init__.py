@@ -1,4 +1,4 @@
-"""Who is there: a credential becomes a tenant with roles, or nothing. No HTTP and no database."""
+"""Access control: maps a credential to a tenant with roles. No HTTP and no database."""
 
 from agentworld.access.base import Access, Caller, Role
 

@@ -1,4 +1,4 @@
-"""Who calls, and what a protocol needs to know of them."""
+"""The authenticated caller, and the protocol of access control."""
 
 from typing import Literal, NamedTuple, Protocol
 
@@ -7,50 +7,50 @@ from agentworld.errors import AccessError
 from agentworld.records.run import LOCAL_TENANT
 
 Role = Literal["agent", "operator", "auditor"]
-"""What somebody may do:
+"""The rights of a caller:
 
-    agent     open runs and act in them, and see the own tenant's
-    operator  see how the service is, by its metrics and engines, and move aliases
-    auditor   read every tenant's runs and episodes, and change nothing
+    agent     open runs and act in them; read the runs of its own tenant
+    operator  read metrics and the state of engines; move aliases
+    auditor   read every tenant's runs and episodes; change nothing
 """
 
 ROLES: frozenset[Role] = frozenset(("agent", "operator", "auditor"))
 
 
 class Caller(NamedTuple):
-    """Somebody whose credential was believed."""
+    """An authenticated caller."""
 
     tenant: str
     name: str
     roles: frozenset[Role]
     run: str | None = None
-    """Who comes with a run's token sees that run alone."""
+    """The run of a run token, which gives access to this run only."""
 
     def check(self, *roles: Role) -> None:
-        """Raises AccessError for who has none of these roles."""
+        """Raises AccessError if the caller has none of these roles."""
         if self.roles.isdisjoint(roles):
             raise AccessError(
-                f"{self.name} of tenant {self.tenant} is no {' and no '.join(roles)}; use a key"
-                f" with that role, as `agentworld api-key new --role {roles[0]}` makes one",
+                f"{self.name} of tenant {self.tenant} lacks the role {' or '.join(roles)}; use a"
+                f" key with that role, as `agentworld api-key new --role {roles[0]}` makes one",
                 kind="forbidden",
             )
 
 
 LOCAL = Caller(LOCAL_TENANT, "local", ROLES)
-"""Everybody, where it was chosen that nobody is asked."""
+"""The caller of every request if access control is off."""
 
 
 class Access(Protocol):
-    """Finds who comes with a credential."""
+    """Authenticates callers by their credentials."""
 
     async def caller(self, credential: str | None) -> Caller:
-        """Raises AccessError for one that nobody gave out, and where there is none."""
+        """The caller of a credential; raises AccessError if it is unknown or missing."""
         ...
 
     def limits(self, tenant: str) -> Limits:
-        """What a tenant may use."""
+        """The limits of a tenant."""
         ...
 
     def run_token(self, run: str, tenant: str) -> str:
-        """What opens this run alone."""
+        """A token that gives access to this run only."""
         ...

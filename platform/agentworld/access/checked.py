@@ -1,4 +1,4 @@
-"""The kinds of access: everybody is known, or nobody comes in."""
+"""The two kinds of access control: off, or by credentials."""
 
 from collections.abc import Callable
 from functools import cache
@@ -18,29 +18,29 @@ from agentworld.errors import AccessError
 
 
 class LocalAccess:
-    """Nobody is asked: for one machine, whose other users are trusted as well.
+    """Access without credentials, for one machine whose users are all trusted.
 
-    A run's token still opens its run alone; every other credential is as good as none.
+    A run token still gives access to its run only; every other credential is ignored.
     """
 
     def __init__(self, tokens: RunTokens) -> None:
         self._tokens = tokens
 
     async def caller(self, credential: str | None) -> Caller:
-        """Everybody."""
+        """The run's caller for a run token, otherwise a caller with all rights."""
         return (self._tokens.caller(credential) if credential else None) or LOCAL
 
     def limits(self, tenant: str) -> Limits:  # noqa: ARG002  there is one
-        """None."""
+        """No limits."""
         return NO_LIMITS
 
     def run_token(self, run: str, tenant: str) -> str:
-        """What opens this run alone."""
+        """A token that gives access to this run only."""
         return self._tokens.token(run, tenant)
 
 
 class CheckedAccess:
-    """Run tokens, API keys and service accounts, by what the access file says now."""
+    """Checks run tokens, API keys and service accounts against the current access file."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class CheckedAccess:
         self._tokens = tokens
         self._accounts = cache(lambda: ServiceAccounts(connect()))
         if file.index.by_account:
-            self._accounts()  # a service that can ask no cluster says so when it starts
+            self._accounts()  # fails at start if the service cannot reach its cluster
 
     async def caller(self, credential: str | None) -> Caller:
-        """Raises AccessError for a credential that nobody gave out, and where there is none."""
+        """The caller of a credential; raises AccessError if it is unknown or missing."""
         caller = await self._find(credential) if credential else None
         if caller is None or caller.tenant not in self._file.index.directory.tenants:
             raise AccessError(
@@ -66,12 +66,12 @@ class CheckedAccess:
         return caller
 
     def limits(self, tenant: str) -> Limits:
-        """As the file says now."""
+        """The limits in the current access file."""
         entry = self._file.index.directory.tenants.get(tenant)
         return entry.limits if entry else NO_LIMITS
 
     def run_token(self, run: str, tenant: str) -> str:
-        """What opens this run alone, for as long as the tenant is in the file."""
+        """A token that gives access to this run only, as long as the access file has the tenant."""
         return self._tokens.token(run, tenant)
 
     async def _find(self, credential: str) -> Caller | None:
@@ -81,6 +81,6 @@ class CheckedAccess:
             return self._file.index.by_key.get(key_digest(credential))
         if claimed_account(credential) in self._file.index.by_account:
             account = await self._accounts().account(credential)
-            # As the file is now: the cluster may have taken its time.
+            # The file may have changed while the cluster answered.
             return self._file.index.by_account.get(account) if account else None
         return None

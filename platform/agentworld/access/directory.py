@@ -1,4 +1,4 @@
-"""The file that says who may come: tenants with their keys, service accounts and limits."""
+"""The access file: tenants with their keys, service accounts and limits."""
 
 import re
 from collections.abc import Hashable, Iterator
@@ -23,38 +23,42 @@ class Key(Record):
     """An API key."""
 
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    """As `agentworld api-key new` prints it; the key itself is written nowhere."""
+    """The digest that `agentworld api-key new` prints; the key itself is not stored."""
     roles: _Roles
 
 
 class Tenant(Record):
-    """Whose runs are whose."""
+    """A tenant: its credentials and its limits."""
 
     keys: dict[Label, Key] = {}
-    """By the names that runs show as `opened_by`."""
+    """API keys by name; runs record the name as `opened_by`."""
     service_accounts: dict[_Account, _Roles] = {}
-    """Kubernetes service accounts, as NAMESPACE/NAME, and their roles."""
+    """Kubernetes service accounts, as NAMESPACE/NAME, with their roles."""
     limits: Limits = Limits()
 
 
 class Directory(Record):
-    """Everybody who may come."""
+    """The content of the access file."""
 
     tenants: dict[Label, Tenant]
 
     @model_validator(mode="after")
     def _means_one(self) -> Self:
-        """A key or an account that were two tenants' would be a way from one to the other."""
+        """Raises ValueError if two tenants share a key or an account, which would give access
+        across tenants.
+        """
         for kind, values in (("key", self._keys()), ("service account", self._accounts())):
             first: dict[str, str] = {}
             for value, location in values:
                 if first.setdefault(value, location) != location:
-                    raise ValueError(f"{first[value]} and {location} have one {kind}; leave one")
+                    raise ValueError(
+                        f"{first[value]} and {location} share one {kind}; remove it from one"
+                    )
         return self
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises InputError naming the first thing that is wrong, and no value: it may be a key."""
+        """Raises InputError with the first problem, without values, which may be keys."""
         try:
             text = read_regular(path).decode()
             return cls.model_validate(_UniqueKeyLoader(text).get_single_data())
@@ -64,7 +68,7 @@ class Directory(Record):
             ) from None
 
     def callers_by_key(self) -> dict[str, Caller]:
-        """By the digests of their keys."""
+        """The callers by the digest of their API key."""
         return {
             key.sha256: Caller(tenant, f"{tenant}/{name}", key.roles)
             for tenant, members in self.tenants.items()
@@ -72,7 +76,7 @@ class Directory(Record):
         }
 
     def callers_by_account(self) -> dict[str, Caller]:
-        """By the names of their service accounts."""
+        """The callers by the name of their service account."""
         return {
             account: Caller(tenant, account, roles)
             for tenant, members in self.tenants.items()
@@ -89,7 +93,7 @@ class Directory(Record):
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Of two things of one name YAML takes the last, and says nothing of the first."""
+    """Refuses duplicate keys, of which YAML silently takes the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
@@ -107,10 +111,10 @@ def _reason(error: Exception) -> str:
             location = ".".join(map(_location_part, first["loc"])) or "the whole"
             return f"{location}: {first['msg']}"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
-            return f"line {line + 1} is no YAML, or names a thing again"
-    return f"it is no YAML ({type(error).__name__})"
+            return f"line {line + 1} is not YAML, or repeats a key"
+    return f"it is not YAML ({type(error).__name__})"
 
 
 def _location_part(part: str | int) -> str:
-    """A name of the file; a key that stands where a name belongs is not told."""
+    """The name of a field in an error; hides a text that may be an API key."""
     return str(part) if _SAFE_NAME.fullmatch(str(part)) else "(no name)"

@@ -1,4 +1,4 @@
-"""API keys: drawn here, shown once, known afterwards by their digest alone."""
+"""API keys: generated here, printed once, stored as a digest only."""
 
 import hashlib
 import secrets
@@ -7,10 +7,10 @@ PREFIX = "awk_"
 
 
 def new_key() -> str:
-    """256 drawn bits: too many to be guessed, so that a plain digest of it tells nothing."""
+    """A new key of 256 random bits; a plain digest of it cannot be reversed by guessing."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def key_digest(key: str) -> str:
-    """What is written down in place of a key."""
+    """The digest that is stored in place of a key."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

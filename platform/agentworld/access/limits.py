@@ -1,4 +1,4 @@
-"""What a tenant may use. Rates are bounded by a bucket that fills evenly and holds one minute's."""
+"""A tenant's limits. Rates use token buckets that hold one minute's amount."""
 
 import time
 from collections.abc import Callable
@@ -13,25 +13,25 @@ _Limit = Annotated[int, Field(gt=0, lt=2**53)] | None
 
 
 class Limits(Record):
-    """Null is no limit. Rates hold for each replica of the service, the others for all of them."""
+    """Null is no limit. Rates apply to each replica of the service, other limits to all of them."""
 
     open_runs: _Limit = None
     open_episodes: _Limit = None
     steps_per_minute: _Limit = None
     tokens_per_minute: _Limit = None
-    """Read and written by the engine; what the cache held counts too."""
+    """Tokens that the engine reads and writes, including cached ones."""
     bytes_per_minute: _Limit = None
-    """Of actions and observations, as they are stored."""
+    """Bytes of actions and observations, as stored."""
 
 
 NO_LIMITS = Limits()
 
 
 class Bucket:
-    """An allowance of `per_minute`, spent at once or evenly.
+    """A token bucket that refills at `per_minute`.
 
-    It may be overdrawn: what a step uses is known when it was answered. Then nothing is let
-    through until it is filled again.
+    The balance may become negative, because the usage of a step is known only after its answer. The
+    bucket then refuses requests until its balance is positive again.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,12 +42,12 @@ class Bucket:
 
     @property
     def wait_seconds(self) -> float:
-        """Until something may be spent; 0 where it may now."""
+        """Seconds until the next request may pass; 0 if it may pass now."""
         self._fill()
         return max(0.0, (1 - self._balance) * 60 / self._per_minute)
 
     def spend(self, amount: int) -> None:
-        """Takes it out, were it more than there is."""
+        """Subtracts an amount, even if the balance becomes negative."""
         self._fill()
         self._balance -= amount
 
@@ -58,7 +58,7 @@ class Bucket:
 
 
 class Rates:
-    """The buckets of one tenant under its limits."""
+    """The buckets of one tenant."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -73,28 +73,27 @@ class Rates:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether anything is counted."""
+        """Whether any rate is limited."""
         return bool(self._buckets)
 
     def check(self, tenant: str) -> None:
-        """Raises AccessError of kind `limit` where a bucket is empty."""
+        """Raises AccessError of kind `limit` if a bucket is empty."""
         for name, bucket in self._buckets.items():
             if wait := bucket.wait_seconds:
                 raise AccessError(
-                    f"tenant {tenant} has used its {name} of this minute; come back in {wait:.1f}"
-                    " s",
+                    f"tenant {tenant} has used its {name} of this minute; retry in {wait:.1f} s",
                     kind="limit",
                     retry_after_seconds=wait,
                 )
 
     def take_step(self, tenant: str) -> None:
-        """Counts a step, where `check` raises nothing."""
+        """Counts a step if `check` raises nothing."""
         self.check(tenant)
         if steps := self._buckets.get("steps"):
             steps.spend(1)
 
     def charge(self, num_tokens: int, num_bytes: int) -> None:
-        """Counts what an answered step used."""
+        """Counts the usage of an answered step."""
         for name, amount in (("tokens", num_tokens), ("bytes", num_bytes)):
             if bucket := self._buckets.get(name):
                 bucket.spend(amount)

@@ -1,4 +1,4 @@
-"""The access file as it is now: a key that was taken out of it opens nothing a second later."""
+"""Reloads the access file when it changes: a removed key stops working within a second."""
 
 import logging
 import time
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class AccessIndex(NamedTuple):
-    """What the file says, looked up."""
+    """The callers and limits of the access file, indexed."""
 
     directory: Directory
     by_key: Mapping[str, Caller]
@@ -24,14 +24,15 @@ class AccessIndex(NamedTuple):
 
     @classmethod
     def of(cls, directory: Directory) -> "AccessIndex":
-        """Looked up once."""
+        """Builds the index of a directory."""
         return cls(directory, directory.callers_by_key(), directory.callers_by_account())
 
 
 class ReloadedAccess:
-    """Reads the file again when it changed; one that is wrong then changes nothing, and is told.
+    """Reloads the file when it changed.
 
-    Raises InputError where it is wrong from the start.
+    If the new file is invalid, the last valid one stays in use and the error is logged. Raises
+    InputError if the file is invalid at start.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +44,7 @@ class ReloadedAccess:
 
     @property
     def index(self) -> AccessIndex:
-        """Whom the file names."""
+        """The index of the current file."""
         if self._clock() - self._checked_at >= _LOOK_SECONDS:
             self._checked_at = self._clock()
             self._reload_if_changed()
@@ -57,11 +58,11 @@ class ReloadedAccess:
         try:
             self._index = AccessIndex.of(Directory.load(self._path))
         except InputError as error:
-            _log.error("%s; what it said before still holds", error)
+            _log.error("%s; the last valid version stays in use", error)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Changes with the file; a mounted Secret is a link that moves to another folder."""
+    """Changes whenever the file does; a mounted Secret is a symbolic link to a changing folder."""
     try:
         metadata = path.stat()
     except OSError:

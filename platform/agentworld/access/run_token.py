@@ -1,7 +1,8 @@
-"""A run's token: who has it may act in that run, and nowhere else.
+"""Run tokens: the holder may act in that run only.
 
-It is made from the run's name and a secret of the service, so that a request that is sent again
-gets the same one, every replica knows it, and nothing is stored. Closing the run ends its use.
+A token is derived from the run's id and a secret of the service. So a repeated request gets the
+same token, every replica can verify it, and none is stored. A token is useless once its run is
+closed.
 """
 
 import hashlib
@@ -15,17 +16,17 @@ _TOKEN = re.compile(r"awr_([0-9a-f]{32})_([a-z0-9-]{1,63})_([0-9a-f]{64})")
 
 
 class RunTokens:
-    """Makes tokens and knows its own."""
+    """Creates and verifies run tokens."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, _PURPOSE, hashlib.sha256)
 
     def token(self, run: str, tenant: str) -> str:
-        """Letters, digits, dashes and underscores: it may stand in an address."""
+        """The token; it is safe in a URL."""
         return f"awr_{run}_{tenant}_{self._mark(run, tenant)}"
 
     def caller(self, credential: str) -> Caller | None:
-        """Who comes with it; null for what is no token of ours."""
+        """The caller of a token; null if the credential is not a valid run token."""
         match = _TOKEN.fullmatch(credential)
         if match is None:
             return None

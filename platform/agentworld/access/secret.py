@@ -1,4 +1,6 @@
-"""A file with a secret of our own: made once, for its owner alone, the same for all replicas."""
+"""A file with the service's own secret: created once, readable by its owner only, shared by
+replicas.
+"""
 
 import contextlib
 import os
@@ -10,35 +12,37 @@ from agentworld.records.file import draft
 from agentworld.storage.private import read_private
 
 RUN_TOKENS = "run-tokens"
-"""The file with the secret of the runs' tokens, in a folder of all keys."""
+"""The name of the file with the secret of run tokens, in the folder of keys."""
 
 _NUM_BYTES = 32
 
 
 def ensure_secret(path: Path) -> bytes:
-    """The secret, made now where there is none; of several that make one, one wins.
+    """Reads the secret, and creates it if it is missing; concurrent calls agree on one.
 
-    Raises InputError for a file that is open to others, or that holds no secret of ours.
+    Raises InputError if others can read the file, or if it has no valid secret.
     """
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A link is made whole or not at all, and never in place of another's.
+        # os.link is atomic and does not overwrite an existing file
         with draft(path, new_secret(), 0o600) as file, contextlib.suppress(FileExistsError):
             os.link(file, path)
     return read_secret(path)
 
 
 def new_secret() -> bytes:
-    """What such a file holds, made now."""
+    """A new secret in the form of the file."""
     return secrets.token_bytes(_NUM_BYTES)
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret; raises NotFound where there is none, and InputError as `ensure_secret` does."""
+    """The secret; raises NotFound if there is none, otherwise as `ensure_secret`."""
     try:
         data = read_private(path)
     except FileNotFoundError as error:
         raise NotFound(f"there is no secret {path}; make one, or name its folder") from error
     if len(data) != _NUM_BYTES:
-        raise InputError(f"{path} holds {len(data)} bytes and no secret of {_NUM_BYTES}; remove it")
+        raise InputError(
+            f"{path} has {len(data)} bytes, a secret has {_NUM_BYTES}; remove the file"
+        )
     return data

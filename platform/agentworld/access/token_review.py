@@ -1,4 +1,4 @@
-"""Kubernetes service accounts: the cluster says whose a token is, and for whom it was made."""
+"""Authenticates Kubernetes service accounts by the TokenReview API."""
 
 import asyncio
 import base64
@@ -16,7 +16,7 @@ from agentworld.cluster.client import ApiServer, configuration
 from agentworld.errors import AccessError, ClusterError, InputError
 
 AUDIENCE = "agentworld"
-"""What a token has to be made for: another service's token opens nothing here."""
+"""The audience that a token must have; tokens for other services are refused."""
 
 _ACCOUNT = "system:serviceaccount:"
 _BELIEVED_SECONDS = 60.0
@@ -26,11 +26,11 @@ _MOST_AT_ONCE = 4
 _PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 Review = Callable[[str], Awaitable[str | None]]
-"""From a token to NAMESPACE/NAME; null for a token that the cluster does not believe."""
+"""Maps a token to NAMESPACE/NAME; null if the cluster rejects the token."""
 
 
 class ServiceAccounts:
-    """Remembers for a while what the cluster said, by the token's digest."""
+    """Caches the cluster's answers for a while, by the token's digest."""
 
     def __init__(self, review: Review, clock: Callable[[], float] = time.monotonic) -> None:
         self._review = review
@@ -39,12 +39,12 @@ class ServiceAccounts:
         self._pending_reviews: dict[bytes, asyncio.Task[str | None]] = {}
 
     async def account(self, token: str) -> str | None:
-        """Whose it is; raises AccessError where the cluster cannot be asked."""
+        """The account of a token; raises AccessError if the cluster does not answer."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         account, until = self._cache.get(digest, (None, 0.0))
         if self._clock() < until:
             return account
-        # Many agents of one account come at once, and one question is enough for them.
+        # Concurrent requests with the same token share one review.
         review = self._pending_reviews.get(digest)
         if review is None:
             review = self._pending_reviews[digest] = asyncio.create_task(self._ask(token, digest))
@@ -62,10 +62,10 @@ class ServiceAccounts:
 
 
 def claimed_account(token: str) -> str | None:
-    """Whose a token says that it is, which nothing proves yet; null for what says no such thing.
+    """The account that a token names, unverified; null if it names none.
 
-    Whatever names nobody whom we know is refused here: who knows nothing may not make us ask the
-    cluster without end, nor send it somebody's token for something else.
+    Tokens of unknown accounts are refused here. So an unknown client cannot make the service send
+    many reviews, or send the cluster a token that was made for another service.
     """
     parts = token.split(".")
     if len(parts) != 3:
@@ -80,9 +80,9 @@ def claimed_account(token: str) -> str | None:
 
 
 def cluster_review(audience: str = AUDIENCE, kubeconfig: Path | None = None) -> Review:
-    """Asks the cluster that this runs in, or that this kubeconfig, or the current one, names."""
+    """Reviews tokens at the cluster of a kubeconfig, of this pod, or of the current context."""
     server = _api(kubeconfig)
-    # Its own threads: a cluster that does not answer keeps nobody from the ledger.
+    # Own threads, so that a slow cluster does not block access to the ledger.
     threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="token-review")
 
     async def review(token: str) -> str | None:
@@ -100,7 +100,7 @@ class _Status(BaseModel):
     authenticated: bool = False
     user: _User = _User()
     audiences: tuple[str, ...] = ()
-    """A cluster that knows no audiences answers without them."""
+    """A cluster without support for audiences returns none."""
 
 
 class _Answer(BaseModel):
@@ -111,7 +111,9 @@ def _api(kubeconfig: Path | None) -> ApiServer:
     try:
         return ApiServer(configuration(kubeconfig, or_current=True))
     except InputError as error:
-        raise AccessError(f"service accounts are named, and {error}", kind="unavailable") from error
+        raise AccessError(
+            f"the access file has service accounts, and {error}", kind="unavailable"
+        ) from error
 
 
 def _ask(server: ApiServer, token: str, audience: str) -> str | None:
@@ -124,9 +126,9 @@ def _ask(server: ApiServer, token: str, audience: str) -> str | None:
         answer = server.call("POST", _PATH, body=review)
         status = _Answer.model_validate(answer).status
     except (ClusterError, ValidationError) as error:
-        # Neither its text nor its cause, which quote what was sent.
+        # its text and its cause would quote the request
         raise AccessError(
-            f"the cluster cannot be asked whose a token is ({_kind_of(error)}); try again",
+            f"the cluster did not review the token ({_kind_of(error)}); try again",
             kind="unavailable",
         ) from None
     if not status.authenticated or audience not in status.audiences:
@@ -141,6 +143,6 @@ def _kind_of(error: ClusterError | ValidationError) -> str:
 
 
 def _account(username: str) -> str | None:
-    """NAMESPACE/NAME; null for who is no service account."""
+    """NAMESPACE/NAME; null if the user is not a service account."""
     namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
     return f"{namespace}/{name}" if username.startswith(_ACCOUNT) and name else None

@@ -1,1 +1,1 @@
-"""How an agent reaches a world: typed failures, and the same words for every kind of world."""
+"""The agent's side: one protocol for simulators and live environments, with typed errors."""

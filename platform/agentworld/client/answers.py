@@ -1,6 +1,7 @@
-"""What a simulator's answers say. By hand where a text may be no Unicode, which pydantic refuses.
+"""Parses a simulator's responses.
 
-A ValueError says what is wrong; the client tells where it came from.
+Texts may have lone surrogates, which pydantic refuses, so this module parses them itself. A
+ValueError says what is wrong; the client adds the source.
 """
 
 import json
@@ -48,17 +49,17 @@ class _Failure(BaseModel):
 
 
 def read_step(body: bytes, episode: str, number: int) -> StepResult:
-    """The answer to this step; the answer to another one is none."""
+    """Parses the response to a step; raises ValueError if it belongs to another step."""
     fields = _object(body)
     missing = [name for name in StepResult._fields if name not in fields]
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     for name, kind in _KINDS.items():
         if type(fields[name]) is not kind:
-            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is no {kind.__name__}")
+            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is not a {kind.__name__}")
     for name in _NUMBERS:
         if not _is_number_or_null(fields[name]):
-            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is no number")
+            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is not a number")
     if (fields["episode"], fields["step"]) != (episode, number):
         raise ValueError(
             f"it is of step {fields['step']} of episode {fields['episode']!r}, and step {number} of"
@@ -68,7 +69,7 @@ def read_step(body: bytes, episode: str, number: int) -> StepResult:
 
 
 def read_episode(body: bytes) -> Episode:
-    """An episode whose steps follow from each other."""
+    """Parses an episode and checks that its steps are consecutive."""
     fields = _object(body)
     try:
         episode = Episode(
@@ -90,7 +91,7 @@ def read_episode(body: bytes) -> Episode:
 
 
 def read_failure(status: int, body: bytes) -> SimulatorError:
-    """The error that an answer is; one without our body says so."""
+    """The error of a response; a response without our error body gets a general error."""
     try:
         problem = _Failure.model_validate_json(body).error
     except ValidationError:
@@ -109,7 +110,7 @@ def read_failure(status: int, body: bytes) -> SimulatorError:
 
 
 def simulator_of(answer: object) -> Digest | None:
-    """Whose answer it says that it is; null where it says nothing."""
+    """The simulator's digest in a response; null if it has none."""
     match answer:
         case OpenedRun(run=run):
             return run.simulator

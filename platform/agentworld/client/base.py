@@ -1,4 +1,4 @@
-"""What a world is to an agent: a simulator and a live environment are driven alike."""
+"""The protocol of a world: agents use simulators and live environments in the same way."""
 
 from typing import Protocol
 
@@ -7,11 +7,11 @@ from agentworld.records.trajectory_log import Sampled
 
 
 class WorldStep(Protocol):
-    """What a world shows for an action."""
+    """The result of a step."""
 
     @property
     def observation(self) -> str:
-        """What an agent sees."""
+        """The text that the agent sees."""
         ...
 
     @property
@@ -21,27 +21,27 @@ class WorldStep(Protocol):
 
     @property
     def done(self) -> bool:
-        """The episode is over."""
+        """The episode has ended."""
         ...
 
     @property
     def truncated(self) -> bool:
-        """Over because of the turn limit."""
+        """The turn limit ended the episode."""
         ...
 
     @property
     def low_confidence(self) -> bool:
-        """The world is not sure of the observation; a trainer masks the step."""
+        """The observation is uncertain; a trainer masks the step."""
         ...
 
 
 class World(Protocol):
-    """Raises a typed error where it cannot answer; never makes an observation up."""
+    """Raises a typed error if it cannot answer; never invents an observation."""
 
     async def reset(self, task: Task) -> str:
         """Begins an episode; returns its id."""
         ...
 
     async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> WorldStep:
-        """Takes the episode's next action, which was cut out of what a policy sampled."""
+        """Takes the next action of an episode; `sampled` is the policy's full output."""
         ...

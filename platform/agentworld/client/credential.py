@@ -1,4 +1,4 @@
-"""Which simulator service is asked, and what it is shown."""
+"""Settings of the client: the service's address and the credential."""
 
 import re
 from collections.abc import Callable
@@ -13,28 +13,28 @@ from agentworld.records.file import read_regular
 from agentworld.records.garbled import redact
 
 START_SECONDS = 900.0
-"""As long as a Simulator's replica may take to start where its `startupSeconds` are not set."""
+"""The default of a Simulator's `startupSeconds`."""
 
 Credential = str | Callable[[], str | None]
-"""It, or what tells it: a token that is replaced while it is used is asked for each time."""
+"""A credential, or a function that returns it for each use, because a token may be rotated."""
 
 
 class ClientSettings(BaseSettings):
-    """From the environment, and written nowhere."""
+    """Read from environment variables and stored nowhere."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
     service_url: str = ""
-    """The address of a deployed service, which steps then ask instead of serving by themselves."""
+    """The address of a deployed service; without it, steps serve simulators themselves."""
     credential: SecretStr = SecretStr("")
     """An API key (`agentworld api-key new`), a run's token or a service account's token."""
     credential_file: Path | None = None
-    """A file with the credential, which is read again for each use."""
+    """A file with the credential, read again for each use."""
     start_seconds: float = Field(START_SECONDS, ge=0)
     """How long a step waits for an engine that is scaled to zero or still loads its weights."""
 
     def load_credential(self) -> str | None:
-        """The credential as it is now; raises InputError for a file that cannot be read."""
+        """The current credential; raises InputError if the file cannot be read."""
         if self.credential.get_secret_value() or self.credential_file is None:
             return self.credential.get_secret_value().strip() or None
         try:
@@ -47,7 +47,9 @@ class ClientSettings(BaseSettings):
 
 
 def authorisation(credential: Credential | None) -> Callable[[], dict[str, str]]:
-    """Makes the header; raises InputError for what none can hold, and does not tell it."""
+    """Returns a function that makes the header; it raises InputError for an invalid credential
+    without quoting it.
+    """
     if callable(credential):
         return lambda: _header(credential())
     header = _header(credential)
@@ -55,17 +57,16 @@ def authorisation(credential: Credential | None) -> Callable[[], dict[str, str]]
 
 
 def split_credential(url: str) -> tuple[str, str | None]:
-    """The address without its credential, and that; raises InputError for what is no address."""
+    """Splits a URL into the address and its credential; raises InputError if it is not a URL."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        # Neither it nor the error's text: what is no port may be a token whose host is missing.
+        # not quoted: a wrong port may be a token without its host
         raise InputError(
-            f"what was given is no address of a simulator ({type(error).__name__}); give"
-            " http://host:port"
+            f"the URL is not a simulator's address ({type(error).__name__}); give http://host:port"
         ) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(f"{redact(url)!r} is no address of a simulator; give http://host:port")
+        raise InputError(f"{redact(url)!r} is not a simulator's address; give http://host:port")
     address = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
     return str(address), parsed.password or None
 

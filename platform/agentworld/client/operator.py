@@ -1,4 +1,4 @@
-"""What an operator asks a service over HTTP, beside all that an agent may."""
+"""Requests of an operator to the service's HTTP API, in addition to those of agents."""
 
 from urllib.parse import quote, urlencode
 
@@ -12,17 +12,17 @@ _CHANGE = TypeAdapter[AliasChange | None](AliasChange | None).validate_json
 
 
 class OperatorClient(SimulatorClient):
-    """With the credential of an operator; what the service refuses is a SimulatorError."""
+    """Needs the credential of an operator; a refused request raises SimulatorError."""
 
     async def move_alias(self, alias: str, move: AgentMove) -> AliasChange | None:
-        """From now on the alias means this version.
+        """Points the alias at this version.
 
-        Answers the change; null if the credential is no auditor's, as for each call here.
+        Returns the change; null if the credential is not an auditor's, as in each method.
         """
         return await self._ask_alias("PUT", alias, move=move)
 
     async def end_alias(self, alias: str, by: str, reason: str | None = None) -> AliasChange | None:
-        """From now on it means nothing."""
+        """Ends the alias."""
         query = {"by": by} | ({"reason": reason} if reason else {})
         return await self._ask_alias("DELETE", alias, f"?{urlencode(query)}")
 

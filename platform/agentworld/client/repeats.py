@@ -1,4 +1,4 @@
-"""How often and how long a client asks again what a service refuses for a while."""
+"""Retries of requests that the service refuses temporarily."""
 
 import asyncio
 import logging
@@ -12,8 +12,10 @@ _log = logging.getLogger(__name__)
 
 
 class Repeats:
-    """Of one request. An engine that has no replica yet is asked until `start_seconds` are over;
-    what is refused otherwise, at most `attempts` times.
+    """The retries of one request.
+
+    An engine without a replica is retried until `start_seconds` have passed; any other refusal at
+    most `attempts` times.
     """
 
     def __init__(self, attempts: int, start_seconds: float) -> None:
@@ -23,7 +25,7 @@ class Repeats:
         self._start = asyncio.get_running_loop().time()
 
     async def wait(self, failure: SimulatorError) -> None:
-        """Returns when the request is to be sent again; raises the failure where it is not."""
+        """Waits until the retry is due; raises the failure if there is no retry."""
         seconds = failure.retry_after_seconds
         if not failure.retryable or seconds is None:
             raise failure
@@ -40,4 +42,4 @@ class Repeats:
         remaining = self._start_seconds - waited - seconds
         if remaining < 0:
             raise failure
-        _log.warning("%s; asked again, for at most %.0f s more", failure, remaining)
+        _log.warning("%s; retrying for at most %.0f s more", failure, remaining)

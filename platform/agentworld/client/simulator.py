@@ -1,4 +1,4 @@
-"""A simulator over HTTP: typed failures, and a step is taken once however often it was sent."""
+"""The client of a simulator over HTTP: typed errors, and steps that are safe to retry."""
 
 import asyncio
 import json
@@ -37,19 +37,21 @@ from agentworld.records.trajectory_log import (
 )
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
-"""The manifest's digest: on every response of a service that has one simulator; of one that has
-many, on those about a run or an episode.
+"""The header with the manifest's digest: on every response of a service with one simulator; in a
+service with several, on responses about a run or an episode.
 """
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 8.0
-"""Before a request that got no answer is sent again; the first doubles up to the second."""
+"""Backoff in seconds after a request without a response: the initial delay, which doubles up to the
+maximum.
+"""
 
 _Answer = TypeVar("_Answer")
 
 
 class _Progress(NamedTuple):
-    """How far an episode is, as this client knows it."""
+    """The position in an episode, as this client knows it."""
 
     run: str = ""
     step: int = 0
@@ -57,21 +59,17 @@ class _Progress(NamedTuple):
 
 
 class SimulatorClient:
-    """One run with one simulator; what the service cannot do is a SimulatorError.
+    """One run with one simulator; a failure is a SimulatorError. A response with another digest
+    than the first response is an error. A request without a response is retried if that is safe:
+    the service identifies a step by its number and takes it once. Temporary refusals (capacity, a
+    restarting engine) are retried after the delay that the service states, at most `attempts`
+    times. An engine without a replica is retried until `start_seconds` have passed. Each retry is
+    logged.
 
-    An answer that carries another digest than the first one did is an error. A request whose
-    answer got lost on the way is sent again where that is safe: the service knows a step by
-    its number and takes it once. What the service refuses for a while (capacity, an engine
-    that is being restarted) is asked again after the time that it names, at most `attempts` times.
-    An engine that has no replica yet is asked until `start_seconds` are over; each time that it is
-    asked again is logged.
-
-    `credential` is an API key, or a run's token, which may also stand in the address, as in
-    http://run:TOKEN@host, or a function that tells it anew for each request; it goes into a header
-    and nowhere else.
-
-    What an agent did and saw goes into `trajectory`, where one is given: a step is written there
-    before the agent sees its answer.
+    `credential` is an API key, a run token, or a function that returns one for each request; a run
+    token may also be in the address, as in http://run:TOKEN@host. The client sends the credential
+    in a header only. It writes actions and observations to `trajectory`, if given, before the agent
+    sees the observation.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class SimulatorClient:
     ) -> None:
         self.run: AgentRun | None = None
         self.run_token: str | None = None
-        """Opens the run that was opened here and nothing else: what another process needs."""
+        """The token of the opened run, for other processes."""
         self.simulator = simulator
         address, url_credential = split_credential(url)
         self._authorisation = authorisation(credential or url_credential)
@@ -105,16 +103,16 @@ class SimulatorClient:
         )
 
     async def manifest(self) -> SimulatorManifest:
-        """What the simulator is pinned to: the run's, or the service's own where no run is open.
+        """The manifest of the run's simulator, or the service's own if no run is open.
 
-        Raises SimulatorError when it names another digest.
+        Raises SimulatorError if its digest is another one than announced.
         """
         read = SimulatorManifest.model_validate_json
         path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
         return await self._ask(read, "GET", path, resend=True)
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
-        """Begins a run, once under a name; from now on takes no answer from another simulator."""
+        """Opens a run, once for each name; later responses must come from the same simulator."""
         headers = {"idempotency-key": name or new_name()}
         opened_run = await self._ask(
             _OPENED, "POST", "/runs", opening, resend=True, headers=headers
@@ -127,25 +125,25 @@ class SimulatorClient:
         return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", resend=True))
 
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
-        """Ends the run with the weights that it made, and who wrote them says so by a signature."""
+        """Closes the run with the digest of its final weights, which the step's key may sign."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
         path = f"/runs/{self._current_run().id}/close"
         self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
         return self.run
 
     async def attest(self, claim: Claim) -> SignedEdge:
-        """What the service signs of the agent that the run made."""
+        """Requests a signed edge for the agent that the run made."""
         path = f"/runs/{self._current_run().id}/edge"
         return await self._ask(_EDGE, "PUT", path, claim, resend=True)
 
     async def file(self, statement: StepStatement) -> str:
-        """The name under which the service keeps what a step signed of its own work."""
+        """Stores a step's signed statement; returns its name at the service."""
         return await self._ask(_NAME, "PUT", "/statements", statement, resend=True, of_one=False)
 
     async def meaning(self, alias: str) -> Digest:
-        """The simulator that a name means now, for a credential that may open runs with it.
+        """Resolves an alias to its current simulator, for a credential that may open runs with it.
 
-        Raises SimulatorError, of the kind `not-found` for a name that means nothing.
+        Raises SimulatorError, of kind `not-found` for an unknown alias.
         """
         path = f"/aliases/{_quoted(alias)}/simulator"
         return await self._ask(_DIGEST, "GET", path, resend=True, of_one=False)
@@ -155,7 +153,7 @@ class SimulatorClient:
         return (await self.begin(EpisodeOpening(run=self._current_run().id, task=task))).episode
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
-        """Begins an episode, with a task or without."""
+        """Begins an episode, with or without a task."""
         headers = {"idempotency-key": new_name()}
         result = await self._ask(_RESET, "POST", "/episodes", opening, resend=True, headers=headers)
         if self._trajectory:
@@ -164,9 +162,9 @@ class SimulatorClient:
         return result
 
     async def step(self, episode: str, action: str, sampled: Sampled | None = None) -> StepResult:
-        """Takes the next action; after a failure the same step may be tried again.
+        """Takes the next action; after a failure the same step may be repeated.
 
-        `sampled` is what the policy wrote; without it the action is all that is known.
+        `sampled` is the policy's full output; without it only the action is recorded.
         """
         before = self._episodes.get(episode, _Progress())
         number = before.step + 1
@@ -180,7 +178,7 @@ class SimulatorClient:
         return result
 
     async def end(self, episode: str) -> None:
-        """Ends an episode before it is done."""
+        """Ends an episode early."""
         path = f"/episodes/{_quoted(episode)}/close"
         await self._ask(lambda _: None, "POST", path, resend=True)
         progress = self._episodes.pop(episode, None)
@@ -188,11 +186,11 @@ class SimulatorClient:
             self._trajectory.write(TrajectoryEnd(progress.run, episode, progress.step, "closed"))
 
     async def episode(self, episode: str) -> Episode:
-        """What the simulator recorded of an episode."""
+        """The simulator's record of an episode."""
         return await self._ask(read_episode, "GET", f"/episodes/{_quoted(episode)}", resend=True)
 
     async def close(self) -> None:
-        """Lets go of connections; the run stays as it is."""
+        """Closes the connections; the run stays open."""
         await self._connections.close()
 
     def _enter(self, run: AgentRun) -> AgentRun:
@@ -215,8 +213,8 @@ class SimulatorClient:
         of_one: bool = True,
         headers: Mapping[str, str] | None = None,
     ) -> _Answer:
-        """`resend` says that the service may get the request twice, `of_one` that it is about one
-        simulator, which the answer has to name.
+        """`resend` allows a retry that the service may receive twice; `of_one` requires the
+        simulator's digest in the response.
         """
         retry_on = httpx.TransportError if resend else httpx.ConnectError
         send = partial(
@@ -233,7 +231,7 @@ class SimulatorClient:
         except ValueError as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             raise SimulatorError(
-                f"the simulator's answer to {path} is none: {problem}", kind="protocol"
+                f"the simulator's response to {path} is invalid: {problem}", kind="protocol"
             ) from error
         if of_one:
             self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
@@ -242,7 +240,9 @@ class SimulatorClient:
     async def _send_with_retries(
         self, send: Callable[[], Awaitable[httpx.Response]]
     ) -> httpx.Response:
-        """An answer that is no failure, after the waits that the service asks for."""
+        """The first response that is not a temporary failure, after the delays that the service
+        states.
+        """
         repeats = Repeats(self._attempts, self._start_seconds)
         while True:
             response = await send()
@@ -261,7 +261,7 @@ class SimulatorClient:
         retry_on: type[httpx.TransportError],
     ) -> httpx.Response:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
-        # In ASCII, for an action may be no Unicode.
+        # ASCII, because an action may have lone surrogates
         content = None if value is None else json.dumps(value, separators=(",", ":")).encode()
         attempt, pause = 1, _PAUSE_SECONDS
         while True:
@@ -270,7 +270,7 @@ class SimulatorClient:
             except httpx.TransportError as error:
                 if attempt >= self._attempts or not isinstance(error, retry_on):
                     raise SimulatorError(
-                        f"the simulator at {self._connections.url} gave no answer"
+                        f"the simulator at {self._connections.url} did not answer"
                         f" ({type(error).__name__}); is it running?",
                         retryable=True,
                     ) from error
@@ -281,8 +281,8 @@ class SimulatorClient:
         self.simulator = self.simulator or digest
         if digest is None or digest != self.simulator:
             raise SimulatorError(
-                f"simulator {digest} answers where {self.simulator} was expected; a run never"
-                " moves to another one",
+                f"simulator {digest} answered instead of {self.simulator}; a run never changes its"
+                " simulator",
                 kind="swapped",
             )
 

@@ -1,8 +1,8 @@
-"""The agent's trajectory on disk: JSON lines that are only added, in files of this process alone.
+"""The agent's own log: append-only JSON lines, in files that belong to this process.
 
-A line is with the system when `write` returns, so that a kill of the process loses none; what a
-power cut may take is younger than `sync_seconds`. A file is never written again once it is left:
-a line that was torn stands at its end, is told apart by its missing newline, and hides no other.
+`write` returns after the operating system has the line, so a killed process loses none. A power
+failure can lose the last `sync_seconds`. A file is never reopened for writing. A truncated line can
+only be the last one; it has no newline.
 """
 
 import os
@@ -22,9 +22,9 @@ from agentworld.records.trajectory_log import TornLine, TrajectoryLine, read_lin
 
 
 class TrajectoryLog:
-    """Files `<when>-<who>-<number>.jsonl` in a folder; several processes may share the folder.
+    """Files `<when>-<who>-<number>.jsonl` in a folder that processes may share.
 
-    Calls may come from several threads. `close` makes all of it durable.
+    Safe for several threads. `close` makes all lines durable.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TrajectoryLog:
         self.close()
 
     def write(self, *lines: TrajectoryLine) -> None:
-        """Adds lines; raises StoreError where the disk does not take them, or took none lately."""
+        """Appends lines; raises StoreError if the disk refuses them or refused earlier ones."""
         data = b"".join(map(write_line, lines))
         with self._lock, self._translate_errors():
             self._check()
@@ -66,7 +66,7 @@ class TrajectoryLog:
             self._sync_soon()
 
     def close(self) -> None:
-        """Makes all lines durable; whoever writes again begins another file."""
+        """Makes all lines durable; a later `write` opens another file."""
         with self._lock, self._translate_errors():
             if self._timer:
                 self._timer.cancel()
@@ -86,7 +86,7 @@ class TrajectoryLog:
         self._num_files += 1
         path = self._folder / f"{self._name}-{self._num_files:04d}.jsonl"
         file = path.open("xb", buffering=0)
-        # A power cut takes a name away that its folder does not know for sure.
+        # without this a power failure can remove the file's name
         sync(self._folder)
         sync(self._folder.parent)
         return file
@@ -104,10 +104,10 @@ class TrajectoryLog:
             self._timer.start()
 
     def _sync(self) -> None:
-        """In a thread of its own: whoever writes does not wait for the disk."""
+        """Runs in its own thread, so that writers do not wait for the disk."""
         with self._lock:
             self._timer = None
-            # The file may be left meanwhile.
+            # another file may have been opened meanwhile
             handle = os.dup(self._file.fileno()) if self._file else None
         if handle is None:
             return
@@ -119,7 +119,7 @@ class TrajectoryLog:
             os.close(handle)
 
     def _check(self) -> None:
-        """A failure in the other thread is raised in this one; its file may have a hole."""
+        """Raises the other thread's failure in this one; lines of its file may be missing."""
         failure, self._failure = self._failure, None
         if failure:
             with suppress(OSError):
@@ -158,7 +158,7 @@ def _parse(line: bytes, path: Path, number: int) -> TrajectoryLine | TornLine:
     try:
         return read_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} line {number} is no line of a trajectory: {error}") from error
+        raise InputError(f"{path} line {number} is not a line of a trajectory: {error}") from error
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

@@ -1,1 +1,3 @@
-"""Kubernetes for the service, the pipelines and the operator: one client, one set of records."""
+"""Kubernetes for the service, the pipelines and the operator: one client, and the records of
+objects.
+"""

@@ -1,15 +1,15 @@
-"""Objects, and where an API server has those of each kind that we read or write."""
+"""The kinds of Kubernetes objects that this project uses, and their API paths."""
 
 from typing import Any, NamedTuple
 
 from agentworld.cluster.names import API_VERSION
 
 Object = dict[str, Any]
-"""As the API server has it, in JSON."""
+"""An object in the API server's JSON form."""
 
 
 class ApiResource(NamedTuple):
-    """Of all objects of a kind."""
+    """The API resource of a kind."""
 
     api_version: str
     plural: str
@@ -17,16 +17,16 @@ class ApiResource(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Empty for the core of the API."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def version(self) -> str:
-        """Within the group."""
+        """The API version in the group."""
         return self.api_version.rpartition("/")[2]
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Of one object, or of all in a namespace."""
+        """The path of one object, or of all objects in a namespace."""
         root = "apis" if self.group else "api"
         inside = f"namespaces/{namespace}/" if self.namespaced else ""
         path = f"/{root}/{self.api_version}/{inside}{self.plural}"
@@ -58,5 +58,5 @@ API_RESOURCES = {
 
 
 def type_fields(kind: str) -> dict[str, str]:
-    """How an object of a kind begins."""
+    """The fields `apiVersion` and `kind` of an object."""
     return {"apiVersion": API_RESOURCES[kind].api_version, "kind": kind}

@@ -1,7 +1,7 @@
-"""The one client of Kubernetes API servers; its failures become ours.
+"""The only client of Kubernetes API servers.
 
-Calls block. What the API server refuses, or an API server that is gone, is a ClusterError. Its
-message has the API server's own words, which are for operators and not for who opens runs.
+Calls block. A refused request or an unreachable API server raises ClusterError. Its message quotes
+the API server and is for operators; do not show it to agents.
 """
 
 import json
@@ -16,27 +16,27 @@ from agentworld.errors import ClusterError, InputError, UnknownPath
 if TYPE_CHECKING:
     from kubernetes.client import Configuration as Configuration
 
-# `kubernetes` takes a second to import, and only who asks a cluster needs it.
+# `kubernetes` takes a second to import, so it is imported on first use.
 
 Query = list[tuple[str, str]]
 
 NOT_FOUND, EXISTS = 404, 409
 _SECONDS = (3.0, 10.0)
-"""To connect, and to hear an answer."""
+"""To connect, and to receive a response."""
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
 
 
 def configuration(kubeconfig: Path | None, *, or_current: bool = False) -> "Configuration":
-    """Reads a kubeconfig, or the pod's own service account where none is named.
+    """Loads a kubeconfig, or the pod's own service account if none is given.
 
-    `or_current` takes the user's current kubeconfig outside of a pod. Raises InputError where no
-    cluster is named.
+    With `or_current`, the user's current kubeconfig is used outside of a pod. Raises InputError if
+    there is no cluster to connect to.
     """
     from kubernetes import client, config  # noqa: PLC0415
 
     result = client.Configuration()
-    result.retries = 0  # the caller decides whether to ask again
+    result.retries = 0  # the caller decides about retries
     try:
         if kubeconfig:
             config.load_kube_config(str(kubeconfig), client_configuration=result)
@@ -50,13 +50,13 @@ def configuration(kubeconfig: Path | None, *, or_current: bool = False) -> "Conf
     except config.ConfigException as error:
         variable = "KUBECONFIG" if or_current else "AGENTWORLD_KUBECONFIG"
         raise InputError(
-            f"there is no cluster to ask ({error}); run in one, or set {variable}"
+            f"no cluster is configured ({error}); run in a cluster, or set {variable}"
         ) from error
     return result
 
 
 class ApiServer:
-    """Any object of any namespace, by its path."""
+    """Access to any object in any namespace, by its path."""
 
     def __init__(self, client_configuration: "Configuration") -> None:
         from kubernetes.client import ApiClient  # noqa: PLC0415
@@ -72,20 +72,20 @@ class ApiServer:
         query: Query | None = None,
         content_type: str = "application/json",
     ) -> Object:
-        """What the API server answers; raises ClusterError."""
+        """Sends a request and returns the response; raises ClusterError."""
         answer = self._ask(method, path, body=body, query=query, content_type=content_type)
         try:
             return cast("Object", json.loads(answer))
         except ValueError as error:
-            raise ClusterError(f"{method} {path}: the answer is no JSON") from error
+            raise ClusterError(f"{method} {path}: the response is not JSON") from error
 
     def text(self, path: str, query: Query | None = None) -> str:
-        """What is no object, as the log of a pod; raises ClusterError."""
+        """A response that is text, such as the log of a pod; raises ClusterError."""
         answer = self._ask("GET", path, query=query, accept="*/*")
         return answer.decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
-        """An object; null where the API server says that it is not there. Raises ClusterError."""
+        """An object; null if it does not exist. Raises ClusterError."""
         try:
             return self.call("GET", path)
         except UnknownPath:
@@ -116,7 +116,7 @@ class ApiServer:
                 header_params=headers,
                 body=body,
                 auth_settings=["BearerToken"],
-                _preload_content=False,  # else it logs the answer, which may repeat a token
+                _preload_content=False,  # otherwise it logs the response, which may contain a token
                 _return_http_data_only=True,
                 _request_timeout=_SECONDS,
             )
@@ -124,7 +124,7 @@ class ApiServer:
 
 
 class ObjectList(NamedTuple):
-    """Objects, as they were at one version of the namespace."""
+    """Objects, with the resource version of the list."""
 
     version: int
     objects: list[Object]
@@ -134,57 +134,57 @@ class Cluster:
     """The objects of one namespace, by kind and name."""
 
     def __init__(self, server: ApiServer, namespace: str, manager: str) -> None:
-        """`manager` owns the fields that are written here."""
+        """`manager` is the field manager of the writes."""
         self.namespace = namespace
         self._server = server
         self._manager = manager
 
     def all(self, kind: str, selector: str = "", *, fields: str = "") -> ObjectList:
-        """All objects of a kind, or those with these labels or fields."""
+        """All objects of a kind, or those that match these label and field selectors."""
         selectors = {"labelSelector": selector, "fieldSelector": fields}
         query = [(name, value) for name, value in selectors.items() if value]
         listing = self._server.call("GET", self._path(kind), query=query)
-        # A list leaves out what all of it are, and a watch does not.
+        # a list leaves out the type fields of its items, and a watch does not
         objects = [{**type_fields(kind), **item} for item in listing["items"]]
         return ObjectList(int(listing["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:
-        """An object; null where it is not there."""
+        """An object; null if it does not exist."""
         return self._server.find(self._path(kind, name))
 
     def apply(self, manifest: Object) -> Object:
-        """Makes an object be as built, whoever else wrote to it (server-side apply)."""
+        """Applies an object with server-side apply, and takes over conflicting fields."""
         query = [("fieldManager", self._manager), ("force", "true")]
         path = self._path_of(manifest)
         return self._server.call("PATCH", path, body=manifest, query=query, content_type=_APPLY)
 
     def create(self, manifest: Object) -> Object:
-        """A new object; a ClusterError of status 409 where one of its name is there."""
+        """Creates an object; raises ClusterError with status 409 if its name is taken."""
         return self._server.call("POST", self._path(manifest["kind"]), body=manifest)
 
     def merge(self, manifest: Object) -> Object:
-        """Changes the fields that the manifest has, and removes those that are null in it."""
+        """Applies a merge patch: sets the given fields, and removes those that are null."""
         return self._merge(self._path_of(manifest), manifest)
 
     def replace(self, manifest: Object) -> Object:
-        """Writes an object that nobody wrote since it was read; else a ClusterError, status 409."""
+        """Replaces an object; ClusterError with status 409 if it changed since it was read."""
         return self._server.call("PUT", self._path_of(manifest), body=manifest)
 
     def delete(self, kind: str, name: str, options: Object) -> None:
-        """Deletes an object as the DeleteOptions say; it may take a while until it is gone."""
+        """Deletes an object with these DeleteOptions; the deletion may take a while."""
         self._server.call("DELETE", self._path(kind, name), body=options)
 
     def log(self, pod: str, query: Query) -> str:
-        """What a pod's container wrote."""
+        """The log of a pod's container."""
         return self._server.text(f"{self._path('Pod', pod)}/log", query)
 
     def is_terminating(self) -> bool:
-        """Whether the namespace is being deleted, with all that is in it."""
+        """Whether the namespace is being deleted."""
         namespace = self.get("Namespace", self.namespace)
         return namespace is None or "deletionTimestamp" in namespace["metadata"]
 
     def write_status(self, kind: str, name: str, status: Object) -> Object:
-        """Says what is so of a resource of ours."""
+        """Writes the status of a custom resource."""
         return self._merge(f"{self._path(kind, name)}/status", {"status": status})
 
     def _merge(self, path: str, body: Object) -> Object:
@@ -218,7 +218,7 @@ def _translate_errors(request: str) -> Iterator[None]:
 
 
 def _status(body: Any) -> Object:
-    """The Status that an API server answers with; empty where the answer is none."""
+    """The Status object of an error response; empty if the body has none."""
     try:
         status = json.loads(body)
     except (TypeError, ValueError):
@@ -227,10 +227,10 @@ def _status(body: Any) -> Object:
 
 
 def _names_an_object(status: Object) -> bool:
-    """Whether the answer says which object is not there.
+    """Whether a 404 names the missing object.
 
-    One that has just begun answers `404 page not found` for every custom resource until it has
-    read their definitions.
+    An API server that just started answers `404 page not found` for all custom resources until it
+    has loaded their definitions.
     """
     details = status.get("details")
     return isinstance(details, dict) and bool(details.get("name"))

@@ -1,4 +1,4 @@
-"""Names that several programs use on a cluster: API group, labels, annotations, engines."""
+"""Names that several programs share: API group, labels, annotations, engines."""
 
 from agentworld.records.base import Digest
 
@@ -7,23 +7,25 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 OPERATOR = "agentworld-operator"
-"""The field manager of all that the operator applies, and who reports events."""
+"""The operator's field manager, and the reporter of its events."""
 PIPELINES = f"{GROUP}/pipelines"
-"""The field manager of what a pipeline applies; a TrainJob takes none without a domain."""
+"""The pipelines' field manager; a TrainJob allows only a name without a domain."""
 
 DIGEST_LABEL = f"{GROUP}/simulator"
-"""On every child: the start of the digest, for a label holds 63 characters and a digest has 71."""
+"""Label of all children: the start of the digest, because a label holds 63 characters and a digest
+has 71.
+"""
 MOVED_BY = f"{GROUP}/moved-by"
-"""The annotation of an alias that names the step that moved it last."""
+"""Annotation of an alias: the step that moved it last."""
 RELEASE = f"{GROUP}/release"
-"""The annotation of a definition of ours that names the release that wrote it."""
+"""Annotation of our CRDs: the release that wrote them."""
 BUILT = f"{GROUP}/built"
-"""The annotation with the digest of all that a job, or a part of an engine, was built with."""
+"""Annotation with the digest of the whole specification of a job or of an engine's part."""
 RESOURCES = f"{GROUP}/resources"
-"""The annotation of a Job with the digest of its resources, which may change while it waits."""
+"""Annotation of a Job: the digest of its resources, which may change while it is suspended."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""By which Kueue admits a pod, or what makes pods."""
+"""Label by which Kueue finds a pod or a job."""
 
 ENGINE_PORT = 8000
 
@@ -31,31 +33,31 @@ _DIGITS = 32
 
 
 def short(digest: Digest) -> str:
-    """128 bits of a digest, which fit into every kind of name; a whole one fits into no label."""
+    """The first 128 bits of a digest, because a label cannot hold all of it."""
     return digest.removeprefix("sha256:")[:_DIGITS]
 
 
 def engine_name(digest: Digest) -> str:
-    """Of all that one simulator's engine is made of, in its namespace."""
+    """The name of all objects of one simulator's engine, in its namespace."""
     return f"engine-{short(digest)}"
 
 
 def engine_host(digest: Digest, namespace: str) -> str:
-    """Resolves to the addresses of all replicas that are ready."""
+    """The host name that resolves to the addresses of all ready replicas."""
     return f"{engine_name(digest)}.{namespace}.svc"
 
 
 def engine_labels(digest: Digest) -> dict[str, str]:
-    """What the pods of one engine are selected by."""
+    """The selector of one engine's pods."""
     return {"app.kubernetes.io/name": "agentworld-engine", DIGEST_LABEL: short(digest)}
 
 
 def child_labels(digest: Digest) -> dict[str, str]:
-    """On everything that belongs to one engine."""
+    """The labels of all objects of one engine."""
     return engine_labels(digest) | part_labels("agentworld-engine", OPERATOR, component="engine")
 
 
 def part_labels(name: str, managed_by: str, **own_labels: str) -> dict[str, str]:
-    """Kubernetes' recommended labels of an object of ours."""
+    """Kubernetes' recommended labels for an object of this project."""
     labels = {"name": name, "part-of": "agentworld", "managed-by": managed_by} | own_labels
     return {f"app.kubernetes.io/{key}": value for key, value in labels.items()}

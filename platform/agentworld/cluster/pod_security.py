@@ -1,19 +1,21 @@
-"""The security contexts of our pods, by Kubernetes' Pod Security Standards."""
+"""Security contexts of our pods, by Kubernetes' Pod Security Standards."""
 
 from agentworld.cluster.api_resources import Object
 
 USER = 65532
-"""The user and the group of all our images, and the group that may write to their volumes."""
+"""The user and group of all our images, and the group that owns volumes."""
 
 CONTAINER_SECURITY: Object = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
-"""What `restricted` asks of each container."""
+"""The container settings that `restricted` requires."""
 
 
 def pod_security(*, seccomp: bool = True) -> Object:
-    """What `restricted` asks of a pod, and its user; without a seccomp profile it is `baseline`."""
+    """The pod settings that `restricted` requires, with our user; without seccomp it meets
+    `baseline`.
+    """
     context = {
         "runAsNonRoot": True,
         "runAsUser": USER,

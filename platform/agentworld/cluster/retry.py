@@ -1,4 +1,4 @@
-"""Waiting for an API server that is gone."""
+"""Retries while an API server is unreachable."""
 
 import time
 from collections.abc import Callable
@@ -21,11 +21,11 @@ def ask_until(
     kind_is_known: bool = False,
     granted: bool = False,
 ) -> _Answer:
-    """Asks again while the API server is gone, which is told once; raises ClusterError.
+    """Retries a call while the API server is unreachable, and logs that once; raises ClusterError.
 
-    One that begins again answers before it knows custom resources, accounts and Roles. So a path
-    that it does not know is waited for where it answered for this kind before (`kind_is_known`),
-    and a refusal where it answered the same before (`granted`). `until` is a monotonic time.
+    A restarting API server does not know custom resources, accounts and roles at first. So a 404
+    for a kind that was known before (`kind_is_known`), and a 403 for a request that was allowed
+    before (`granted`), are retried too. `until` is a monotonic time.
     """
     is_reported = False
     while True:
@@ -44,5 +44,5 @@ def ask_until(
 
 
 def is_unreachable(error: ClusterError) -> bool:
-    """Whether nobody answered; a conflict is an answer, by which a webhook refuses as well."""
+    """Whether the API server did not answer; a conflict is an answer, even from a webhook."""
     return error.retryable and error.status != EXISTS

@@ -1,4 +1,4 @@
-"""The words that Kubernetes takes for where something runs: names, labels, amounts, taints."""
+"""Types for where a pod runs: names, labels, quantities, tolerations."""
 
 from typing import Annotated
 
@@ -26,6 +26,6 @@ Cpu = Annotated[
         pattern=r"^([1-9][0-9]{0,5}(m|\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9])$",
     ),
 ]
-"""Cores, as `2`, `0.5` or `500m`."""
+"""A CPU quantity, as `2`, `0.5` or `500m`."""
 Bytes = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[MGT]i?$")]
-"""As `512Mi` or `64Gi`."""
+"""A memory quantity, as `512Mi` or `64Gi`."""

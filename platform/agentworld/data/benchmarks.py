@@ -25,7 +25,7 @@ def benchmark_texts(source: str) -> list[str]:
     texts = [text for file in files_of(source) for text in _texts_of(file, source) if text.strip()]
     if not texts:
         raise InputError(
-            f"the benchmark {redact(source)} holds no text; name JSON lines or recordings"
+            f"the benchmark {redact(source)} has no text; name JSON lines or recordings"
         )
     return texts
 

@@ -23,7 +23,7 @@ _FIELDS = ("text", "prompt", "completion")
 
 
 def open_corpora(recipes: Mapping[str, CorpusRecipe]) -> dict[str, Corpus]:
-    """Each corpus by its name; raises InputError where one cannot be read, or has another digest
+    """Each corpus by its name; raises InputError if one cannot be read, or has another digest
     than its recipe.
     """
     return {name: _open(name, recipe) for name, recipe in recipes.items()}
@@ -81,5 +81,5 @@ def _document(row: JsonValue) -> Document | None:
 
 
 def _wrong(name: str, file: SourceFile, place: str, problem: str) -> InputError:
-    where = f"{file.name} {place}".rstrip()
-    return InputError(f"the corpus {name} is wrong at {where}: {redact(problem)}; correct it")
+    location = f"{file.name} {place}".rstrip()
+    return InputError(f"the corpus {name} is wrong at {location}: {redact(problem)}; correct it")

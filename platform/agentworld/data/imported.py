@@ -105,7 +105,8 @@ def import_trajectories(
     if digest_of(source) != content:
         forget_state(out)
         raise InputError(
-            f"{redact(source)} was changed while it was read; let it rest and try again"
+            f"{redact(source)} changed while it was read; stop the program that writes"
+            " it and try again"
         )
     if not manifest.chunks:
         num = manifest.num_quarantined
@@ -142,7 +143,7 @@ def _import(
                 if count <= skip:
                     continue
                 if item.problem and recipe.strict:
-                    raise InputError(f"{file.name} {item.place} is no episode: {item.problem}")
+                    raise InputError(f"{file.name} {item.place} is not an episode: {item.problem}")
                 if item.trajectory and item.trajectory.held_out and not state.has_marks:
                     raise _Marked
                 if tally.add(file, item if state.has_marks else _assign_hold_out(recipe, item)):
@@ -258,9 +259,9 @@ def _describe_empty(source: str, form: str, num: int, out: Path) -> str:
     with (out / QUARANTINE).open(encoding="utf-8", newline="\n") as lines:
         first_line = lines.readline()
     if not first_line:
-        return f"{source} holds no episode of the form {form}; name another source or form"
+        return f"{source} has no episode of the form {form}; name another source or form"
     first = QuarantinedRecord.model_validate_json(first_line)
     return (
-        f"{source} holds no episode of the form {form}; the first of {num} records that are none"
+        f"{source} has no episode of the form {form}; the first of {num} records that are none"
         f" is {first.file} {first.place}: {first.problem}"
     )

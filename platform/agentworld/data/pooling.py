@@ -24,7 +24,7 @@ class PoolJob(NamedTuple):
     """A surveyed batch, and which of its trajectories stay."""
 
     survey: SurveyJob
-    stays: npt.NDArray[np.bool_]
+    remaining: npt.NDArray[np.bool_]
 
 
 class BatchPools(NamedTuple):
@@ -71,7 +71,7 @@ def _remaining(job: PoolJob, summary: Summary) -> Iterator[FilteredTrajectory]:
     # The trajectories come first, so that those after the last digest are read and counted too.
     pairs = zip(surveyed, digests, strict=True)
     filtered = (FilteredTrajectory(digest, trajectory) for trajectory, digest in pairs)
-    return compress(filtered, job.stays.tolist())
+    return compress(filtered, job.remaining.tolist())
 
 
 def _is_leak(sample: Sample) -> bool:

@@ -92,7 +92,8 @@ def _check_unchanged(sources: Sequence[str], contents: Sequence[Digest]) -> None
     for source, content in zip(sources, contents, strict=True):
         if digest_of(source) != content:
             raise InputError(
-                f"{redact(source)} was changed while it was read; let it rest and try again"
+                f"{redact(source)} changed while it was read; stop the program"
+                " that writes it and try again"
             )
 
 
@@ -108,7 +109,7 @@ def _write(
     removed, summary = selection.removed, Summary()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
-        pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.stays, strict=True)]
+        pool_jobs = [PoolJob(*pair) for pair in zip(jobs, selection.remaining, strict=True)]
         for number, pools in enumerate(workers.map(make_pools, pool_jobs), start=len(jobs) + 1):
             for pool, rows in pools.rows.items():
                 writers[pool].add(rows)

@@ -35,9 +35,9 @@ def make_sample(recipe: PrepareRecipe, trajectory: Trajectory, digest: str, pool
     start = Start(domain=trajectory.domain, text=trajectory.initial_state, tools=trajectory.tools)
     tags = domain.tags(start, trajectory.turns)
     selection = _targets(recipe, trajectory, tags, digest, pool)
-    # A model cannot answer with white space alone, so that such a turn is no target.
+    # A model cannot answer with white space alone, so such a turn is not a target.
     visible = [bool(turn.observation.strip()) for turn in trajectory.turns]
-    targets = [target and shows for target, shows in zip(selection, visible, strict=True)]
+    targets = [target and is_visible for target, is_visible in zip(selection, visible, strict=True)]
     end = targets.index(True) + 1 if pool == "rl" and True in targets else len(targets)
     turns = zip(trajectory.turns[:end], tags, targets, strict=False)
     variants = domain.variants(pool)
@@ -72,8 +72,8 @@ def _targets(
     if pool == "held_out":
         return [True] * len(tags)
     if pool == "rl":
-        shows = [index for index, turn_tags in enumerate(tags) if OUTPUT in turn_tags]
-        choice = shows or list(range(len(tags)))
+        visible_turns = [index for index, turn_tags in enumerate(tags) if OUTPUT in turn_tags]
+        choice = visible_turns or list(range(len(tags)))
         target = choice[int(hash_uniform(recipe.seed, "target", digest) * len(choice))]
         return [index == target for index in range(len(tags))]
     return [

@@ -38,7 +38,7 @@ _RARE = "rare.npy"
 class Selection(NamedTuple):
     """The trajectories of all batches."""
 
-    stays: Sequence[Mask]
+    remaining: Sequence[Mask]
     """For each batch, a mask of the rows of its survey that stay."""
     removed: Counter[str]
 
@@ -52,7 +52,7 @@ def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Worker
     copies = are_copies(rows.column("contents")[rows.order])
     removed = Counter({COPY: rows.drop(copies, rows.order)})
     if recipe.near_duplicates is not None:
-        order = rows.order[rows.stays[rows.order]]
+        order = rows.order[rows.remaining[rows.order]]
         is_near = near_duplicates(rows.column("signatures")[order], recipe.near_duplicates)
         removed[NEAR_COPY] = rows.drop(is_near, order)
     if recipe.leaks is not None:
@@ -60,7 +60,7 @@ def select(jobs: Sequence[SurveyJob], benchmarks: Sequence[str], workers: Worker
         removed[HELD_OUT_LEAK] = _drop_leaks(rows, held_out, recipe.leaks, workers)
         texts = [grams for source in benchmarks for grams in _benchmark(source)]
         removed[BENCHMARK_LEAK] = _drop_leaks(rows, texts, recipe.leaks, workers)
-    return Selection(np.split(rows.stays, rows.ends[:-1]), +removed)
+    return Selection(np.split(rows.remaining, rows.ends[:-1]), +removed)
 
 
 class _Rows:
@@ -73,14 +73,14 @@ class _Rows:
         self.held_out: Mask = np.concatenate(held_out)
         self.order = np.argsort(~self.held_out, kind="stable")
         """Those held out first, and else as they were read."""
-        self.stays: Mask = np.ones(len(self.held_out), np.bool_)
+        self.remaining: Mask = np.ones(len(self.held_out), np.bool_)
 
     def column(self, name: str) -> npt.NDArray[Any]:
         return np.concatenate([read_column(job.path, name) for job in self.jobs])
 
     def drop(self, mask: Mask, numbers: npt.NDArray[np.intp]) -> int:
         """Removes the marked ones of the rows with these numbers, and counts them."""
-        self.stays[numbers[mask]] = False
+        self.remaining[numbers[mask]] = False
         return int(mask.sum())
 
 
@@ -89,7 +89,7 @@ def _held_out(rows: _Rows) -> Iterator[Hashes]:
     tasks: dict[int, list[Hashes]] = {}
     start = 0
     for job, end in zip(rows.jobs, rows.ends.tolist(), strict=True):
-        places = np.flatnonzero((rows.held_out & rows.stays)[start:end])
+        places = np.flatnonzero((rows.held_out & rows.remaining)[start:end])
         names = read_column(job.path, "tasks")
         for row, grams in zip(places, grams_of(job.path, places), strict=True):
             tasks.setdefault(int(names[row]), []).append(grams)
@@ -106,7 +106,7 @@ def _drop_leaks(rows: _Rows, texts: Sequence[Hashes], share: float, workers: Wor
     judged, folder = index_grams(texts), rows.jobs[0].folder
     if not len(judged.grams):
         return 0
-    is_training = rows.stays & ~rows.held_out
+    is_training = rows.remaining & ~rows.held_out
     names, numbers = np.unique(rows.column("tasks"), return_inverse=True)
     most = most_tasks(len(np.unique(numbers[is_training])) + len(texts))
     parts = np.split(np.where(is_training, numbers, -1), rows.ends[:-1])

@@ -44,7 +44,7 @@ class TraceResult(NamedTuple):
     trace: Trace | None
     counts: TraceYield
     problem: str
-    """Why an answer or a verdict is missing; empty where none is."""
+    """Why an answer or a verdict is missing; empty if none is."""
 
 
 class Rollout(NamedTuple):
@@ -69,12 +69,12 @@ class Tracer:
     def trace(self, prompt: TracePrompt) -> TraceResult:
         """Asks the teacher and the judge, and selects.
 
-        Raises InputError where an endpoint refuses all requests.
+        Raises InputError if an endpoint refuses all requests.
         """
         return _Work(self._recipe, prompt, self._teacher, self._judge).result()
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         self._teacher.close()
         self._judge.close()
 
@@ -166,7 +166,7 @@ class _Work:
 
 
 def usable_rollout(answer: Answer) -> Rollout | None:
-    """The thought and the observation of a whole answer; null where one of them is missing.
+    """The thought and the observation of a whole answer; null if one of them is missing.
 
     Null also where the text that would be trained reads as another observation.
     """

@@ -1,1 +1,1 @@
-"""Domains: how a kind of world is prompted, parsed, scored and run; nothing else knows a kind."""
+"""Domains: prompts, parsers, scores and environments of each kind of world."""

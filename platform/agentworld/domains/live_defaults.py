@@ -1,4 +1,4 @@
-"""The defaults of a live domain: generated tasks, explorers of them, and a sandbox an episode."""
+"""The defaults of a live domain: generated tasks, explorers, and one sandbox for each episode."""
 
 from random import Random
 from typing import Generic, Protocol, TypeVar
@@ -21,7 +21,7 @@ class NewExplorer(Protocol[_Solved_contra]):
     def __call__(
         self, rng: Random, solved: _Solved_contra, *, pursues_task: bool, num_turns: int
     ) -> Explorer:
-        """One of this task, with at most so many turns."""
+        """An explorer of this task that takes at most `num_turns` turns."""
 
 
 class BaseLiveDomain(Generic[_Solved]):

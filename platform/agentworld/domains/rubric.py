@@ -23,7 +23,7 @@ class RubricScore(NamedTuple):
     consistency: int
     """It agrees with the earlier turns."""
     realism: int
-    """It invents nothing, and shows nothing where the environment shows nothing."""
+    """It invents nothing, and shows nothing if the environment shows nothing."""
     quality: int
     """It is complete, and not longer than the truth."""
 

@@ -186,7 +186,7 @@ def check_sandbox() -> None:
 
 @cache
 def can_show_processes() -> bool:
-    """Whether a sandbox of this machine can have a /proc; the kernel allows none where the
+    """Whether a sandbox of this machine can have a /proc; the kernel allows none if the
     machine's own is covered in parts, as in most pods.
     """
     return _try(SandboxAccess(shows_processes=True)) is None

@@ -1,4 +1,4 @@
-"""What people are told of domains: all of them at a glance, and one in full."""
+"""Descriptions of domains for people: a summary of all, and the details of one."""
 
 from random import Random
 
@@ -17,23 +17,23 @@ from agentworld.records.task import Task
 from agentworld.rendering.messages import system_text
 
 _NUM_TASKS = 200
-"""So many have tasks of every family."""
+"""The number of tasks that covers every family."""
 
 
 class DomainSummary(Record):
-    """An installed domain at a glance."""
+    """The summary of an installed domain."""
 
     name: str
     version: str = ""
     has_environments: bool = False
     tools: tuple[str, ...] = ()
-    """What an agent may call in an episode that names no tools."""
+    """The tools of an episode that names none."""
     problem: str = ""
-    """Why it cannot be loaded; then the other fields are empty."""
+    """Why it cannot be loaded; if set, the other fields are empty."""
 
 
 class Need(Record):
-    """A program that environments need, as this machine has it."""
+    """A program that environments need, and whether this machine has it."""
 
     program: str
     package: str
@@ -42,26 +42,26 @@ class Need(Record):
 
 
 class PromptVariant(Record):
-    """A wording of the system prompt, without what an episode adds."""
+    """One wording of the system prompt, without the parts that an episode adds."""
 
     number: int
     pools: tuple[Pool, ...]
-    """Those that draw it. Simulators are served with number 0."""
+    """The pools that use it. Simulators are served with number 0."""
     text: str
 
 
 class Example(Record):
-    """A turn that a task's explorer takes in a live environment."""
+    """The first turn of a task's explorer in a live environment."""
 
     instruction: str = ""
     start: str
     action: str
     observation: str | None = None
-    """Null where no environment can be opened."""
+    """Null if no environment can be opened."""
 
 
 class DomainSheet(DomainSummary):
-    """A domain in full."""
+    """All details of a domain."""
 
     axes: tuple[Axis, ...]
     """What the domain's rules verify of a turn; none if it has no rules."""
@@ -123,7 +123,7 @@ def _prompt_variants(domain: Domain) -> tuple[PromptVariant, ...]:
 
 
 def _question(domain: Domain) -> Example:
-    """An action that is possible; what it shows only an environment can say."""
+    """A possible action without its observation, because there is no environment."""
     question = domain.question(0)
     return Example(start=question.start.text, action=question.action)
 

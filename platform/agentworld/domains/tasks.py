@@ -19,12 +19,12 @@ class Goal(NamedTuple):
 
 
 NO_GOAL = Goal("", SuccessRule(closing="(?!)", output=""), ())
-"""Of a start to explore from: no action matches its closing pattern."""
+"""The closing pattern of a task that is only a start to explore from; it matches no action."""
 
 
 @dataclass(frozen=True)
 class SolvedTask:
-    """A task, the words that it is made of, and the shortest way to succeed."""
+    """A task, its words, and the shortest solution."""
 
     task: Task
     words: EpisodeWords

@@ -26,10 +26,12 @@ def mask_clocks(text: str) -> str:
 
 
 def mask_temporary_names(text: str) -> str:
-    """Masks the names of temporary files that `mktemp` draws; others are somebody's choice."""
+    """Masks the names of temporary files that `mktemp` generates; other names are chosen by
+    agents.
+    """
     return _TEMPORARY.sub("<name>", text)
 
 
 def mask_job_processes(text: str) -> str:
-    """Masks the process of a job that a shell began: `[1] 17`."""
+    """Masks the process id of a started job: `[1] 17`."""
     return _JOB.sub(r"\1<id>", text)

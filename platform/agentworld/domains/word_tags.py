@@ -6,7 +6,7 @@ from agentworld.records.trajectory import Turn
 
 
 def word_tags(turn: Turn, *, has_output: bool, shows_history: bool) -> set[str]:
-    """Those of a turn; it is `UNSEEN` where a word of it is kept from training."""
+    """The tags of a turn; `UNSEEN` if it has a word that is reserved for held-out episodes."""
     has_unseen = has_unseen_word(f"{turn.action} {turn.observation}")
     tags = {OUTPUT: has_output, HISTORY: shows_history, UNSEEN: has_unseen}
     return {tag for tag, holds in tags.items() if holds}

@@ -1,1 +1,1 @@
-"""Talking to a model over HTTP; a model runs in a server of its own and is never imported."""
+"""Model servers: starts them and talks to them over HTTP; never imports a model."""

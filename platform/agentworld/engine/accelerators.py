@@ -1,4 +1,4 @@
-"""What an engine computes on, in words: the last bits of a sum depend on it."""
+"""The accelerators of an engine, as text: results can differ between accelerators."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 UNKNOWN = ("unknown",)
-"""Of an engine of which nobody says it: somebody's endpoint, for one."""
+"""The value for an engine whose accelerator is unknown, such as a third-party endpoint."""
 
 _CPUS = Path("/proc/cpuinfo")
 _GPU_QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
@@ -15,7 +15,7 @@ _SECONDS = 10.0
 
 
 def of_this_machine() -> str:
-    """The GPUs that an engine sees here, by name, or the processor."""
+    """The names of this machine's GPUs, or of its processor."""
     return _gpus() or f"cpu {_processor()}, {len(os.sched_getaffinity(0))} cores"
 
 

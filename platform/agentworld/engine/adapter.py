@@ -1,6 +1,6 @@
-"""LoRA weights in a model's folder `adapter`, as PEFT writes them: both answer, or nothing does.
+"""LoRA weights in a model's folder `adapter`, in PEFT's form; the model always answers with them.
 
-Their files are a part of the artifact, so that a simulator's digest covers them.
+The adapter's files are part of the artifact, so a simulator's digest covers them.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentworld.records.base import first_problem
 from agentworld.records.file import input_errors, read_regular
 
 ADAPTER = "adapter"
-"""Their folder, and the name that an engine answers under with them and not without."""
+"""The adapter's folder, and the model name under which an engine serves it."""
 
 _CONFIG = "adapter_config.json"
 _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -26,12 +26,12 @@ class _Adapter(BaseModel):
 
 
 def has_adapter(model: Path) -> bool:
-    """Whether there are such weights in a model's folder."""
+    """Whether a model's folder has an adapter."""
     return (model / ADAPTER / _CONFIG).is_file()
 
 
 def adapter_arguments(kind: EngineKind, model: Path, name: str = ADAPTER) -> tuple[str, ...]:
-    """What an engine is started with to use them under a name; nothing for one that merges them.
+    """The engine's arguments that load the adapter under a name; none for an engine that merges it.
 
     Raises InputError for an adapter without a rank.
     """

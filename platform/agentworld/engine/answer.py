@@ -1,7 +1,7 @@
-"""What a server's response means: one whole answer to what was asked, or a typed error.
+"""Parses a server's response: a complete answer to the request, or a typed error.
 
-It is read strictly. A page of a proxy, half of an answer, the answer of another model or to
-another request must never pass for an observation.
+The parser is strict: an error page of a proxy, a truncated answer, or the answer of another model
+or to another request must never become an observation.
 """
 
 import math
@@ -18,56 +18,57 @@ from agentworld.errors import EngineError, EngineFailure
 from agentworld.records.base import first_problem
 from agentworld.records.simulator import Sampling
 
-# How each kind of server names the answer to a request; somebody's endpoint as it likes. What is
-# left over on a connection, from a request before, reads as the answer to the next one.
+# How each kind of server derives the response's id from the request's; a third-party endpoint may
+# use any. A leftover response on a connection would otherwise be read as the answer to the next
+# request.
 _REQUEST_NAMES: dict[EngineKind, str] = {"vllm": "chatcmpl-{}", "transformers-serve": "{}"}
 
-# How each kind of server may lengthen the name of the model that it was asked for: with a
-# revision, or with the date of the snapshot that an alias stands for.
+# How each kind of server may extend the model's name in its answer: by a revision, or by the date
+# of the snapshot that an alias names.
 _LENGTHENED: dict[EngineKind, re.Pattern[str]] = {
     "vllm": re.compile(""),
     "transformers-serve": re.compile("@main|"),
     "openai": re.compile("-[0-9-]+|"),
 }
 
-# An end that is not here is the engine's: it gave up (`abort`), or does not say why it ended.
+# Any other finish reason is the engine's failure: it gave up (`abort`), or gave no reason.
 _MODELS_OWN_END: dict[str, tuple[EngineFailure, str]] = {
-    "length": ("cut-off", "raise max_tokens, or ask otherwise"),
+    "length": ("cut-off", "raise max_tokens, or change the prompt"),
     "repetition": ("cut-off", "ask otherwise"),
     "tool_calls": ("unparsable", "ask otherwise"),
     "function_call": ("unparsable", "ask otherwise"),
-    "content_filter": ("refused", "its provider holds the rest back; ask otherwise"),
+    "content_filter": ("refused", "its provider filtered the rest; change the prompt"),
 }
 
-# Written by vLLM where it has none.
+# vLLM writes this if it has no log-probability.
 _NO_LOGPROB = -9999.0
 
 
 class Question(NamedTuple):
-    """What an answer has to be the answer to."""
+    """The request that an answer must belong to."""
 
     request: str
-    """The id that it was sent with."""
+    """The request's id."""
     kind: EngineKind
     model: str
     sampling: Sampling
 
 
 class ChatAnswer(NamedTuple):
-    """What somebody's model said, as far as its server tells."""
+    """The answer of a third-party model, with the fields that its server sends."""
 
     text: str
     thought: str
-    """What it wrote before, where the server tells it apart from the text."""
+    """The reasoning, if the server returns it separately from the text."""
     is_whole: bool
-    """False where the model did not come to its own end."""
+    """False if the answer was truncated."""
     model: str
-    """The model that answered, by the server's name; empty where it does not tell."""
+    """The model's name in the answer; empty if the server sends none."""
     num_prompt_tokens: int | None
     num_cached_tokens: int
-    """Those of the prompt that the server still held."""
+    """Tokens of the prompt that were in the server's cache."""
     num_tokens: int | None
-    """Of the thought and the text."""
+    """Tokens of the reasoning and the text."""
 
 
 class _Part(BaseModel):
@@ -78,7 +79,7 @@ class _AnswerMessage(_Part):
     content: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
-    """Of vLLM of old, and of others."""
+    """of older versions of vLLM, and of other servers"""
 
 
 class _Token(_Part):
@@ -113,7 +114,7 @@ class _Usage(_Part):
 
     @property
     def cached_tokens(self) -> int:
-        """Of the prompt, whatever is told."""
+        """Cached tokens of the prompt, from whichever field the server sends."""
         details = self.prompt_tokens_details
         return min(self.prompt_tokens, (details and details.cached_tokens) or 0)
 
@@ -132,7 +133,7 @@ class _Answer(_Part):
 
 
 def read_answer(response: httpx.Response, question: Question) -> Completion:
-    """What the model said; raises EngineError where that is nothing, or not all of it."""
+    """The model's answer; raises EngineError if there is none, or only a part of it."""
     answer = _parse(response, _Answer)
     _check_request(question, answer.id)
     _check_model(question, answer.model)
@@ -148,9 +149,9 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
 
 
 def read_chat(response: httpx.Response) -> ChatAnswer:
-    """What somebody's model said; raises EngineError where that is nothing.
+    """The answer of a third-party model; raises EngineError if there is none.
 
-    An answer that was cut off is one too, and costs as much; `is_whole` says that it is not all.
+    A truncated answer is returned too, because it costs as much; `is_whole` is then false.
     """
     answer = _parse(response, _ChatAnswer)
     choice, usage = answer.choices[0], answer.usage
@@ -183,7 +184,7 @@ def _empty(*, retryable: bool) -> EngineError:
 
 
 def _is_sampled(sampling: Sampling) -> bool:
-    """Asked again, a greedy engine says the same."""
+    """Whether answers are random; a greedy engine repeats its answer."""
     return sampling.temperature > 0
 
 
@@ -198,15 +199,14 @@ def _parse(response: httpx.Response, kind: type[_Parsed]) -> _Parsed:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
+        raise EngineError(f"the engine's response is invalid: {first_problem(error)}") from error
 
 
 def _check_request(question: Question, answer_id: str | None) -> None:
     name = _REQUEST_NAMES.get(question.kind)
     if name is not None and answer_id != name.format(question.request):
         raise EngineError(
-            f"the engine answers request {answer_id!r} where {question.request!r} was asked; ask"
-            " again"
+            f"the engine answered request {answer_id!r} instead of {question.request!r}; try again"
         )
 
 
@@ -215,8 +215,8 @@ def _check_model(question: Question, answer_model: str) -> None:
     name, rest = answer_model[: len(model)], answer_model[len(model) :]
     if name != model or not _LENGTHENED[question.kind].fullmatch(rest):
         raise EngineError(
-            f"the model {answer_model!r} answers where {model!r} was asked; name it as its server"
-            " does",
+            f"the model {answer_model!r} answered instead of {model!r}; use the name that its"
+            " server uses",
             kind="refused",
             retryable=False,
         )
@@ -232,18 +232,18 @@ def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
     if reason == "stop":
         return
     if reason not in _MODELS_OWN_END:
-        raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
+        raise EngineError(f"the engine ended its answer with {reason!r}; try again")
     num_tokens, limit = usage.completion_tokens, sampling.max_tokens
     if reason == "length" and num_tokens < limit:
         raise EngineError(
-            f"the answer was ended after {num_tokens} of {limit} tokens, for a prompt of"
-            f" {usage.prompt_tokens} leaves no room for more; end the episode and begin another",
+            f"the answer was truncated after {num_tokens} of {limit} tokens, because its prompt has"
+            f" {usage.prompt_tokens}; end the episode and begin another",
             kind="context",
             retryable=False,
         )
     kind, advice = _MODELS_OWN_END[reason]
     raise EngineError(
-        f"the answer was ended by {reason!r} after {num_tokens} tokens; {advice}",
+        f"the answer ended with {reason!r} after {num_tokens} tokens; {advice}",
         kind=kind,
         retryable=_is_sampled(sampling),
     )

@@ -1,8 +1,7 @@
-"""That the server at an address is the engine that was pinned: asked before it is believed.
-
-vLLM tells its version, its models and their context. `transformers serve` tells no version, lists
-the models of a cache and not the one that it was started with, and is healthy whatever it serves,
-so that there is nothing to ask it; what an endpoint is, nobody can verify.
+"""Checks that the server at an address is the pinned engine, before it is used. vLLM reports its
+version, its models and their context length. `transformers serve` reports no version, lists the
+models of a cache instead of the loaded one, and is healthy whatever it serves, so it cannot be
+checked. A third-party endpoint cannot be checked either.
 """
 
 from functools import partial
@@ -17,7 +16,7 @@ from agentworld.errors import EngineError
 from agentworld.records.base import first_problem
 from agentworld.records.simulator import SimulatorManifest
 
-# Routes that vLLM has only where it was started to let others change its weights.
+# Routes that vLLM has only if it was started so that clients can change its weights.
 _CHANGING = {
     "/collective_rpc": "development mode",
     "/update_weights": "development mode",
@@ -26,10 +25,10 @@ _CHANGING = {
 
 
 def check_of(server: OpenAIEngine, manifest: SimulatorManifest, model: str) -> Check | None:
-    """How the server is asked what it is; null where its kind cannot tell."""
+    """The check for a server; null if its kind cannot be checked."""
     if manifest.engine.kind != "vllm":
         return None
-    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution's name
+    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution
     return partial(_check_vllm, server, version, model, manifest.context_tokens)
 
 
@@ -40,7 +39,7 @@ class _Version(BaseModel):
 class _Model(BaseModel):
     id: str
     parent: str | None = None
-    """Of an adapter, which has its context."""
+    """The model's entry has the context length, and so has the adapter's."""
     max_model_len: int | None = None
 
 
@@ -61,7 +60,9 @@ async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_to
         raise _wrong_engine(server, f"takes {context} tokens", str(context_tokens))
     for path, name in _CHANGING.items():
         if await server.has_route(path):
-            raise _wrong_engine(server, f"has {name} ({path})", "an engine that nobody can change")
+            raise _wrong_engine(
+                server, f"has {name} ({path})", "an engine whose weights clients cannot change"
+            )
 
 
 _Response = TypeVar("_Response", bound=BaseModel)
@@ -79,12 +80,12 @@ async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Respo
 
 
 def _no_answer(server: OpenAIEngine, path: str, problem: str) -> EngineError:
-    return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
+    return EngineError(f"{server.name} cannot be checked at {path}: {problem}")
 
 
 def _wrong_engine(server: OpenAIEngine, state: str, expected: str) -> EngineError:
     return EngineError(
-        f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
+        f"{server.name} {state}, but {expected} is required; serve what the manifest pins, or pin"
         " again",
         retryable=False,
     )

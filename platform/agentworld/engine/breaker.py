@@ -1,7 +1,7 @@
-"""A circuit breaker: whether a server that failed is asked again yet.
+"""A circuit breaker for one server.
 
-A request's end counts only for the state that it was asked in: what was asked before the server
-broke says nothing about its repair.
+The outcome of a request counts only in the state in which it was sent: a request from before the
+server broke says nothing about its recovery.
 """
 
 import logging
@@ -13,20 +13,20 @@ from agentworld.errors import EngineError
 
 State = Literal["closed", "open", "half-open"]
 
-# Constant: a probe is one request, which another replica answers where it fails.
+# Constant, because a probe is one request, which another replica answers if it fails.
 _PAUSE_SECONDS = 5.0
-# How long one probe keeps its place: it may be a long answer, or have been sent to a server that
-# was dead by then, while others would be answered.
+# How long one probe keeps others back: its answer may be long, or the server may have died before
+# it was sent, while other requests would be answered.
 _PROBE_SECONDS = 10.0
-_FAILURES = 5  # in a row
-_SECONDS_BESIDE_A_PROBE = 1.0  # until a retry; most probes end sooner
+_FAILURES = 5  # consecutive failures
+_SECONDS_BESIDE_A_PROBE = 1.0  # seconds until a retry; most probes end sooner
 
 _log = logging.getLogger(__name__)
 
 
 class Breaker:
-    """Opens after several failures in a row, or after one that says that nobody listens; after a
-    pause one request at a time probes the server.
+    """Opens after several consecutive failures, or after one refused connection; after a pause it
+    lets one probe through at a time.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,14 +39,14 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """`half-open` is the time of the probe."""
+        """`half-open` while probes are sent."""
         if self._down_until is None:
             return "closed"
         return "open" if self._clock() < self._down_until else "half-open"
 
     def enter(self) -> int:
-        """The era that a request is asked in; raises EngineError of kind `open` where none may be
-        asked.
+        """The generation of a new request, for `leave`; raises EngineError of kind `open` if the
+        breaker is open.
         """
         if self._down_until is not None:
             now = self._clock()
@@ -54,8 +54,8 @@ class Breaker:
             if remaining > 0 or now < self._probing_until:
                 pause = remaining if remaining > 0 else _SECONDS_BESIDE_A_PROBE
                 raise EngineError(
-                    f"{self._name} failed {self._failures} times in a row and is left alone; come"
-                    f" back in {pause:.1f} s",
+                    f"{self._name} failed {self._failures} times in a row and gets no requests"
+                    f" for now; retry in {pause:.1f} s",
                     kind="open",
                     retry_after_seconds=pause,
                 )
@@ -63,7 +63,7 @@ class Breaker:
         return self._generation
 
     def leave(self, generation: int, *, healthy: bool | None, is_down: bool = False) -> None:
-        """Takes in how a request ended; null says nothing about the server's health."""
+        """Records the outcome of a request; null if it says nothing about the server's health."""
         if generation != self._generation:
             return
         self._probing_until = 0.0
@@ -80,7 +80,7 @@ class Breaker:
         self._generation += 1
         self._down_until = self._clock() + _PAUSE_SECONDS
         _log.warning(
-            "%s failed %d times in a row and is left alone for %.0f s",
+            "%s failed %d times in a row and gets no requests for %.0f s",
             *(self._name, self._failures, _PAUSE_SECONDS),
         )
 

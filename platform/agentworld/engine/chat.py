@@ -1,4 +1,4 @@
-"""A chat as OpenAI-compatible servers take it, and what it means that none was answered."""
+"""The request body of OpenAI-compatible servers, and the error for a missing response."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ Fields = dict[str, JsonValue]
 
 
 def chat_body(model: str, messages: Sequence[Message]) -> Fields:
-    """The fields that every kind of server takes."""
+    """The fields that every kind of server accepts."""
     return {
         "model": model,
         "messages": [{"role": m["role"], "content": _encodable(m["content"])} for m in messages],
@@ -25,14 +25,14 @@ def no_response(name: str, error: httpx.HTTPError) -> EngineError:
     """The failure of a request that got no response."""
     if isinstance(error, httpx.TimeoutException):
         return EngineError(
-            f"{name} gave no answer in time ({error}); give it more time or less to do",
+            f"{name} did not answer in time ({error}); raise the timeout, or send fewer requests",
             kind="slow",
         )
-    return EngineError(f"{name} gave no answer ({type(error).__name__}); is it running?")
+    return EngineError(f"{name} did not answer ({type(error).__name__}); is it running?")
 
 
 def _encodable(text: str) -> str:
-    """The text as UTF-8 can hold it: both halves of a surrogate pair are one character."""
+    """The text as UTF-8 can encode it: joins the halves of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:

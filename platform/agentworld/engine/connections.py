@@ -1,6 +1,5 @@
-"""HTTP connections that outlive an event loop.
-
-asyncio's objects cannot change loops, and a trainer opens several one after the other.
+"""HTTP connections that can be used from several event loops. asyncio's objects belong to one loop,
+and a trainer opens several loops one after the other.
 """
 
 import asyncio
@@ -12,10 +11,10 @@ from agentworld.engine.http_client import open_async_client
 
 
 class Connections:
-    """Connections for whichever event loop asks, with a bound on the requests under way at once.
+    """A connection pool for any event loop, with a limit on concurrent requests.
 
-    Each is a client of its own: httpx looks through a whole pool for every request, which at
-    64 connections takes longer than all the rest.
+    Each connection is a client of its own, because httpx searches its whole pool for every request,
+    which at 64 connections takes longer than the rest of the request.
     """
 
     def __init__(
@@ -41,10 +40,9 @@ class Connections:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Sends a value as JSON, or bytes that are JSON; raises what httpx raises, for the caller
-        to translate.
-
-        Its time begins with its turn and ends with the answer's last byte.
+        """Sends a value as JSON, or bytes that are JSON; raises httpx's errors, which the caller
+        translates. The timeout covers the request from its turn in the queue to the last byte of
+        the response.
         """
         self._settle()
         content, value = (body, None) if isinstance(body, bytes) else (None, body)
@@ -60,8 +58,8 @@ class Connections:
                 await self._discard(client)
                 if isinstance(error, TimeoutError):
                     raise httpx.ReadTimeout(f"waited {self._timeout_seconds:g} s") from error
-                # anyio (4.16) asks a new connection for its peer, and uvloop has no socket any
-                # more where the server has closed it by then.
+                # anyio (4.16) asks a new connection for its peer's address, and uvloop has no
+                # socket any more if the server has closed it by then.
                 if isinstance(error, AttributeError) and error.name == "getpeername":
                     raise httpx.ConnectError("closed by the server as it was opened") from error
                 raise
@@ -69,7 +67,7 @@ class Connections:
             return response
 
     async def close(self) -> None:
-        """Lets go of all connections; those of a loop that has ended cannot say goodbye."""
+        """Closes all connections; those of an ended loop are dropped."""
         loop, clients = self._loop, self._clients
         self._loop, self._clients, self._idle = None, set(), []
         if loop is asyncio.get_running_loop():
@@ -77,13 +75,12 @@ class Connections:
                 await client.aclose()
 
     async def _discard(self, client: httpx.AsyncClient) -> None:
-        """Sends no other request through it.
-
-        httpcore (1.0.9) takes a connection for busy for ever where its request was cancelled in
-        the turn of the event loop in which it began on a new connection, or ended on any.
+        """Never uses this client again. httpcore (1.0.9) marks a connection as busy for ever if its
+        request was cancelled in the loop iteration in which it began on a new connection, or ended
+        on any.
         """
         self._clients.discard(client)
-        if self._transport is None:  # the caller's is shared by all clients
+        if self._transport is None:  # all clients share the caller's SSL context
             await client.aclose()
 
     def _settle(self) -> None:

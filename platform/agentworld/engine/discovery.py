@@ -1,7 +1,7 @@
-"""The addresses of an engine's replicas, from the one name that all of them share.
+"""Resolves the name of an engine to the addresses of its replicas.
 
-The name is a headless Service's: it resolves to the addresses of the replicas that are ready, and
-to none where the engine is scaled to zero or still starts.
+The name belongs to a headless Service: it resolves to the addresses of the ready replicas, and to
+none while the engine is scaled to zero or starting.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Collection
 _NO_ADDRESS = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 Resolve = Callable[[], Awaitable[Collection[str]]]
-"""The URLs of the replicas that are there now; raises OSError where nobody can say."""
+"""The URLs of the current replicas; raises OSError if the lookup fails."""
 
 
 def by_name(host: str, port: int) -> Resolve:
-    """Asks the event loop's resolver for all addresses of a host."""
+    """Looks up all addresses of a host with the event loop's resolver."""
 
     async def resolve() -> set[str]:
         loop = asyncio.get_running_loop()
@@ -25,7 +25,7 @@ def by_name(host: str, port: int) -> Resolve:
             if error.errno in _NO_ADDRESS:
                 return set()
             raise
-        # A replica with an address of each family is one replica.
+        # a replica with an address of each family counts once
         has_ipv4 = any(family == socket.AF_INET for family, *_ in addresses)
         return {
             _url(str(address[0]), port)

@@ -11,11 +11,9 @@ Answer = str | Completion | EngineError
 
 
 class FakeEngine:
-    """Says what a function of the messages says: a text, a whole Completion, or an EngineError
-    to raise. A function that is a coroutine takes its time.
-
-    The property that it gives: an answer depends on nothing but the messages, and `requests`
-    holds every request in order. A token of a text is a character.
+    """Answers with the result of a function of the messages: a text, a Completion, or an
+    EngineError to raise. The function may be a coroutine. An answer depends on the messages alone,
+    and `requests` has every request in order. Each character counts as a token.
     """
 
     def __init__(self, answer: Callable[[Sequence[Message]], Answer | Awaitable[Answer]]) -> None:
@@ -36,4 +34,4 @@ class FakeEngine:
         return Completion(answer, num_prompt_tokens, len(answer), "stop")
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""HTTP clients for servers that run a model: one place for time-outs, limits and the user agent."""
+"""HTTP clients for model servers: timeouts, limits and the user agent."""
 
 import ssl
 from functools import cache
@@ -8,7 +8,7 @@ import httpx
 
 from agentworld import __version__
 
-# Less than the 5 s after which uvicorn closes: a request may not meet a server that hangs up.
+# less than uvicorn's keep-alive of 5 s, so that a request does not meet a closed connection
 _IDLE_SECONDS = 3.0
 
 
@@ -19,7 +19,7 @@ class _Options(TypedDict):
 
 
 def open_client(url: str, *, timeout_seconds: float) -> httpx.Client:
-    """A client for code without an event loop; the time-out is that of one read."""
+    """A synchronous client; the timeout is that of one read."""
     limits = httpx.Limits(keepalive_expiry=_IDLE_SECONDS)
     return httpx.Client(timeout=timeout_seconds, limits=limits, **_options(url))
 
@@ -27,7 +27,7 @@ def open_client(url: str, *, timeout_seconds: float) -> httpx.Client:
 def open_async_client(
     url: str, *, transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
-    """A client of one connection to `url`; the caller bounds the time of a whole request."""
+    """A client with one connection to `url`; the caller limits the time of a whole request."""
     limits = httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_SECONDS)
     return httpx.AsyncClient(
         base_url=url, timeout=None, limits=limits, transport=transport, **_options(url)
@@ -45,5 +45,5 @@ def _options(url: str) -> _Options:
 
 @cache
 def _trusted_authorities() -> ssl.SSLContext:
-    """Reading them takes as long as many requests."""
+    """Cached, because loading the certificates takes as long as many requests."""
     return httpx.create_ssl_context()

@@ -14,5 +14,5 @@ def merge_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     from peft import PeftModel
 
     merged = PeftModel.from_pretrained(model, folder / ADAPTER).merge_and_unload()
-    merged.requires_grad_(True)  # PEFT freezes what an adapter is added to
+    merged.requires_grad_(True)  # PEFT freezes the base model
     return merged

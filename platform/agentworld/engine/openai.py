@@ -1,6 +1,6 @@
-"""An engine behind an OpenAI-compatible API: vLLM, `transformers serve`, or somebody's endpoint.
+"""An engine behind an OpenAI-compatible API: vLLM, `transformers serve`, or a third-party endpoint.
 
-What goes wrong on the way becomes an EngineError here; what comes back is read in `answer`.
+Connection failures become EngineErrors here; `answer` parses the responses.
 """
 
 from collections.abc import Callable
@@ -18,20 +18,21 @@ from agentworld.records.garbled import redact
 from agentworld.records.simulator import Sampling
 
 REQUEST = "chat-completions-v1"
-"""Named in every simulator manifest; changes whenever what an engine is asked does: the fields of
-the body, and U+FFFD where a text has half of a surrogate pair, which no request can hold.
+"""The version of the request's form, pinned in every simulator manifest.
+
+It changes with the fields of the body, and with the replacement of lone surrogates, which no
+request can contain.
 """
 REQUEST_ID = "x-request-id"
-"""The header that vLLM and `transformers serve` name their answer after, in `id`."""
+"""The header from which vLLM and `transformers serve` derive the response's `id`."""
 
 
 class OpenAIEngine:
-    """Asks the model `model` of the server at `url`.
+    """Sends requests for the model `model` to the server at `url`.
 
-    `fixed` is the sampling that the server was started for: `transformers serve` draws every
-    answer as its first request asked, whatever the later ones ask. `logprobs` asks for the
-    tokens' log-probabilities where this kind of server tells them. `api_key` goes into a header
-    and nowhere else.
+    `fixed` is the sampling that the server was started for: `transformers serve` samples all
+    answers as its first request asked, whatever later ones ask. `logprobs` requests the tokens'
+    log-probabilities if this kind of server returns them. `api_key` is sent in a header only.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class OpenAIEngine:
         )
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The text that follows these messages; raises EngineError where there is none."""
+        """The text that follows these messages; raises EngineError if there is none."""
         _check_fixed(request.sampling, self._fixed)
         body = request_body(self._kind, self._model, request) | self._logprobs
         question = Question(uuid4().hex, self._kind, self._model, request.sampling)
@@ -66,15 +67,15 @@ class OpenAIEngine:
         return read_answer(await self._send("POST", CHAT_PATH, headers, body), question)
 
     async def read(self, path: str) -> bytes:
-        """What the server tells there; raises EngineError where it tells nothing."""
+        """The response to a GET; raises EngineError if it fails."""
         response = await self._send("GET", path, {})
         if response.status_code != httpx.codes.OK:
             raise refusal(response)
         return response.content
 
     async def has_route(self, path: str) -> bool:
-        """Whether the server has a route there, whatever it takes; raises EngineError where it
-        does not say.
+        """Whether the server has a route at this path, for any method; raises EngineError if that
+        is unknown.
         """
         response = await self._send("GET", path, {})
         if response.status_code in (httpx.codes.OK, httpx.codes.METHOD_NOT_ALLOWED):
@@ -84,7 +85,7 @@ class OpenAIEngine:
         raise refusal(response)
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         await self._connections.close()
 
     async def _send(
@@ -95,13 +96,14 @@ class OpenAIEngine:
             return await self._connections.request(method, path, body, headers)
         except httpx.HTTPError as error:
             failure = no_response(self.name, error)
-            # The way to somebody's endpoint is long, and mostly it is the way that fails.
+            # A third-party endpoint is usually reached over the internet, where most failures are
+            # the network's.
             failure.is_down = isinstance(error, httpx.ConnectError) and self._kind != "openai"
             raise failure from error
 
 
 def request_body(kind: EngineKind, model: str, request: CompletionRequest) -> Fields:
-    """The request as this kind of server takes it: `transformers serve` refuses other fields."""
+    """The request body for this kind of server: `transformers serve` refuses unknown fields."""
     sampling = request.sampling
     body = chat_body(model, request.messages) | {
         "temperature": sampling.temperature,
@@ -138,7 +140,8 @@ def _plain_fields(sampling: Sampling) -> Fields:
 
 def _vllm_fields(sampling: Sampling) -> Fields:
     stop: Fields = {"stop": list(sampling.stop)} if sampling.stop else {}
-    # Tags of thoughts may be special tokens; without them a thought reads as an observation.
+    # Tags of thoughts may be special tokens; without them a thought would be read as an
+    # observation.
     return stop | {"top_k": sampling.top_k, "skip_special_tokens": False} | _thinking(sampling)
 
 
@@ -146,7 +149,7 @@ def _thinking(sampling: Sampling) -> Fields:
     return {"chat_template_kwargs": {"enable_thinking": sampling.thinking}}
 
 
-# `transformers serve` ignores stop strings when it batches, hence the cut in `answer`.
+# `transformers serve` ignores stop strings when it batches, so `answer` cuts the text.
 _OWN_FIELDS: dict[EngineKind, Callable[[Sampling], Fields]] = {
     "openai": _plain_fields,
     "vllm": _vllm_fields,

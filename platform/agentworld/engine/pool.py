@@ -1,8 +1,8 @@
-"""The replicas of one engine as one: an episode stays with the replica that knows its prefix.
+"""The replicas of one engine; requests of an episode go to the replica that has cached its prefix.
 
-Rendezvous hashing: every affinity ranks the replicas in an order of its own, the same in every
-process, so that only the episodes of a replica that goes or comes move. To move is no retry:
-what failed gave nothing.
+Rendezvous hashing gives every affinity key its own order of the replicas, the same in every
+process. So if a replica is added or removed, only its episodes move. Trying the next replica is not
+a retry of an answered request: the failed one gave no answer.
 """
 
 import asyncio
@@ -20,24 +20,23 @@ from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
 from agentworld.records.garbled import redact
 
-# Another replica may well answer where one failed so; the others come from the request or the
-# model, which are the same everywhere.
+# Failures that another replica may not have. Other kinds come from the request or the model, which
+# are the same everywhere.
 _OF_ONE_REPLICA = ("engine", "slow", "open", "capacity")
 _FRESH_SECONDS = 3.0
-# With a name server that is slow: what was there is asked meanwhile.
+# How long to wait for a slow name server; meanwhile the known replicas are used.
 _PATIENCE_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
 
 
 class EnginePool:
-    """Asks the replica that a request's affinity prefers, and the next where that one cannot
-    answer. The replicas are those at `urls`, or those that `resolve` names, which come and go.
+    """Sends a request to the replica that its affinity prefers, and to the next one if that fails.
 
-    A replica is kept while its address is there, with what is known of its health, and is closed
-    once the address is gone and no request is under way in it. Where none is there yet, at most
-    `most_waiting` requests wait for one, `wait_seconds` each: to be asked is what an engine is
-    started for.
+    The replicas are those at `urls`, or those that `resolve` returns, which change. The pool keeps
+    a replica and its health while its address is listed, and closes it once the address is gone and
+    its requests have ended. While there is no replica, at most `most_waiting` requests wait,
+    `wait_seconds` each, because a request makes the operator start the engine.
     """
 
     def __init__(
@@ -66,8 +65,10 @@ class EnginePool:
         self._anonymous_ids = itertools.count()
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The first answer. Where all replicas fail, raises the EngineError that says to come back
-        soonest; where none came in time, or too many wait for one, one of kind `starting`.
+        """The first answer.
+
+        If all replicas fail, raises the EngineError with the shortest retry delay; if no replica
+        appeared in time, or too many requests wait, one of kind `starting`.
         """
         arrival = self._clock()
         if self._resolve is not None:
@@ -83,8 +84,8 @@ class EnginePool:
         return completion._replace(queued_seconds=completion.queued_seconds + waited)
 
     def states(self) -> dict[str, State]:
-        """Which replicas are asked, of those known last, without what is secret in an address."""
-        replicas = self._replicas.copy()  # a scrape reads it in a thread of its own
+        """The breaker states of the current replicas, by address without secrets."""
+        replicas = self._replicas.copy()  # a scrape reads it from its own thread
         return {redact(url): replica.state for url, replica in replicas.items()}
 
     async def close(self) -> None:
@@ -106,9 +107,7 @@ class EnginePool:
         raise min(failures, key=_pause, default=EngineError("the engine is closed; connect again"))
 
     async def _refresh(self, resolve: Resolve) -> None:
-        """Resolves the name where that was not done lately; requests that come meanwhile share
-        one look.
-        """
+        """Resolves the name if the last result is old; concurrent requests share one lookup."""
         now = self._clock()
         if self._refreshing is None or self._refreshing.done():
             if now < self._fresh_until:
@@ -121,13 +120,13 @@ class EnginePool:
     async def _update(self, resolve: Resolve) -> None:
         try:
             await self._keep(await resolve())
-        except OSError as error:  # what was there is there, until somebody says that it is not
+        except OSError as error:  # if the lookup failed, the known replicas stay
             _log.warning("the engine's addresses could not be read again: %s", error)
         finally:
             self._fresh_until = self._clock() + _FRESH_SECONDS
 
     async def _keep(self, urls: Collection[str]) -> None:
-        """From now on the replicas at these addresses are asked, and no others."""
+        """Adds and removes replicas so that these addresses remain."""
         removed = [self._replicas.pop(url) for url in self._replicas.keys() - set(urls)]
         for url in sorted(set(urls) - self._replicas.keys()):
             self._replicas[url] = self._connect(url)
@@ -135,11 +134,11 @@ class EnginePool:
             await replica.remove()
 
     async def _wait(self, resolve: Resolve, arrival: float) -> None:
-        """Until a first replica is there."""
+        """Waits for a first replica."""
         if self._num_waiting >= self._most_waiting:
             raise EngineError(
-                f"no replica is there and {self._num_waiting} requests wait for one, which is all"
-                f" that may; come back in {_FRESH_SECONDS:.0f} s",
+                f"no replica is ready, and {self._num_waiting} requests wait, which is the limit;"
+                f" retry in {_FRESH_SECONDS:.0f} s",
                 kind="starting",
                 retry_after_seconds=_FRESH_SECONDS,
             )
@@ -157,8 +156,8 @@ class EnginePool:
 
     def _queue_timeout(self, waited: float) -> EngineError:
         error = EngineError(
-            f"no replica of the engine came in {self._wait_seconds:.0f} s; one may still start, so"
-            f" ask again in {_FRESH_SECONDS:.0f} s",
+            f"no replica of the engine was ready after {self._wait_seconds:.0f} s; one may still"
+            f" start, so retry in {_FRESH_SECONDS:.0f} s",
             kind="starting",
             retry_after_seconds=_FRESH_SECONDS,
         )
@@ -167,7 +166,7 @@ class EnginePool:
 
 
 def _rank(url: str, key: str) -> bytes:
-    """Where a replica stands for a key: the lowest is asked first."""
+    """The rank of a replica for a key; the lowest is tried first."""
     return hashlib.sha256(f"{url} {key}".encode()).digest()
 
 

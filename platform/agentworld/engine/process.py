@@ -1,4 +1,4 @@
-"""A server process of our own: started, waited for, and ended with everything it started."""
+"""A server process that is started, waited for, and ended with all its children."""
 
 import os
 import secrets
@@ -21,7 +21,7 @@ from agentworld.errors import EngineError, InputError
 
 LOOPBACK = "127.0.0.1"
 _PORTS = range(15_000, 30_000)
-"""Those from 30,000 on are Kubernetes' to forward."""
+"""Kubernetes forwards the ports from 30,000 on."""
 _CONNECTION_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DRAWS = 1_000
 _recent_ports: deque[int] = deque(maxlen=_DRAWS)
@@ -30,7 +30,7 @@ _TAIL_BYTES = 2_000
 
 
 class Server(NamedTuple):
-    """A running server process and the file that its output goes to."""
+    """A running server process and its log file."""
 
     name: str
     url: str
@@ -38,20 +38,20 @@ class Server(NamedTuple):
     log: Path
 
     def check(self) -> None:
-        """Raises EngineError with the end of the log when the process is gone."""
+        """Raises EngineError with the end of the log if the process has ended."""
         status = self.process.poll()
         if status is not None:
             raise EngineError(f"{self.name} ended with status {status}; {self._tail()}")
 
     def wait_until_ready(self, path: str, seconds: float, stopping: Event | None = None) -> None:
-        """Returns when `path` answers 200; raises EngineError when that takes too long, or is
-        over before.
+        """Returns when `path` answers 200; raises EngineError if that takes too long or `stopping`
+        is set.
         """
         deadline = time.monotonic() + seconds
         while not _answers(self.url + path):
             self.check()
             if stopping and stopping.is_set():
-                raise EngineError(f"{self.name} was not wanted any more before it was ready")
+                raise EngineError(f"{self.name} was stopped before it was ready")
             if time.monotonic() > deadline:
                 raise EngineError(f"{self.name} was not ready in {seconds:.0f} s; {self._tail()}")
             time.sleep(0.1)
@@ -73,17 +73,17 @@ def running(
     *,
     inherited: Collection[str] | None = None,
 ) -> Iterator[Server]:
-    """Starts a server in a process group of its own and ends the group when the block ends.
+    """Starts a server in its own process group, and ends the group with the block.
 
-    `environment` comes on top of this process's own, or of what is `inherited` of that. Raises
-    EngineError when the server ended by itself while the block ran. The calling thread must
-    outlive the block: the server ends with the thread that started it.
+    `environment` is added to this process's environment, or to the `inherited` part of it. Raises
+    EngineError if the server ended by itself. The calling thread must outlive the block, because
+    the server ends with the thread that started it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*_parent_death_command(), *command],
-            # Not among the words, where everybody could read a password.
+            # not in the arguments, where other users could read a password
             env={**_inherit_environment(inherited), **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -95,7 +95,7 @@ def running(
         yield server
         server.check()
     except Exception:
-        # What failed may only be what a dead server looks like from outside.
+        # The block's error may be a consequence of the server's end.
         server.check()
         raise
     finally:
@@ -103,16 +103,16 @@ def running(
 
 
 def _inherit_environment(names: Collection[str] | None) -> dict[str, str]:
-    """This process's environment, or these of it."""
+    """This process's environment, or the named variables of it."""
     variables = os.environ.items()
     return {name: value for name, value in variables if names is None or name in names}
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on, another one at each call.
+    """A free port of the loopback, another one at each call.
 
-    The system gives it to no connection meanwhile, and two processes hardly draw the same.
-    Raises InputError where none is free.
+    The system does not give it to outgoing connections, and two processes rarely choose the same.
+    Raises InputError if no port is free.
     """
     ports = _server_ports()
     for _ in range(_DRAWS):
@@ -124,7 +124,7 @@ def free_port() -> int:
 
 
 def _server_ports() -> range:
-    """Below those of connections; any where these begin so low that few are left."""
+    """The ports below those of outgoing connections; all ports if few are below."""
     first = int(_CONNECTION_PORTS.read_text().split()[0]) if _CONNECTION_PORTS.exists() else 32_768
     below = range(_PORTS.start, min(first, _PORTS.stop))
     return below if len(below) > 2 * _DRAWS else range(_PORTS.start, 65_536)
@@ -138,20 +138,22 @@ def _can_listen(port: int) -> bool:
 
 
 def check_free(port: int) -> None:
-    """Raises InputError where somebody listens there, who would be taken for what is started."""
+    """Raises InputError if another program listens at the port, which would be taken for the
+    server.
+    """
     with socket.socket() as probe:
-        # As a server binds: what an ended one left behind is no hindrance.
+        # binds as a server does, so sockets of an ended process do not matter
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
             raise InputError(
-                f"port {port} cannot be had ({error.strerror}); name another"
+                f"port {port} is not available ({error.strerror}); name another"
             ) from error
 
 
 def _parent_death_command() -> list[str]:
-    # We may end by SIGKILL ourselves, after which no code of ours ends the group.
+    # If this process ends by SIGKILL, no code of it can end the group.
     return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
@@ -169,7 +171,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_SECONDS)
     finally:
-        # Whatever the server started and left behind.
+        # processes that the server started and did not end
         _signal_group(process, signal.SIGKILL)
         process.wait()
 

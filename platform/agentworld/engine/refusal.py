@@ -1,4 +1,4 @@
-"""What a server that gives no answer says: whether, and when, a retry can help."""
+"""Parses a server's error response: whether a retry can help, and when."""
 
 import json
 import re
@@ -14,8 +14,8 @@ _PASSING: tuple[EngineFailure, ...] = ("engine", "slow", "capacity")
 
 
 def refusal(response: httpx.Response) -> EngineError:
-    """The error behind a status: a server's own failure may pass, a refused request does not."""
-    # Not response.text: its charset is whatever the server says, zlib for one.
+    """The error for a status: a server's failure may be temporary, a refused request is not."""
+    # not response.text, which uses any charset that the server names, such as zlib
     text = " ".join(response.content.decode(errors="replace").split())
     kind = _kind_of_status(response.status_code, text)
     passing = kind in _PASSING
@@ -29,7 +29,7 @@ def refusal(response: httpx.Response) -> EngineError:
 
 
 def error_within(content: bytes) -> EngineError | None:
-    """The error that a provider tells in place of an answer, under a status of success."""
+    """The error that a provider returns with a status of success."""
     if b'"error"' not in content:
         return None
     error = _error_of(content)
@@ -49,7 +49,7 @@ def error_within(content: bytes) -> EngineError | None:
 
 
 def _error_of(content: bytes) -> JsonValue:
-    """As it is told today, and by older servers; null where there is none."""
+    """The error in today's form or in that of older servers; null if there is none."""
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):

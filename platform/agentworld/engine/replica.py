@@ -1,8 +1,8 @@
-"""One server of an engine, behind everything that a request has to pass.
+"""One server of an engine, with its queue, breaker and check.
 
-In this order: its turn, for more than the server takes is refused and not kept waiting; the
-breaker, so that who waited for a broken server is told so at once; the check that the server is
-the pinned one.
+A request waits for its turn, or is refused if the queue is full. Then the breaker may refuse it, so
+that requests that waited for a broken server fail at once. Then the server is checked to be the
+pinned one.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from agentworld.engine.breaker import Breaker, State
 from agentworld.errors import EngineError
 
 _WAITING_PER_TURN = 64
-_FIRST_GUESS_SECONDS = 1.0  # of an answer, before the first
+_FIRST_GUESS_SECONDS = 1.0  # seconds of an answer, before the first is measured
 _WEIGHT_OF_LAST_ANSWER = 0.1
 _HANGING_SECONDS = 30.0
 _SECONDS_BETWEEN_CHECKS = 30.0
-_LONGEST_CHECK_SECONDS = 10.0  # every request waits for it
+_LONGEST_CHECK_SECONDS = 10.0  # every request waits for the check
 
 Check = Callable[[], Coroutine[None, None, None]]
-"""Asks a server what it is; raises EngineError where it is not the pinned one."""
+"""Checks what a server is; raises EngineError if it is not the pinned one."""
 
 
 class Replica:
-    """A server that is asked at most `concurrency` requests at once; `queue` more wait, in order.
+    """A server with at most `concurrency` concurrent requests; `queue` more wait in order.
 
-    `check` runs before the first request, after a failure, and now and then: what was started in
-    the server's place may be another.
+    `check` runs before the first request, after a failure, and at intervals, because another server
+    may have been started at the address.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Replica:
         self._queue = concurrency * _WAITING_PER_TURN if queue is None else queue
         self._clock = clock
         self._turns = asyncio.Semaphore(concurrency)
-        self._num_requests = 0  # asked or waiting
+        self._num_requests = 0  # requests that are running or waiting
         self._mean_seconds = _FIRST_GUESS_SECONDS
         self._breaker = Breaker(name, clock)
         self._check_task: asyncio.Task[None] | None = None
@@ -56,15 +56,15 @@ class Replica:
 
     @property
     def state(self) -> State:
-        """Whether the server is asked."""
+        """The state of the breaker."""
         return self._breaker.state
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The server's answer; raises EngineError, of kind `capacity` where the queue is full and
-        of kind `open` while a broken server is left alone.
+        """The server's answer; raises EngineError, of kind `capacity` if the queue is full and of
+        kind `open` while the breaker is open.
         """
         if self._is_removed:
-            raise EngineError("this replica is gone; ask another one")
+            raise EngineError("this replica was removed; use another one")
         if self._num_requests >= self._concurrency + self._queue:
             raise self._refusal()
         arrival = self._clock()
@@ -77,7 +77,7 @@ class Replica:
             await self._close_if_unused()
 
     async def remove(self) -> None:
-        """Takes no more requests, and closes the connections when the last one has ended."""
+        """Refuses new requests, and closes the connections when the last request has ended."""
         self._is_removed = True
         await self._close_if_unused()
 
@@ -86,11 +86,11 @@ class Replica:
             await self._server.close()
 
     def _refusal(self) -> EngineError:
-        """With the time after which one more request would have its turn."""
+        """The refusal, with the time until one more request would have its turn."""
         pause = self._mean_seconds * (self._queue + 1) / self._concurrency
         return EngineError(
-            f"{self._concurrency} requests are asked and {self._queue} wait, which is all that may;"
-            f" come back in {pause:.1f} s, or add a replica",
+            f"{self._concurrency} requests are running and {self._queue} wait, which is the limit;"
+            f" retry in {pause:.1f} s, or add a replica",
             kind="capacity",
             retry_after_seconds=pause,
         )
@@ -118,7 +118,7 @@ class Replica:
             is_down = error.is_down
             raise
         except asyncio.CancelledError:
-            # Who waited for so long did not just go away.
+            # a request that waited this long was not given up just now
             healthy = False if self._clock() - start >= _HANGING_SECONDS else None
             raise
         finally:
@@ -130,7 +130,7 @@ class Replica:
             return await self._server.complete(request)
         check_task = self._current_check(self._check)
         try:
-            await asyncio.shield(check_task)  # others wait for it, whoever gives up
+            await asyncio.shield(check_task)  # other requests wait for it
             return await self._server.complete(request)
         except EngineError as error:
             if error.kind in BROKEN:
@@ -145,7 +145,7 @@ class Replica:
         return self._check_task
 
     def _forget_failed(self, check_task: asyncio.Task[None]) -> None:
-        """The next request starts a new check, also where nobody waited for this one."""
+        """Makes the next request start a new check, even if no request waited for this one."""
         if check_task.cancelled() or check_task.exception():
             self._forget(check_task)
 
@@ -160,6 +160,6 @@ async def _in_time(check: Check) -> None:
             await check()
     except TimeoutError as error:
         raise EngineError(
-            f"an engine did not tell in {_LONGEST_CHECK_SECONDS:.0f} s what it is; try again",
+            f"an engine was not checked within {_LONGEST_CHECK_SECONDS:.0f} s; try again",
             kind="slow",
         ) from error

@@ -1,15 +1,15 @@
-"""The Retry-After of HTTP: how long a server asks to be left alone."""
+"""The HTTP header Retry-After."""
 
 import math
 import time
 from email.utils import parsedate_to_datetime
 
-_LONGEST_SECONDS = 60.0  # who comes back too early is told again
+_LONGEST_SECONDS = 60.0  # a client that retries too early is refused again
 
 
 def retry_after_seconds(value: str | None) -> float | None:
-    """Seconds from now, a minute at most, of a header that gives them or a date; null where it
-    gives neither.
+    """Seconds until a retry, at most a minute, from a header with seconds or a date; null for any
+    other value.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Starting an engine for a checkpoint: a server process on the loopback, ended with the block."""
+"""Starts an engine for a checkpoint: a server process on the loopback that ends with the block."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ _READY_SECONDS = 600.0
 
 
 class ServedEngine(NamedTuple):
-    """An engine that runs and has answered once."""
+    """A running engine that has answered once."""
 
     url: str
     model: str
@@ -44,7 +44,7 @@ class ServedEngine(NamedTuple):
     server: Server
 
     def connect(self) -> OpenAIEngine:
-        """An engine for code in this process."""
+        """An engine object for code in this process."""
         return OpenAIEngine(
             self.url,
             self.model,
@@ -66,10 +66,9 @@ def serve(
     stopping: Event | None = None,
 ) -> Iterator[ServedEngine]:
     """Serves a folder with weights, tokenizer and chat template on the loopback: on this port, or
-    on a free one. Whoever sets `stopping` does not wait until it has started.
-
-    Raises InputError for a model that the engine cannot serve, and EngineError with the end of the
-    log when the engine does not start, or dies.
+    on a free one. Setting `stopping` cancels the start. Raises InputError for a model that the
+    engine cannot serve, and EngineError with the end of the log if the engine does not start, or
+    dies.
     """
     check_servable(recipe, model_folder)
     kind, version = recipe.kind, engine_version(recipe.kind)
@@ -92,7 +91,9 @@ def serve(
 
 
 def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) -> None:
-    """Fixes how `transformers serve` draws every later answer, and proves that it answers."""
+    """Sends the first request, which fixes how `transformers serve` samples all later answers, and
+    proves that it answers.
+    """
     request = CompletionRequest([{"role": "user", "content": "hi"}], sampling)
     body = request_body(kind, model, request)
     body["max_tokens"] = 1
@@ -107,7 +108,9 @@ def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) 
 
 
 def _drawing_config(model_folder: Path, sampling: Sampling) -> Fields:
-    """The model's generation defaults, drawing: the server takes no top_k in another way."""
+    """The model's generation defaults with sampling on, because the server accepts top_k in no
+    other way.
+    """
     file = model_folder / "generation_config.json"
     defaults: Fields = json.loads(read_regular(file)) if file.is_file() else {}
     return defaults | {"do_sample": True, "top_k": sampling.top_k}

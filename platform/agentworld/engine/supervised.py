@@ -1,4 +1,4 @@
-"""An engine that is started again where it ends by itself."""
+"""Restarts an engine that ends by itself."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ from agentworld.errors import EngineError
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 Start = Callable[[Event], AbstractContextManager[ServedEngine]]
-"""Starts an engine at the address that it always has, and gives up where the event is set."""
+"""Starts an engine at its fixed address; setting the event cancels the start."""
 
 _log = logging.getLogger(__name__)
 
 
 class SupervisedEngine:
-    """What is told of an engine that is kept running."""
+    """The state of an engine that is restarted."""
 
     def __init__(self, first: ServedEngine, supervision: Future[None]) -> None:
         self.url = first.url
@@ -27,31 +27,31 @@ class SupervisedEngine:
         self._supervision = supervision
 
     def check(self) -> None:
-        """Raises why the engine ended and could not be started again."""
+        """Raises the reason if the engine ended and could not be restarted."""
         if self._supervision.done():
             self._supervision.result()
 
 
 @contextmanager
 def supervise(start: Start) -> Iterator[SupervisedEngine]:
-    """An engine that answers while the block runs, but for the time that a new start takes.
+    """Keeps an engine running while the block runs, except for the time of a restart.
 
-    Raises what the first start raises, and in the end what kept it from being started again.
+    Raises the error of the first start, and at the end of the block the error of a failed restart.
     """
     stopping, first = Event(), Future[ServedEngine]()
     with ThreadPoolExecutor(1, "engine") as threads:
-        # One thread for all its life: a server ends with the thread that started it.
+        # One thread for all starts, because a server ends with the thread that started it.
         supervision = threads.submit(_keep, start, stopping, first)
         try:
-            either: tuple[Future[Any], ...] = first, supervision
-            wait(either, return_when=FIRST_COMPLETED)
+            futures: tuple[Future[Any], ...] = first, supervision
+            wait(futures, return_when=FIRST_COMPLETED)
             if not first.done():
                 supervision.result()
             engine = SupervisedEngine(first.result(), supervision)
             yield engine
             engine.check()
         except Exception:
-            # What failed may only be what a dead engine looks like from outside.
+            # The block's error may be a consequence of the engine's end.
             if supervision.done():
                 supervision.result()
             raise
@@ -60,7 +60,7 @@ def supervise(start: Start) -> Iterator[SupervisedEngine]:
 
 
 def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
-    """Until it is over, or the engine does not start."""
+    """Restarts the engine until it is stopped or does not start."""
     while not stopping.is_set():
         is_ready = False
         try:
@@ -77,4 +77,4 @@ def _keep(start: Start, stopping: Event, first: Future[ServedEngine]) -> None:
                 return
             if not is_ready:
                 raise
-            _log.warning("%s\nit is started again", error)
+            _log.warning("%s\nrestarting it", error)

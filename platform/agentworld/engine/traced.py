@@ -1,7 +1,6 @@
-"""An engine whose every request is a span, by OpenTelemetry's conventions for generative AI.
-
+"""Records a span for every request to an engine, by OpenTelemetry's conventions for generative AI.
 https://github.com/open-telemetry/semantic-conventions-genai: `chat` spans of a client. The
-conversation is the episode; the model that answered is named with the simulator's digest.
+conversation is the episode; the answering model is the simulator's digest.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ Attributes = dict[str, AttributeValue]
 
 
 class TracedEngine:
-    """The engine; what was said stands in the spans only where `with_content` asks for it."""
+    """An engine with spans; they contain texts only if `with_content` is set."""
 
     def __init__(
         self,
@@ -42,13 +41,13 @@ class TracedEngine:
         self._flush = flush
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The engine's answer; a failure is the span's, by its kind."""
+        """The engine's answer; the span of a failure has its kind."""
         attributes = self._request_attributes(request)
         with self._tracer.start_as_current_span(
             f"chat {self._model}",
             kind=SpanKind.CLIENT,
             attributes=attributes,
-            record_exception=False,  # its message may quote what was said
+            record_exception=False,  # the message may quote texts
             set_status_on_exception=False,
         ) as span:
             if self._with_content:
@@ -62,7 +61,7 @@ class TracedEngine:
             return completion
 
     async def close(self) -> None:
-        """Lets go of the engine's connections, and sends the last spans."""
+        """Closes the engine's connections, and sends the last spans."""
         await self._engine.close()
         await asyncio.to_thread(self._flush)
 
@@ -102,13 +101,13 @@ class TracedEngine:
 
 
 def _fail(span: Span, error: EngineError) -> None:
-    """By its kind alone."""
+    """Records the kind of an error only."""
     span.set_attribute("error.type", error.kind)
     span.set_status(StatusCode.ERROR, error.kind)
 
 
 def _messages_json(messages: Sequence[Message]) -> str:
-    """In ASCII, for a text may be no Unicode."""
+    """ASCII, because a text may have lone surrogates."""
     return json.dumps(
         [
             {"role": message["role"], "parts": [{"type": "text", "content": message["content"]}]}

@@ -1,10 +1,9 @@
 """The engine of transformers as a server: `python -m agentworld.engine.transformers_server MODEL`.
 
-It answers as `transformers serve` does, of whose parts it is made, but for four things. An adapter
-in the model's folder is merged into its weights. A prompt
-that does not fit is refused before it is batched with those of others, which would fail with it.
-Where the batching ends all the same, the process ends, so that whoever started it sees that. And it
-has no route by which somebody could load the model anew, or another one.
+It is built from the parts of `transformers serve`, with four differences. An adapter in the model's
+folder is merged into its weights. A prompt that does not fit is refused before it is batched with
+other requests, which would fail with it. If the batching ends nevertheless, the process ends, so
+that its parent notices. And no route lets a client load another model.
 """
 
 import argparse
@@ -37,7 +36,7 @@ class _Models(ModelManager):
 
 
 class _Handler(ChatCompletionHandler):
-    """Refuses what does not fit; everything before and after is transformers' own."""
+    """Refuses prompts that do not fit; everything else is transformers' own."""
 
     def __init__(self, models: ModelManager, state: GenerationState, most_tokens: int) -> None:
         super().__init__(model_manager=models, generation_state=state)
@@ -53,7 +52,7 @@ class _Handler(ChatCompletionHandler):
         gen_config: Any,
         gen_manager: Any,
     ) -> Any:
-        read = inputs["input_ids"]  # a list where it is batched, else a tensor of one row
+        read = inputs["input_ids"]  # a list if batched, otherwise a tensor of one row
         num_prompt_tokens = len(read) if isinstance(read, list) else read.shape[-1]
         self._check_fits(num_prompt_tokens, gen_config.max_new_tokens)
         return await super()._non_streaming(
@@ -61,7 +60,7 @@ class _Handler(ChatCompletionHandler):
         )
 
     def _streaming(self, *_arguments: Any, **_keywords: Any) -> Any:
-        raise HTTPException(400, "an answer is given whole; leave `stream` out")
+        raise HTTPException(400, "streaming is not supported; leave `stream` out")
 
     def _check_fits(self, num_prompt_tokens: int, num_answer_tokens: int) -> None:
         if num_prompt_tokens + num_answer_tokens > self._most_tokens:
@@ -74,7 +73,7 @@ class _Handler(ChatCompletionHandler):
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
     models = _Models(device=options.device, dtype=options.dtype, force_model=options.model)
-    cache_tokens = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
+    cache_tokens = options.cb_num_blocks * options.cb_block_size  # cached for the request
     handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
     app: FastAPI = build_server(models, handler, None, None, None, state)
     app.router.routes = [
@@ -84,7 +83,9 @@ def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
 
 
 async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
-    """Until it is told to end, or its batching does; returns whether the batching still works."""
+    """Serves until it is stopped, or its batching ends; returns whether the batching still
+    works.
+    """
     serving = asyncio.create_task(server.serve())
     while not serving.done() and state.is_cb_alive():
         await asyncio.wait({serving}, timeout=_SECONDS_BETWEEN_LOOKS)
@@ -95,7 +96,7 @@ async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
-    """Those of `transformers serve` that a manifest pins, and what fits at most."""
+    """The options of `transformers serve` that a manifest pins, and the longest prompt."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="the folder")
     parser.add_argument("--continuous-batching", action="store_true", required=True)
@@ -107,7 +108,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Serves until it is told to stop; exit status 1 where it cannot go on."""
+    """Serves until it is stopped; exit status 1 if its batching failed."""
     options = _options(sys.argv[1:])
     batching = ContinuousBatchingConfig(
         page_size=options.cb_block_size,

@@ -1,1 +1,1 @@
-"""How good a world model or an agent is, with baselines and with intervals."""
+"""Evaluates world models and agents, with baselines and confidence intervals."""

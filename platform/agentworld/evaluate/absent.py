@@ -1,4 +1,4 @@
-"""Metrics that a recipe asks for and that an evaluation has no figure of, with the reasons."""
+"""Reasons for metrics that a recipe names and an evaluation has no value of."""
 
 from collections.abc import Container
 

@@ -1,4 +1,4 @@
-"""How often an agent's episodes end in success, in any world: a simulator or a live one."""
+"""The success rate of an agent in any world: a simulator or a live environment."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _SEEDS_PER_RECIPE = 1_000_000
 
 
 class Policy(NamedTuple):
-    """Who acts: weights that an engine serves, and how it is asked."""
+    """The agent: a served model and its sampling."""
 
     engine: Engine
     sampling: Sampling
@@ -32,18 +32,18 @@ class Policy(NamedTuple):
 
 
 class EpisodeResult(NamedTuple):
-    """An episode of an agent."""
+    """The result of an agent's episode."""
 
     task: Task
     turns: tuple[Turn, ...]
     success: bool | None
-    """Null is a hole: nobody knows how the episode ends, by no fault of the agent."""
+    """Null is a hole: the outcome is unknown, by no fault of the agent."""
     problem: str = ""
     """Why it ended before the task did."""
 
 
 def held_out_tasks(recipe: ValidateRecipe, task_of: Callable[[int], Task]) -> list[Task]:
-    """The tasks that every agent of a validation is asked, in the same order.
+    """The held-out tasks that every agent of a validation gets, in the same order.
 
     `task_of` is the held-out task of a seed.
     """
@@ -52,11 +52,11 @@ def held_out_tasks(recipe: ValidateRecipe, task_of: Callable[[int], Task]) -> li
 
 
 async def play(policy: Policy, domain: Domain, world: World, task: Task) -> EpisodeResult:
-    """One episode; its domain says which action is in what the policy says.
+    """Plays one episode; the domain parses the policy's actions.
 
-    A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
-    the task. An engine or a simulator that fails, a sandbox that cannot be had, or a world that
-    is not sure of the last observation leaves a hole.
+    An agent that says nothing, whose answer is truncated, or whose command breaks its sandbox has
+    failed the task. If an engine or simulator fails, no sandbox can be opened, or the world is
+    unsure of the last observation, the episode is a hole.
     """
     turns: list[Turn] = []
     try:
@@ -91,7 +91,9 @@ async def play_all(
     *,
     concurrency: int = 16,
 ) -> list[EpisodeResult]:
-    """An episode for each task, so many at once; raises EngineError if all of them are holes."""
+    """Plays an episode for each task, so many at once; raises EngineError if all of them are
+    holes.
+    """
     limiter = asyncio.Semaphore(concurrency)
     done = 0
 
@@ -127,7 +129,7 @@ def agent_score(
 def gain(
     after: Sequence[EpisodeResult], before: Sequence[EpisodeResult], recipe: ValidateRecipe
 ) -> Estimate:
-    """What a training changed, task by task; both played the same tasks in the same order."""
+    """The change by a training, from pairs of episodes with the same task."""
     if [episode.task for episode in after] != [episode.task for episode in before]:
         raise ValueError("the two agents were asked different tasks")
     return estimate_difference(
@@ -139,7 +141,7 @@ def gain(
 
 
 async def _next_action(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
-    """What the policy says next; empty where it failed by itself."""
+    """The policy's next answer; empty if the policy itself failed."""
     messages = agent_messages(task.instruction, turns)
     try:
         return (await policy.engine.complete(CompletionRequest(messages, policy.sampling))).text

@@ -1,6 +1,6 @@
-"""What a predictor reaches without learning; a world model must be better than all of them.
+"""Baselines: predictors without learning that a world model must beat.
 
-They are engines, so that they are asked and scored exactly as a model is.
+They are engines, so they are called and scored like a model.
 """
 
 from collections import Counter
@@ -12,21 +12,21 @@ from agentworld.records.sample import Sample
 
 _MOST_CHARACTERS = 1 << 26
 _OVERHEAD = 200
-"""About what a counted observation takes beside its text."""
+"""The approximate memory of a counted observation beside its text."""
 
 
 class _Baseline:
-    """An engine that holds nothing to let go of."""
+    """An engine without resources."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing."""
 
 
 class CopyPrevious(_Baseline):
-    """Says what was shown last; at an episode's start it has nothing to say."""
+    """Repeats the last observation; has none at an episode's start."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The last observation again."""
+        """The last observation."""
         observations = [
             message["content"] for message in request.messages if message["role"] == "assistant"
         ]
@@ -34,7 +34,9 @@ class CopyPrevious(_Baseline):
 
 
 class RepeatEarlier(_Baseline):
-    """Says what the same action showed earlier in the episode; a new one it cannot answer."""
+    """Repeats the observation of the same action earlier in the episode; has none for a new
+    action.
+    """
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The observation of the latest turn with this action."""
@@ -44,9 +46,8 @@ class RepeatEarlier(_Baseline):
 
 
 class MostFrequent(_Baseline):
-    """Says what the tool of the action showed most often in training, the first of several.
-
-    Counts are bounded: where there are too many different observations, the rarest are forgotten.
+    """Predicts the most frequent training observation of the action's tool; the first of several.
+    Memory is bounded: if there are too many different observations, the rarest are forgotten.
     """
 
     def __init__(self, samples: Iterable[Sample], most_characters: int = _MOST_CHARACTERS) -> None:
@@ -57,13 +58,13 @@ class MostFrequent(_Baseline):
         self._answers = counts.most_frequent()
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The same for every action of a tool; nothing for a tool that training did not hold."""
+        """The same for every action of a tool; empty for a tool that training did not have."""
         tool = tool_of(request.messages[-1]["content"])
         return Completion(self._answers.get(tool, ""), 0, 0, "stop")
 
 
 class _Counts:
-    """How often each tool showed each observation."""
+    """Counts the observations of each tool."""
 
     def __init__(self, most_characters: int) -> None:
         self._most_characters = most_characters
@@ -71,7 +72,7 @@ class _Counts:
         self._counts: dict[str, Counter[str]] = {}
 
     def add(self, tool: str, observation: str) -> None:
-        """Counts one; half of the room is made where it has no more."""
+        """Counts one; if there is no more room, frees half of it."""
         counts = self._counts.setdefault(tool, Counter())
         counts[observation] += 1
         if counts[observation] == 1:
@@ -83,7 +84,7 @@ class _Counts:
                 self._forget(count)
 
     def most_frequent(self) -> dict[str, str]:
-        """By tool."""
+        """The most frequent observation by tool."""
         return {
             tool: max(counts, key=counts.__getitem__)
             for tool, counts in self._counts.items()
@@ -91,7 +92,7 @@ class _Counts:
         }
 
     def _forget(self, count: int) -> None:
-        """All that was seen so often or less."""
+        """Forgets observations that were counted so often or less."""
         for tool, counts in [*self._counts.items()]:
             for observation in [text for text, num in counts.items() if num <= count]:
                 del counts[observation]

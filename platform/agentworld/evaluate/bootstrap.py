@@ -1,6 +1,6 @@
-"""Means with intervals, for values that depend on each other within an episode.
+"""Means with bootstrap intervals.
 
-Whole episodes are drawn anew: turns of one episode are no independent witnesses.
+Values within an episode depend on each other, so whole episodes are resampled.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Values = Sequence[Sequence[float | None]]
 
 
 def estimate(values: Values, num_resamples: int, seed: int) -> Estimate:
-    """The mean over all values with its 95 % interval; raises ValueError without any."""
+    """The mean of all values with its 95 % interval; raises ValueError without any value."""
     episodes = [[value for value in episode if value is not None] for episode in values]
     sums = np.array([sum(episode) for episode in episodes], dtype=float)
     counts = np.array([len(episode) for episode in episodes], dtype=float)
@@ -51,7 +51,7 @@ def _differences(
 def _resample(
     sums: NDArray[np.float64], counts: NDArray[np.float64], num_resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """The mean in each of so many draws of episodes."""
+    """The mean of each resample."""
     rng = np.random.default_rng(seed)
     rows = max(1, _DRAWS_AT_ONCE // len(sums))
     resampled_means = []

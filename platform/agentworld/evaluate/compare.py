@@ -1,6 +1,5 @@
-"""How much better one predictor is than another, on the same turns: a difference has an interval.
-
-Turns are compared in pairs, so that what makes a turn hard for both is no noise of the difference.
+"""The difference of two predictors on the same turns, with an interval. Turns are compared in
+pairs, so the difficulty of a turn adds no noise to the difference.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ EXACT = "exact_match"
 
 
 class Comparison:
-    """Of predictors that were scored on these samples by this recipe."""
+    """Compares predictors that were scored on these samples by this recipe."""
 
     def __init__(self, samples: Sequence[Sample], recipe: EvaluateRecipe) -> None:
         selection = choose(samples, recipe.num_episodes, recipe.seed)
@@ -37,7 +36,7 @@ class Comparison:
     def gain(
         self, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter = is_any
     ) -> Estimate:
-        """Exact match of one less that of the other; raises EngineError where no turn has both."""
+        """The difference in exact match; raises EngineError if no turn has a value of both."""
         difference = self._difference(EXACT, after, before, turn_filter)
         if difference is None:
             raise EngineError(
@@ -47,9 +46,9 @@ class Comparison:
         return difference
 
     def smallest_lead(self, world: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
-        """Over any of the others, on all turns or on a harder part: that which begins lowest.
-
-        A part of which no turn was answered is left out; raises EngineError as `gain` does.
+        """The smallest lead over any of the others, on all turns or on a harder part: the one with
+        the lowest lower bound. A part without answered turns is left out; raises EngineError as
+        `gain` does.
         """
         tags = tags_of(self._flat)
         filters = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
@@ -63,12 +62,16 @@ class Comparison:
         return min(filter(None, leads), key=lambda lead: lead.low)
 
     def leads(self, world: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
-        """By baseline, on all turns; one with which no turn can be compared is left out."""
+        """The lead over each baseline on all turns; a baseline without comparable turns is left
+        out.
+        """
         leads = {name: self._figures(world, baseline) for name, baseline in baselines.items()}
         return {name: figures for name, figures in leads.items() if figures}
 
     def gain_over(self, before: str, after: ScoredWorld, other: ScoredWorld) -> Gain | None:
-        """Of a stage over the one before it, also by tag and by kind; null as for `leads`."""
+        """The gain of a stage over the stage before, in total, by tag and by kind; null as for
+        `leads`.
+        """
         total = self._figures(after, other)
         if total is None:
             return None
@@ -99,7 +102,7 @@ class Comparison:
     def _difference(
         self, metric: str, after: ScoredWorld, before: ScoredWorld, turn_filter: TurnFilter
     ) -> Estimate | None:
-        """Null where no turn that is wanted has a value of both."""
+        """Null if no selected turn has a value of both."""
         first, second = (
             self._values(metric, episodes, turn_filter) for episodes in (after, before)
         )
@@ -111,7 +114,7 @@ class Comparison:
     def _values(
         self, metric: str, world: ScoredWorld, turn_filter: TurnFilter
     ) -> list[list[float | None]]:
-        """By episode, the values of the turns that are wanted."""
+        """By episode, the values of the selected turns."""
         values = world.exact if metric == EXACT else world.values[metric]
         return [
             [value for target, value in zip(*episode, strict=True) if turn_filter(target)]

@@ -1,4 +1,4 @@
-"""Verdicts over the turns of live episodes, whoever was asked for them."""
+"""Verdicts on predicted turns of live episodes."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
@@ -11,16 +11,16 @@ from agentworld.records.trajectory import Turn
 from agentworld.records.validation import Answers
 
 UNKNOWN = "unknown"
-"""The kind of a turn whose action does not say what it does."""
+"""The kind of a turn whose action's effect is unknown."""
 
 
 class Target(NamedTuple):
-    """A turn that is to be predicted, with what it is grouped by."""
+    """A turn to be predicted, with its groups."""
 
     turn: SampleTurn
     domain: str
     kind: str
-    """What its action does to its world; else `UNKNOWN`."""
+    """The effect of its action, or `UNKNOWN`."""
 
 
 TurnFilter = Callable[[Target], bool]
@@ -32,34 +32,34 @@ class JudgedTurn(NamedTuple):
     target: Target
     exact: bool | None
     values: Mapping[str, float | None]
-    """Of the other metrics."""
+    """The values of the other metrics."""
     failed: bool = False
-    """The answer was cut off, or held no observation."""
+    """The answer was truncated, or had no observation."""
     guess: str | None = None
-    """What was predicted; `NOTHING` of an answer that failed."""
+    """The prediction; `NOTHING` if the answer failed."""
 
 
 Episodes = Sequence[Sequence[JudgedTurn]]
 
 Ask = Callable[[Sequence[Turn], str], Awaitable[str | None]]
-"""What is shown after these turns for an action; null where nobody could be asked."""
+"""Predicts the observation after these turns and an action; null if the engine failed."""
 
 
 class Judge:
-    """Compares guesses with the truth, by exact match and by these metrics."""
+    """Compares predictions with the truth, by exact match and by these metrics."""
 
     def __init__(self, metrics: Sequence[str], embedding_model: str | None = None) -> None:
-        """Raises InputError for a metric or a model that is not there."""
+        """Raises InputError for an unknown metric or a missing model."""
         self._metrics = open_metrics(metrics, embedding_model)
 
     def judge(self, domain: Domain, turn: SampleTurn, guess: str | None) -> JudgedTurn:
-        """A guess compared with what the live environment showed."""
+        """Compares a prediction with the observation of the live environment."""
         target = target_of(domain, turn)
         if guess is None:
             return JudgedTurn(target, None, {})
         truth = turn.observation
         values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
-        if guess == NOTHING:  # the truth may be empty, and who predicts nothing is wrong
+        if guess == NOTHING:  # the truth may be empty, and a missing prediction is wrong
             wrong = {name: value if value is None else 0.0 for name, value in values.items()}
             return JudgedTurn(target, exact=False, values=wrong, failed=True, guess=NOTHING)
         return JudgedTurn(target, is_match(domain, guess, truth), values, guess=guess)
@@ -84,11 +84,12 @@ async def free_run(
     *,
     judges_blank: bool = True,
 ) -> list[JudgedTurn]:
-    """Every turn of an episode; after a failure there is no history to go on from.
+    """Predicts every turn of an episode from the model's own earlier predictions.
 
-    The turns after an engine's failure are holes, those after the model's own are wrong. No model
-    can show nothing: without `judges_blank` a turn that shows nothing stays in the history as it
-    was recorded, and is not judged.
+    After a failure there is no history to continue from: the turns after an engine's failure are
+    holes, those after the model's own failure are wrong. No model can predict an empty observation:
+    without `judges_blank`, a turn with an empty observation stays in the history as recorded, and
+    is not judged.
     """
     history: list[Turn] = []
     guess: str | None = ""
@@ -109,12 +110,12 @@ async def free_run(
 
 
 def exact(episodes: Episodes, turn_filter: TurnFilter) -> list[list[bool | None]]:
-    """By episode, whether the turns that are wanted were right to every character."""
+    """By episode, whether the selected turns were exactly right."""
     return [[turn.exact for turn in episode if turn_filter(turn.target)] for episode in episodes]
 
 
 def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[list[float | None]]]:
-    """By metric and by episode, the values of the turns that are wanted.
+    """By metric and by episode, the values of the selected turns.
 
     A metric without any value is left out.
     """
@@ -128,12 +129,12 @@ def values_of(episodes: Episodes, turn_filter: TurnFilter) -> dict[str, list[lis
 
 
 def is_no_read_of_start(target: Target) -> bool:
-    """False for a read that shows nothing of what an earlier turn changed."""
+    """False for a read that shows nothing that an earlier turn changed."""
     return target.kind != "read" or HISTORY in target.turn.tags
 
 
 def answers_of(episodes: Episodes) -> Answers:
-    """How many turns were asked for, and how many have no answer to be judged."""
+    """The number of requested turns, and of those without an answer that can be judged."""
     flat = [turn for episode in episodes for turn in episode]
     return Answers(
         num=len(flat),
@@ -144,36 +145,36 @@ def answers_of(episodes: Episodes) -> Answers:
 
 
 def judged_targets(episodes: Episodes) -> list[Target]:
-    """The turns that got a verdict."""
+    """The turns with a verdict."""
     return [turn.target for episode in episodes for turn in episode if turn.exact is not None]
 
 
 def tags_of(targets: Iterable[Target]) -> list[str]:
-    """In alphabetical order."""
+    """The tags of turns in alphabetical order."""
     return sorted({tag for target in targets for tag in target.turn.tags})
 
 
 def kinds_of(targets: Iterable[Target]) -> list[str]:
-    """Reads, writes, computations and unknown ones, as far as there are any."""
+    """The kinds that occur: reads, writes, computations and unknown ones."""
     kinds = {target.kind for target in targets}
     return [kind for kind in (*get_args(TurnKind), UNKNOWN) if kind in kinds]
 
 
 def is_any(_: Target) -> bool:
-    """Wants every turn."""
+    """Selects every turn."""
     return True
 
 
 def has_tag(tag: str) -> TurnFilter:
-    """Wants the turns with a tag."""
+    """Selects the turns with a tag."""
     return lambda target: tag in target.turn.tags
 
 
 def has_kind(kind: str) -> TurnFilter:
-    """Wants the turns of a kind."""
+    """Selects the turns of a kind."""
     return lambda target: target.kind == kind
 
 
 def has_domain(domain: str) -> TurnFilter:
-    """Wants the turns of a domain."""
+    """Selects the turns of a domain."""
     return lambda target: target.domain == domain

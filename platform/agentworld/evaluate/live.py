@@ -1,4 +1,4 @@
-"""Live environments as a world: what an agent is validated against, and never trained in."""
+"""Live environments as a world, for the validation of an agent; never for its training."""
 
 import secrets
 from contextlib import AsyncExitStack
@@ -19,14 +19,14 @@ from agentworld.scoring.success import outcome
 
 
 class LiveStep(NamedTuple):
-    """What the environment showed; the fields are those of a simulator's step."""
+    """The observation, with the fields of a simulator's step."""
 
     observation: str
     reward: float | None
     done: bool
     truncated: bool
     low_confidence: bool = False
-    """Never: what an environment shows is so."""
+    """Always false, because a live observation is true."""
 
 
 @dataclass
@@ -39,18 +39,15 @@ class _Episode:
 
 
 class LiveWorld:
-    """A fresh environment for each episode; `num_steps` counts every action that was tried.
-
-    The transcript's rule decides, as in a simulator. A success must also be in the state, which the
-    environment reads out of the agent's reach; `num_disagreements` counts those that are not, and
-    their reward is 0.
-
-    A step raises EnvironmentBroken where its action ended the environment: there is no observation,
-    and the episode is over by the agent's own act.
+    """Opens a fresh environment for each episode; `num_steps` counts all actions, failed ones
+    included. The transcript's rule decides about success, as in a simulator. The state must show it
+    too, which the environment reads out of the agent's reach; `num_disagreements` counts the
+    episodes whose state does not, and their reward is 0. A step raises EnvironmentBroken if its
+    action ended the environment: then there is no observation, and the agent has ended the episode.
     """
 
     def __init__(self, domain: str, settings: LiveSettings = DEFAULT_SETTINGS) -> None:
-        """`domain` is that of tasks that name none."""
+        """`domain` is the domain of tasks that name none."""
         self.num_steps = 0
         self.num_disagreements = 0
         self._domain = domain
@@ -58,7 +55,7 @@ class LiveWorld:
         self._episodes: dict[str, _Episode] = {}
 
     async def reset(self, task: Task) -> str:
-        """Opens an environment in the task's start."""
+        """Opens an environment with the task's start."""
         name = task.domain or self._domain
         async with AsyncExitStack() as stack:
             environment = await stack.enter_async_context(open_environment(name, self._settings))
@@ -69,7 +66,7 @@ class LiveWorld:
         return episode
 
     async def step(self, episode: str, action: str, _: Sampled | None = None, /) -> LiveStep:
-        """Takes one action; raises NotFound where the episode is over or was never begun."""
+        """Takes one action; raises NotFound if the episode has ended or does not exist."""
         if episode not in self._episodes:
             raise NotFound(f"no live episode {episode} is open; reset begins one")
         current = self._episodes[episode]
@@ -87,14 +84,14 @@ class LiveWorld:
         return result
 
     async def close(self) -> None:
-        """Ends every environment."""
+        """Closes every environment."""
         while self._episodes:
             _, episode = self._episodes.popitem()
             await episode.resources.aclose()
 
 
 async def _act(episode: _Episode, action: str) -> tuple[LiveStep, bool]:
-    """What is observed, and whether the state agrees with the transcript's success."""
+    """The step, and whether the state agrees with the transcript's success."""
     task = episode.task
     observation = await episode.environment.step(action)
     ending = outcome(
@@ -102,6 +99,6 @@ async def _act(episode: _Episode, action: str) -> tuple[LiveStep, bool]:
     )
     agree = not ending.reward or await episode.environment.check(task) is not False
     reward = ending.reward if agree else 0.0
-    if observation.done and not ending.done:  # the environment ended an episode whose task is open
+    if observation.done and not ending.done:  # the environment ended an open task
         return LiveStep(observation.text, 0.0, done=True, truncated=False), agree
     return LiveStep(observation.text, reward, ending.done, ending.truncated), agree

@@ -1,4 +1,4 @@
-"""What a model predicts, or a hole: where its failures are parted from ours."""
+"""A model's prediction, or a hole; separates the model's failures from ours."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,14 +12,14 @@ from agentworld.rendering.messages import world_messages
 from agentworld.rendering.parse import parse_observation
 
 OWN_FAILURES = {"cut-off", "unparsable"}
-"""Kinds of EngineError that the model brought about itself."""
+"""Kinds of EngineError that the model itself caused."""
 
 NOTHING = ""
-"""What a model predicts that fails by itself; it is wrong whatever the truth is."""
+"""The prediction of a model that failed by itself; it is always wrong."""
 
 
 class Predictor:
-    """Asks an engine for observations; `problem` is the last failure of the engine's own."""
+    """Requests predictions from an engine; `problem` is the last failure of the engine."""
 
     def __init__(
         self, engine: Engine, sampling: Sampling, on_progress: OnProgress, total: int
@@ -34,7 +34,7 @@ class Predictor:
     async def predict(
         self, prompt: PromptParts, turns: Iterable[Exchange], action: str
     ) -> str | None:
-        """The observation; null where the engine failed, which is no fault of the model."""
+        """The predicted observation; null if the engine failed, which is not the model's fault."""
         text = await self._ask(world_messages(prompt, turns, action))
         self._done += 1
         self._on_progress(self._done, self._total)

@@ -1,8 +1,8 @@
-"""A judge's scores of what predictors said, as metrics beside the others.
+"""A judge's scores of predictions, as metrics beside the others.
 
 Qwen-AgentWorld section 4.2: a judge sees the history, the action, the prediction and the truth, and
-scores five dimensions from 1 to 5. The total is the mean of the dimensions that have a score. As in
-the paper's code 1 becomes 0 and 5 becomes 1.
+scores five dimensions from 1 to 5. The total is the mean of the dimensions with a score. As in the
+paper's code, 1 maps to 0 and 5 to 1.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from agentworld.scoring.judge import EndpointJudge
 from agentworld.scoring.prices import usage_of
 
 JUDGE = "judge"
-"""The metric of all dimensions; each dimension has one of its own, as `judge_factuality`."""
+"""The metric of all dimensions; each dimension has its own, such as `judge_factuality`."""
 JUDGE_METRICS = (JUDGE, *(f"{JUDGE}_{name}" for name in RubricScore._fields))
 
 Values = Mapping[str, float | None]
@@ -39,7 +39,7 @@ _WRONG: Values = dict.fromkeys(JUDGE_METRICS, 0.0)
 
 
 class _Question(NamedTuple):
-    """What a predictor said of a turn."""
+    """A prediction of a turn."""
 
     sample: Sample
     turn: int
@@ -47,7 +47,7 @@ class _Question(NamedTuple):
 
 
 class RubricScorer:
-    """Asks a judge about predictions of the samples that a recipe chooses."""
+    """Sends predictions of the samples that a recipe selects to a judge."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RubricScorer:
 
     @property
     def use(self) -> JudgeUse:
-        """What the judge was asked for so far."""
+        """The usage of the judge so far."""
         return JudgeUse(
             models=tuple(sorted({answer.model for answer in self._bill})),
             num=self._num_asked,
@@ -79,10 +79,10 @@ class RubricScorer:
     def add_scores(
         self, name: str, world: ScoredWorld, guesses: Guesses, on_progress: OnProgress
     ) -> ScoredWorld:
-        """The predictor of this name with the judge's metrics.
+        """Adds the judge's metrics to the predictor of this name.
 
         A failed answer of the predictor is wrong, and the judge is not asked. A missing verdict is
-        a hole. Raises JudgeError where half of the verdicts are missing.
+        a hole. Raises JudgeError if half of the verdicts are missing.
         """
         limit = HoleLimit(f"predictions of {name}")
         verdicts = iter(self._ask_all(list(_questions(self._samples, guesses)), limit, on_progress))
@@ -97,7 +97,7 @@ class RubricScorer:
         return world.model_copy(update={"score": score, "values": metric_values(episodes)})
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         self._judge.close()
 
     def _ask_all(
@@ -145,7 +145,7 @@ def _questions(samples: Sequence[Sample], guesses: Guesses) -> Iterator[_Questio
 
 
 def _turns(samples: Sequence[Sample], world: ScoredWorld) -> Iterator[list[JudgedTurn]]:
-    """By episode, the verdicts that there are already."""
+    """By episode, the existing verdicts."""
     for place, sample in enumerate(samples):
         metrics = {name: episodes[place] for name, episodes in world.values.items()}
         yield [

@@ -1,6 +1,6 @@
-"""How often a served simulator shows what a live environment did, asked through its own service.
+"""Replays live episodes in a served simulator, through its own service, and compares observations.
 
-The actions of a live episode are taken in the simulator, one after the other, whatever it shows.
+The actions of a live episode are taken in the simulator in order, whatever it shows.
 """
 
 import time
@@ -42,37 +42,37 @@ _PERCENTILES = (50, 99)
 
 
 class ReplayedTurn(Record):
-    """The verdicts of a turn, where null is a hole."""
+    """The verdicts on a turn; null is a hole."""
 
     exact: bool | None = None
     values: dict[str, float | None] = {}
-    """Of the other metrics."""
+    """The values of the other metrics."""
     failed: bool = False
-    """The answer was cut off, or held no observation; so it is of the turns after one that was."""
+    """The answer was truncated or had no observation, or an earlier one was."""
     seconds: float | None = None
-    """Until the simulator had answered; null where it did not."""
+    """Seconds until the simulator answered; null if it did not."""
 
 
 class ReplayedEpisode(Record):
-    """A live episode, taken again in a simulator."""
+    """A live episode, replayed in a simulator."""
 
     episode: str | None = None
-    """Its id there; null where none could be begun."""
+    """Its id at the simulator; null if none could be opened."""
     turns: tuple[ReplayedTurn, ...]
     problem: str = ""
     """Why there are holes."""
 
     @property
     def is_judged(self) -> bool:
-        """Whether a turn of it got a verdict."""
+        """Whether any of its turns has a verdict."""
         return any(turn.exact is not None for turn in self.turns)
 
 
 async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> ReplayedEpisode:
-    """An episode of a run, to its end or to the first failure.
+    """Replays an episode in a run, to its end or to the first failure.
 
-    An answer that is cut off or holds no observation is the simulator's own failure and wrong,
-    and so are the turns after it. Whatever else fails is ours: holes from there on.
+    An answer that is truncated or has no observation is the simulator's own failure and wrong, and
+    so are the turns after it. Any other failure is ours: the turns from there on are holes.
     """
     opening = EpisodeOpening(
         run=run,
@@ -115,7 +115,7 @@ def free_running_score(
     replays: Sequence[ReplayedEpisode],
     recipe: NightlyRecipe,
 ) -> FreeRunningScore:
-    """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
+    """The score of these samples; raises SimulatorError if no turn has a verdict."""
     if not any(episode.is_judged for episode in replays):
         problems = {episode.problem: None for episode in replays}
         raise SimulatorError(
@@ -145,7 +145,7 @@ def free_running_score(
 
 
 def latency(replays: Sequence[ReplayedEpisode]) -> Latency:
-    """Over every step that was answered."""
+    """The latency over all answered steps."""
     seconds = [
         turn.seconds for episode in replays for turn in episode.turns if turn.seconds is not None
     ]

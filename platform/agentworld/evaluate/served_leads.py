@@ -1,6 +1,6 @@
-"""By how much what is served leads over the baselines that need no training, turn by turn.
+"""The lead of a served simulator over the baselines that need no training, turn by turn.
 
-These see the live history before each turn, which is more than what is served sees.
+The baselines get the live history before each turn, which is more than the simulator gets.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from agentworld.records.simulator import Sampling
 def served_leads(
     judge: Judge, samples: Sequence[Sample], served: Episodes, recipe: NightlyRecipe
 ) -> dict[str, Figures]:
-    """Of the verdicts on these samples, by baseline."""
+    """By baseline, the lead on these samples."""
     baselines: dict[str, Engine] = {"copy": CopyPrevious(), "repeat": RepeatEarlier()}
     return {
         name: _lead(served, asyncio.run(_judge_samples(judge, engine, samples)), recipe)

@@ -1,4 +1,4 @@
-"""The tool that an action uses, and the words that it gives to it, in any domain."""
+"""The tool that an action uses, and the words of its arguments, in any domain."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _ARGUMENT = re.compile(r"[\w.@#$-]+")
 
 
 def tool_of(action: str) -> str:
-    """The names of the tools that it calls; else the name before a bracket, or its first word."""
+    """The names of the called tools; otherwise the name before a bracket, or the first word."""
     calls = parse_calls(action)
     if calls:
         return " ".join(call.name for call in calls)
@@ -25,7 +25,7 @@ def tool_of(action: str) -> str:
 
 
 def words_of(action: str) -> list[str]:
-    """The tool, and what it is given."""
+    """The tool and the words of its arguments."""
     calls = parse_calls(action)
     if calls:
         arguments = json.dumps([[*call.arguments.values()] for call in calls], ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""How often a world model predicts what a live environment did.
+"""The accuracy of a world model's predictions of live episodes.
 
-Teacher-forced: every target is asked with the recorded history before it, as the paper
-does. Free-running: the history holds the model's own observations, as a simulator's does.
+Teacher-forced: every target is predicted from the recorded history, as in the paper. Free-running:
+the history contains the model's own observations, as in a simulator.
 """
 
 import asyncio
@@ -45,13 +45,13 @@ GREEDY = Sampling(temperature=0.0)
 
 
 class ScoredWorld(Record):
-    """A predictor's score, and the verdicts by which it is compared with another's."""
+    """A predictor's score, and its verdicts, by which it is compared with others."""
 
     score: WorldModelScore
     exact: tuple[tuple[bool | None, ...], ...]
-    """By episode, whether each target turn was right to every character; null is a hole."""
+    """By episode, whether each target turn was exactly right; null is a hole."""
     values: dict[str, tuple[tuple[float | None, ...], ...]] = {}
-    """The same of the other metrics."""
+    """The values of the other metrics."""
 
 
 async def evaluate_world(
@@ -62,11 +62,11 @@ async def evaluate_world(
     sampling: Sampling = GREEDY,
     guesses_path: Path | None = None,
 ) -> ScoredWorld:
-    """Scores a predictor on held-out episodes, and writes what it said to `guesses_path`.
+    """Scores a predictor on held-out episodes, and writes its answers to `guesses_path`.
 
-    An answer that is cut off or holds no observation is the model's own failure and wrong. An
-    engine that fails is ours: the turn is a hole, left out and counted. Raises EngineError
-    where nothing was answered, and InputError where a score would be over no turn at all.
+    An answer that is truncated or has no observation is the model's own failure and wrong. An
+    engine's failure is ours: the turn is a hole, left out and counted. Raises EngineError if no
+    turn was answered, and InputError if there is no turn to score.
     """
     selection = choose(samples, recipe.num_episodes, recipe.seed)
     free_samples = selection[: recipe.num_free_running]
@@ -94,7 +94,7 @@ async def evaluate_world(
 
 
 def metric_values(episodes: Episodes) -> dict[str, tuple[tuple[float | None, ...], ...]]:
-    """By metric and by episode, its values; a metric without any is left out."""
+    """By metric and by episode, its values; a metric without any value is left out."""
     return {name: tuple(map(tuple, values)) for name, values in values_of(episodes, is_any).items()}
 
 
@@ -123,7 +123,7 @@ async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> l
 
 
 def grouped_figures(episodes: Episodes, recipe: EvaluateRecipe) -> dict[str, object]:
-    """The fields of a score with every metric: of all turns, by kind and by domain."""
+    """The fields of a score with every metric: over all turns, by kind and by domain."""
 
     def group(turn_filter: TurnFilter) -> Figures:
         metrics = values_of(episodes, turn_filter).items()

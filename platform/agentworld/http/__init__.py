@@ -1,1 +1,1 @@
-"""What every HTTP service of ours shares: who comes, limits on clients, errors, the server."""
+"""What every HTTP service shares: authentication, limits, errors, the server."""

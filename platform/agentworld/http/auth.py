@@ -1,4 +1,4 @@
-"""The gate: who comes without a credential that is known is turned away before anything is read."""
+"""Authentication middleware: refuses a request without a known credential before it is read."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _OF_A_RUN = frozenset(
     ("ws", "mcp", "reset", "step", "state", "schema", "metadata", "openapi.json", "v1")
 )
 _MOST_BYTES = 16 * 2**10
-"""Of a credential: a service account's token has two thousand."""
+"""The longest credential; a service account's token has two thousand characters."""
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -28,8 +28,8 @@ Headers = Iterable[tuple[bytes, bytes]]
 class Gate:
     """Puts the caller into the scope, for every protocol.
 
-    `loopback_only` turns away what a web page elsewhere makes a browser here ask: where nobody
-    is asked for a credential, nothing else would.
+    `loopback_only` refuses requests that a web page of another site makes this machine's browser
+    send, because without credentials nothing else would stop them.
     """
 
     def __init__(self, app: ASGIApp, access: Access, *, loopback_only: bool = False) -> None:
@@ -58,7 +58,7 @@ class Gate:
 
 
 def _in_run(scope: Scope, run: str | None) -> Scope:
-    """With a run's token, addresses at the root are that run's: `/ws` is `/runs/RUN/ws`."""
+    """For a run token, a path at the root is mapped to its run: `/ws` to `/runs/RUN/ws`."""
     _, _, rest = scope["path"].partition("/")
     if run is None or rest.partition("/")[0] not in _OF_A_RUN:
         return scope
@@ -67,10 +67,10 @@ def _in_run(scope: Scope, run: str | None) -> Scope:
 
 
 def credential(headers: Headers) -> str | None:
-    """A bearer token, or the password of an address; null where there is none.
+    """The bearer token, or the password in the address; null if there is none.
 
-    `http://run:TOKEN@host` is how a client that sends no headers of its own sends one. Of two, a
-    proxy before us may have checked the other one: none is taken.
+    `http://run:TOKEN@host` serves clients that cannot send headers. If a request has two
+    credentials, none is accepted, because a proxy may have checked the other one.
     """
     credentials = [value for name, value in headers if name == b"authorization"]
     if len(credentials) != 1 or len(credentials[0]) > _MOST_BYTES:
@@ -92,17 +92,17 @@ def _password(pair: str) -> str | None:
 
 
 def check_loopback(headers: Headers) -> None:
-    """A page of another site names itself as the origin, and its own name as the host."""
+    """A page of another site has its own name as the origin, or as the host."""
     for name, value in headers:
         address = value.decode("latin-1")
         if name == b"host" and _host(f"//{address}") not in _LOOPBACK:
             raise AccessError(
-                f"this answers this machine alone, and not {address!r:.80}; name localhost",
+                f"this service answers requests to localhost, not to {address!r:.80}",
                 kind="forbidden",
             )
         if name == b"origin" and _host(address) not in _LOOPBACK:
             raise AccessError(
-                f"a page of {address!r:.80} may not ask here; open it from localhost",
+                f"a page of {address!r:.80} may not send requests here; open it from localhost",
                 kind="forbidden",
             )
 

@@ -1,8 +1,8 @@
-"""A connection that keeps to limits, whatever its client does.
+"""A connection that enforces limits on its client.
 
-It stands between the event loop and uvicorn's protocol, and knows of both only what asyncio says of
-any protocol and any transport: it passes bytes on, stops reading, and closes. What a request is,
-limited_app.py tells it.
+It sits between the event loop and uvicorn's protocol, and uses only asyncio's interfaces of
+protocol and transport: it passes bytes on, stops reading, and closes. limited_app.py reports the
+requests.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from typing import cast
 from agentworld.http.protection import Fault, Guard
 
 CURRENT: ContextVar["Connection"] = ContextVar("connection")
-"""The one whose bytes are parsed; a request's task inherits it."""
+"""The connection whose bytes are parsed; a request's task inherits it."""
 
-# Of a WebSocket's bytes that came at once: a hundred and some of the shortest frames, a
-# millisecond of work, before others have their turn.
+# The bytes of a WebSocket that are passed on at once: about a hundred of the shortest frames, a
+# millisecond of work, before other connections have their turn.
 _SLICE_BYTES = 1_024
-# Up to here what is unfinished is not counted among what is held: clients that fill the room for
-# bodies do not stand in the way of steps.
+# Unfinished bodies up to this size do not count towards the shared limit, so that clients with
+# large bodies do not block steps.
 SMALL_BYTES = 2**16
-# The framing of a message may be as long as what is in it, but not endless.
+# Framing may be as long as the content, but not endless.
 _MOST_FRAMING = 2
-# Of what a refused client still sends; who floods is not worth the time to read it.
+# The most bytes that are read from a refused client.
 _MOST_DROPPED = 2**18
-# A refusal takes a file until it is sent.
+# A refusal uses a file descriptor until it is sent.
 _REFUSED_AT_ONCE = 64
 
 
@@ -36,26 +36,26 @@ class Connection(asyncio.Protocol):
     def __init__(self, guard: Guard, make_protocol: Callable[[], asyncio.Protocol]) -> None:
         self.guard = guard
         self.is_extra = False
-        """Whether it is one too many: it is told so, and no more."""
+        """Whether it is over the limit of connections: it gets a refusal and is closed."""
         self.is_over = False
         """Whether nothing is read or written any more."""
         self.is_handshaking = False
-        """Whether a WebSocket waits for an answer to its handshake."""
+        """Whether a WebSocket waits for the response to its handshake."""
         self._make_protocol = make_protocol
         self._protocol = asyncio.Protocol()
         self._is_socket = False
         self._request: object = None
         self._deadline: float | None = None
-        self._rest = bytearray()  # came, and was not parsed yet
+        self._rest = bytearray()  # received and not parsed yet
         self._next_slice: asyncio.Handle | None = None
         self._is_paused = self._is_unread = self._is_stopped = False
-        self._num_open = 0  # bytes of what is not whole, or not taken
+        self._num_open = 0  # bytes of incomplete or unread messages
         self._num_dropped = self._num_held = 0
 
-    # What the event loop tells
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begins to wait for a request."""
+        """Starts to wait for a request."""
         self._loop = asyncio.get_running_loop()
         self._transport = cast(asyncio.Transport, transport)
         num_extra = self.guard.add(self)
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         if num_extra > _REFUSED_AT_ONCE:
             self._abort("capacity")
             return
-        # The kernel ends a connection whose client reads nothing, also one that is being closed.
+        # The kernel closes a connection whose client reads nothing, even while it is being closed.
         unread = int(1e3 * self.guard.limits.unread_seconds)
         connection: socket.socket = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Lets go of everything: what holds each other stays for long."""
+        """Breaks reference cycles, which would keep the objects in memory for long."""
         self.is_over = True
         self.guard.discard(self)
         self.hold(0)
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._detach(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Passes on what may be passed on now."""
+        """Passes on the bytes that the limits allow."""
         if self.is_over:
             self._num_dropped += len(data)
             if self._num_dropped > _MOST_DROPPED:
@@ -102,51 +102,51 @@ class Connection(asyncio.Protocol):
         return self._protocol.eof_received()
 
     def pause_writing(self) -> None:
-        """Who does not read is not read."""
+        """Handles no further requests of a client that does not read its responses."""
         self._is_unread = True
         self._protocol.pause_writing()
         if not self.hold(self._transport.get_write_buffer_size()):
             self._abort("capacity")
 
     def resume_writing(self) -> None:
-        """Reads on."""
+        """Resumes reading."""
         self._is_unread = False
         self.hold(0)
         self._protocol.resume_writing()
         self._schedule_slice()
 
-    # What limited_app.py tells
+    # Called by limited_app.py
 
     def begin(self, request: object) -> None:
-        """A request's head is here."""
+        """The head of a request has been received."""
         self._request, self._deadline = request, None
 
     def consume(self) -> None:
-        """Whatever came is whole, and taken."""
+        """The body so far is complete and has been read."""
         if not self.is_over:
             self._num_open, self._deadline = 0, None
 
     def leave_if_closing(self) -> None:
-        """Tells uvicorn, which closes on what is no HTTP and would answer before it hears."""
+        """Tells uvicorn before it answers, because it closes the connection after invalid HTTP."""
         if self._is_closing:
             self._detach(None)
 
     def finish(self, request: object) -> None:
-        """It was answered; where the next one has begun, that one stays."""
+        """The request was answered; if the next one has begun, that one stays current."""
         if self._request is request and not self.is_over:
             self._request = self._deadline = None
             if not self._is_unread:
                 self.hold(0)
 
     def hold(self, num_bytes: int) -> bool:
-        """Whether there is room for this in place of what was held before."""
+        """Reserves memory in place of the earlier reservation; false if there is no room."""
         growth, self._num_held = num_bytes - self._num_held, num_bytes
         return self.guard.hold(growth)
 
     def end(self) -> None:
-        """Says good-bye, and drops for a while what still comes.
+        """Closes for writing, and discards for a while what still arrives.
 
-        Who closes while a client sends has it told of a reset in place of what it was answered.
+        If a server closes while its client sends, the client gets a reset instead of the response.
         """
         if self._is_closing:
             return
@@ -157,18 +157,18 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         self._transport.write_eof()
         self._set_deadline(self.guard.limits.linger_seconds)
-        # uvicorn does not wait for it, and cannot take it for one that it may still write to.
+        # uvicorn does not wait for it, and must not write to it any more.
         self._loop.call_soon(self._detach, None)
 
-    # What the guard tells
+    # Called by the guard
 
     def check(self, now: float) -> None:
-        """Ends what is late."""
+        """Closes the connection if it is late."""
         if self._deadline is None or now < self._deadline:
             return
         if self.is_over:
             self._transport.abort()
-        elif self._is_blocked:  # it is we who do not read
+        elif self._is_blocked:  # the client is not late, because the service does not read
             self._set_deadline(self.guard.limits.body_seconds)
         elif self._is_socket:
             self._abort("slow")
@@ -176,28 +176,28 @@ class Connection(asyncio.Protocol):
             self.guard.note("slow")
             self._transport.close()
 
-    # What uvicorn tells
+    # Called by uvicorn
 
     def upgrade(self, protocol: asyncio.Protocol) -> None:
-        """It is a WebSocket from now on."""
+        """Makes the connection a WebSocket."""
         self._protocol, self._is_socket = protocol, True
         self._is_paused = self.is_handshaking = True
-        # Its request's task is in the event loop's queue by now, or never will be.
-        self._loop.call_soon(self._end_unless_begun)
+        # The task of its request is in the event loop's queue by now, or will never be.
+        self._loop.call_soon(self._end_if_idle)
 
     def close(self) -> None:
-        """At once where the client has sent all that it began to."""
+        """Closes at once if the client has completed what it began to send."""
         if self._is_socket or self._num_open:
             self.end()
         else:
             self._transport.close()
 
     def pause_reading(self) -> None:
-        """From the next bytes on: seldom more come before the last ones were taken."""
+        """Takes effect with the next bytes; rarely more arrive before that."""
         self._is_paused = True
 
     def resume_reading(self) -> None:
-        """In the next turn of the event loop; of a WebSocket every message was taken."""
+        """Takes effect in the loop's next iteration; all messages of a WebSocket were read."""
         self._is_paused = False
         if self._is_socket:
             self.consume()
@@ -247,7 +247,7 @@ class Connection(asyncio.Protocol):
             self._bound_message()
 
     def _bound_message(self) -> None:
-        """Counts and times what the endpoint was not given: a part of a message, or no message."""
+        """Counts and times bytes that the endpoint did not get: a partial message, or none."""
         limits = self.guard.limits
         if self._num_open > SMALL_BYTES + _MOST_FRAMING * limits.body_bytes:
             self._abort("large")
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
         elif self._deadline is None:
             self._set_deadline(limits.body_seconds)
 
-    def _end_unless_begun(self) -> None:
+    def _end_if_idle(self) -> None:
         if self._request is None:
             self._abort("broken")
 
@@ -275,7 +275,7 @@ class Connection(asyncio.Protocol):
 
 
 class _TransportView:
-    """A transport as uvicorn sees it: the connection decides what it reads and how it closes."""
+    """The transport that uvicorn sees; the connection decides about reading and closing."""
 
     def __init__(self, connection: Connection, transport: asyncio.Transport) -> None:
         self._transport = transport

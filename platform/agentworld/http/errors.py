@@ -1,4 +1,4 @@
-"""From errors to HTTP: one table, one handler, one body."""
+"""Maps errors to HTTP responses: one table, one handler, one body."""
 
 import math
 from http import HTTPStatus
@@ -39,21 +39,21 @@ MEANINGS = {
     413: "the body is too large; send less",
     422: "the request is wrong, or the episode is too long for the simulator",
     429: "over capacity, or over the tenant's limits; try again after the seconds in Retry-After",
-    502: "the engine's answer is no observation, or not a sure one",
-    503: "the engine or the ledger is gone, or there is no room; try again after the seconds in"
-    " Retry-After",
-    504: "the engine gave no answer within its time; try again",
+    502: "the engine's answer has no observation, or its confidence is too low",
+    503: "the engine or the ledger is unavailable, or the service is full; try again after the"
+    " seconds in Retry-After",
+    504: "the engine did not answer before its timeout; try again",
 }
 JsonObject = dict[str, JsonValue]
 
 _HEADERS = {
     SIMULATOR_HEADER: {
-        "description": "who failed; always there where the service has one simulator",
+        "description": "the simulator; always set by a service with one simulator",
         "schema": {"type": "string"},
     },
     "retry-after": {"description": "seconds until a retry", "schema": {"type": "integer"}},
 }
-# A database does not say when it is back, and an engine seldom.
+# the recovery time of a database is unknown, and mostly that of an engine
 _PAUSE_SECONDS = 1.0
 _ACCESS_STATUS: dict[AccessFailure, int] = {
     "unauthorised": 401,
@@ -76,18 +76,18 @@ _ENGINE_STATUS: dict[EngineFailure, int] = {
 
 
 _BEFORE_ANY_WIRE = (401, 408, 413)
-"""What a request is answered that no endpoint has seen."""
+"""The problem of a request that no endpoint handles."""
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The failures that an endpoint declares."""
+    """The error responses that an endpoint declares."""
     every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
     fields = {"model": Failure, "headers": _HEADERS}
     return {status: {**fields, "description": MEANINGS[status]} for status in every}
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Answers every error: what the service names, what it cannot read, what it did wrong."""
+    """Adds the handlers of all errors: ours, unreadable requests, and internal errors."""
     error_types = AgentworldError, RequestValidationError, HTTPException, ClientDisconnect
     for error in (*error_types, Exception):
         app.add_exception_handler(error, _answer)
@@ -111,29 +111,30 @@ async def _answer(request: Request, error: Exception) -> Response:
         )
     status, headers, body = answer_of(error, path)
     count(request.scope, error)
-    # Our own mistakes are answered outside of every middleware, the one that names us included.
+    # Internal errors are handled outside of all middleware, including the one that adds the
+    # simulator's digest.
     return JSONResponse(body, status, headers | AnsweringSimulator.of(request.scope).headers)
 
 
 def _is_other_than_json(request: Request, error: RequestValidationError) -> bool:
-    """Whether a body was not read as JSON because of its content type."""
+    """Whether a body was not parsed as JSON because of its content type."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = media_type == "application/json" or media_type.endswith("+json")
     return not is_json and error.errors()[0]["loc"] == ("body",)
 
 
 def _methods(scope: Scope) -> set[str]:
-    """What any route takes at this address, for each knows its own methods alone."""
+    """The methods of all routes at this address, because each route knows its own only."""
     routes = [route for route in scope["app"].routes if isinstance(route, Route)]
     matching = [route for route in routes if route.matches(scope)[0] != Match.NONE]
     return {"OPTIONS"}.union(*(route.methods or () for route in matching))
 
 
 def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], JsonObject]:
-    """The status, headers and body of the answer that an error is, in the words of its address."""
+    """Status, headers and body of the response to an error, in the protocol of its path."""
     status, problem = _translate(error)
     headers = {"content-type": "application/json"}
-    if isinstance(error, HTTPException):  # what a route does take
+    if isinstance(error, HTTPException):  # the methods that the routes accept
         headers |= error.headers or {}
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
@@ -144,12 +145,12 @@ def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], Js
 
 
 def count(scope: Scope, error: Exception) -> None:
-    """Among what the service was asked in vain."""
+    """Counts a failed request."""
     scope["app"].state.app_state.episode_store.metrics.count_problem(problem_of(error).kind)
 
 
 def problem_of(error: Exception) -> Problem:
-    """What a failure is called, whatever the protocol."""
+    """The problem of an error, the same for every protocol."""
     return _translate(error)[1]
 
 
@@ -194,6 +195,8 @@ def _translate(error: Exception) -> tuple[int, Problem]:
         case HTTPException(status_code=status, detail=detail):
             problem_kind = "not-found" if status in (404, 405) else "input"
             return status, Problem(kind=problem_kind, message=detail, retryable=False)
-        case ClientDisconnect():  # nobody is there to read it
-            return 400, Problem(kind="input", message="the request was cut off", retryable=True)
-    return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)
+        case ClientDisconnect():  # the client has gone
+            return 400, Problem(
+                kind="input", message="the client closed the connection", retryable=True
+            )
+    return 500, Problem(kind="internal", message="internal error; see the log", retryable=False)

@@ -1,4 +1,4 @@
-"""A service that takes from its clients what the limits let it, and refuses the rest."""
+"""ASGI middleware that enforces limits on requests."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from agentworld.http.protection import Fault, Guard
 
 
 class LimitedApp:
-    """Stands before everything else, for every protocol."""
+    """The outermost middleware of every protocol."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app = app
@@ -36,16 +36,16 @@ class LimitedApp:
     async def _converse(
         self, connection: Connection, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """A WebSocket, whose messages uvicorn and the connection bound."""
+        """Serves a WebSocket, whose messages uvicorn and the connection limit."""
         try:
             await self._app(scope, receive, send)
-        except RuntimeError:  # an answer in the very turn in which uvicorn ended the connection
+        except RuntimeError:  # uvicorn ended the connection meanwhile
             if not connection.is_over:
                 raise
 
 
 class _Request:
-    """One request, and its answer."""
+    """One request and its response."""
 
     def __init__(
         self, guard: Guard, connection: Connection, scope: Scope, receive: Receive, send: Send
@@ -87,7 +87,7 @@ class _Request:
         return message
 
     async def send(self, message: Message) -> None:
-        """Passes the answer on, where there was no other one."""
+        """Sends the response, unless another one was sent."""
         if self._is_refused:
             return
         self._connection.leave_if_closing()
@@ -97,7 +97,7 @@ class _Request:
         await self._send(message)
 
     async def _refuse(self, fault: Fault) -> Message:
-        """Returns what tells the endpoint that nobody waits for it any more."""
+        """Sends a refusal, and tells the endpoint that the client has gone."""
         self._is_refused = True
         if self._is_answered:
             self._connection.end()

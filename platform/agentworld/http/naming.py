@@ -1,4 +1,4 @@
-"""The simulator's digest on what it answers."""
+"""Adds the simulator's digest to responses."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ _KEY = "agentworld.answering"
 
 
 class AnsweringSimulator:
-    """Which simulator a request turned out to be about; whoever finds it writes it here."""
+    """The simulator of a request; the code that resolves it writes it here."""
 
     __slots__ = ("simulator",)
 
@@ -21,19 +21,22 @@ class AnsweringSimulator:
 
     @classmethod
     def of(cls, scope: Scope) -> "AnsweringSimulator":
-        """The request's; a socket's is for nobody, for its frames name the simulator themselves."""
+        """The one of a request; unused for a WebSocket, whose frames name the simulator
+        themselves.
+        """
         answering = scope.get(_KEY)
         return cls() if answering is None else cast(AnsweringSimulator, answering)
 
     @property
     def headers(self) -> dict[str, str]:
-        """What an answer says of it."""
+        """The response headers."""
         return {} if self.simulator is None else {SIMULATOR_HEADER: self.simulator}
 
 
 class SimulatorHeader:
-    """Writes the simulator's digest on every response of a service that has one simulator, failures
-    included; where there are many, on those about a run or an episode that the caller may see.
+    """Adds the simulator's digest to every response of a service with one simulator, errors
+    included; in a service with several, to responses about a run or an episode that the caller may
+    see.
     """
 
     def __init__(self, app: ASGIApp, simulator: Digest | None) -> None:
@@ -44,7 +47,7 @@ class SimulatorHeader:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # An object, for what is inside may have a copy of the scope.
+        # an object, because inner code may have a copy of the scope
         answering = scope[_KEY] = AnsweringSimulator(self._simulator)
 
         async def send_with_header(message: Message) -> None:

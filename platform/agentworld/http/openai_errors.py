@@ -1,5 +1,7 @@
-"""What went wrong, in OpenAI's words. Its clients are told so at every address of theirs, also
-where a request comes no further than the connection, the gate or the router.
+"""Errors in OpenAI's form.
+
+Clients of OpenAI's protocol get it at all its paths, even if the connection, the authentication or
+the router refused the request.
 """
 
 import re
@@ -17,7 +19,7 @@ _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 
 class WrongField(InputError):
-    """A field of the request that cannot be as it is."""
+    """A field of the request has an invalid value."""
 
     def __init__(self, param: str, message: str) -> None:
         super().__init__(message)
@@ -25,24 +27,24 @@ class WrongField(InputError):
 
 
 class ChatProblem(Record):
-    """What went wrong."""
+    """An error in OpenAI's form."""
 
     message: str
     type: str
     param: str | None = None
-    """The field that is wrong, where it is one."""
+    """The wrong field, if there is one."""
     code: str
-    """The kind of failure, as every protocol names it."""
+    """The kind of failure, as in every protocol."""
 
 
 class ChatFailure(Record):
-    """The body of every answer that is none."""
+    """The body of an error response."""
 
     error: ChatProblem
 
 
 class ErrorAnswer(NamedTuple):
-    """How a failure is answered."""
+    """An error response."""
 
     status: int
     headers: dict[str, str]
@@ -50,12 +52,12 @@ class ErrorAnswer(NamedTuple):
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is of OpenAI's protocol: a run's, or with a run's token at the root."""
+    """Whether a path belongs to OpenAI's protocol: a run's, or with a run token at the root."""
     return _PATH.fullmatch(path) is not None
 
 
 def to_openai(status: int, problem: Problem, error: Exception | None = None) -> ErrorAnswer:
-    """In OpenAI's envelope; its clients try again where they are told that it can help."""
+    """The problem in OpenAI's form; its clients retry if a header says that it can help."""
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and problem.kind == "input":
         status = HTTPStatus.BAD_REQUEST
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
@@ -67,7 +69,7 @@ def to_openai(status: int, problem: Problem, error: Exception | None = None) -> 
 
 
 def _param(error: Exception | None) -> str | None:
-    """The field that is wrong, where it is one."""
+    """The wrong field, if there is one."""
     match error:
         case WrongField(param=param):
             return param
@@ -76,6 +78,6 @@ def _param(error: Exception | None) -> str | None:
             if first["type"] == "json_invalid":
                 return None
             kind, *location = first["loc"]
-            # Behind a header's name stands which of its forms it was read as.
+            # a header's name is followed by the form in which it was read
             return ".".join(map(str, location if kind == "body" else location[:1])) or None
     return None

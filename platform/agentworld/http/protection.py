@@ -1,8 +1,7 @@
-"""What a service does not take from its clients, and what it has told of those that it refused.
-
-uvicorn bounds next to nothing: a client may send half a request and stay, or never read its
-answer. The bounds are kept where bytes come in (connection.py) and around the service as a whole
-(limited_app.py); server.py sets what uvicorn bounds itself.
+"""Limits on the clients of a service, and the responses to those that exceed them. uvicorn has
+almost no limits: a client may send half a request and stay connected, or never read its response.
+The limits are enforced where bytes arrive (connection.py) and around the service as a whole
+(limited_app.py); server.py sets uvicorn's own limits.
 """
 
 import asyncio
@@ -24,11 +23,11 @@ _log = logging.getLogger(__name__)
 Fault = Literal["broken", "slow", "unread", "large", "capacity"]
 """Why a connection was ended:
 
-    broken    it sent what uvicorn fails at
-    slow      a request, or a large message on a WebSocket, did not come to an end in its time
-    unread    an answer was not read
-    large     a body was too large, or too much came on a WebSocket before a message was whole
-    capacity  there were too many connections, or too much was held for such clients
+    broken    the client sent bytes that made uvicorn fail
+    slow      a request, or a large message on a WebSocket, was not complete in time
+    unread    the client did not read a response
+    large     a body was too large, or an incomplete message on a WebSocket was
+    capacity  there were too many connections, or too many bytes of unfinished requests
 """
 
 _MOST_CONNECTIONS = 20_000
@@ -38,35 +37,40 @@ _PAUSE_SECONDS = 1.0
 
 
 class Limits(NamedTuple):
-    """What a client may do; each default is generous to an honest one."""
+    """Limits of a client, generous to a well-behaved one."""
 
     body_bytes: int = 4 * 2**20
-    """Of a request's body, and of a message on a WebSocket."""
+    """Bytes of a request's body, and of a message on a WebSocket."""
     body_seconds: float = 30.0
-    """Until all of that is here."""
+    """Seconds until that is complete."""
     head_bytes: int = 64 * 2**10
-    """Of a request."""
+    """Bytes of a request's head."""
     head_seconds: float = 10.0
-    """Until the head of a request is here, the first one's since the connection was accepted."""
+    """Seconds until the head of a request is complete; for the first one since the connection was
+    accepted.
+    """
     unread_seconds: float = 30.0
-    """How long a client may read nothing while there is something for it to read."""
+    """How long a client may read nothing while data waits for it."""
     ping_seconds: float = 20.0
-    """How often a WebSocket is pinged."""
+    """Seconds between pings on a WebSocket."""
     pong_seconds: float = 60.0
-    """How long it may take to answer. While it waits for a step, which may take 50 s, nobody reads
-    what comes behind a message that it sent ahead."""
+    """Seconds until the answer to a ping.
+
+    While a client waits for a step, which may take 50 s, messages that it sent ahead are not read.
+    """
     linger_seconds: float = 2.0
-    """How long a refused client that still sends is not cut off: it would be told of a reset in
-    place of the refusal."""
+    """How long to keep reading from a refused client, which would otherwise get a reset instead of
+    the refusal.
+    """
     check_seconds: float = 1.0
-    """How often connections are checked for being late."""
+    """Seconds between checks for late connections."""
     buffer_bytes: int = 256 * 2**20
-    """Of unfinished bodies and unread answers of all clients together."""
+    """Bytes of the unfinished bodies and unread responses of all clients together."""
     connections: int = _MOST_CONNECTIONS
 
 
 class Refusal(NamedTuple):
-    """An answer."""
+    """A refusal as an HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -74,24 +78,26 @@ class Refusal(NamedTuple):
 
 
 class GuardedConnection(Protocol):
-    """A connection, of which the guard knows this alone."""
+    """The part of a connection that the guard uses."""
 
     def check(self, now: float) -> None:
-        """Ends it where it is late."""
+        """Closes the connection if it is late."""
 
 
 class Guard:
-    """What the connections of one service share; `count_refusal` is called with the kind of each
-    refusal that a client is answered.
+    """The state that all connections of a service share; `count_refusal` is called with the kind of
+    each refusal.
     """
 
     def __init__(
         self, simulator: Digest | None, limits: Limits, count_refusal: Callable[[str], None]
     ) -> None:
-        """A refusal names the simulator where there is one, for nobody has read which is asked."""
+        """A refusal names the simulator if there is only one, because the request has not been
+        read.
+        """
         self.limits = limits
         self.ended: Counter[Fault] = Counter()
-        """Connections, since the start."""
+        """The number of connections since the start."""
         self._simulator = simulator
         self._count_refusal = count_refusal
         self._connections: set[GuardedConnection] = set()
@@ -100,18 +106,18 @@ class Guard:
         self._last_log_time = -math.inf
 
     def add(self, connection: GuardedConnection) -> int:
-        """Checks it from now on; returns how many connections there are too many."""
+        """Registers a connection; returns the number of connections over the limit."""
         self._connections.add(connection)
         if self._next_check is None:
             self._check_later()
         return len(self._connections) - self.limits.connections
 
     def discard(self, connection: GuardedConnection) -> None:
-        """It is closed."""
+        """Removes a closed connection."""
         self._connections.discard(connection)
 
     def refusal(self, fault: Fault, path: str) -> Refusal:
-        """The answer in the words of the address that was asked."""
+        """The response in the protocol of the path."""
         self.note(fault)
         status, problem = _problem(fault, self.limits)
         self._count_refusal(problem.kind)
@@ -131,7 +137,7 @@ class Guard:
         return Refusal(answer.status, headers, body)
 
     def note(self, fault: Fault) -> None:
-        """Counts; the log gets a line a minute at most, however many clients there are."""
+        """Counts a fault; the log gets at most one line a minute."""
         self.ended[fault] += 1
         if time.monotonic() - self._last_log_time >= _LOG_SECONDS:
             self._last_log_time = time.monotonic()
@@ -139,7 +145,7 @@ class Guard:
             _log.warning("connections that were ended since the start: %s", counts)
 
     def hold(self, num_bytes: int) -> bool:
-        """Whether there is room for so many more bytes; a negative number makes room."""
+        """Reserves bytes; false if there is no room. A negative number frees them."""
         self._buffer_bytes += num_bytes
         return self._buffer_bytes <= self.limits.buffer_bytes
 
@@ -156,9 +162,9 @@ class Guard:
 
 
 def most_connections() -> int:
-    """How many this process can have, as it may have open files, when nothing else runs short.
+    """The number of connections that the limit of open files allows.
 
-    Asks for all the files that it is allowed to ask for.
+    Raises that limit as far as permitted.
     """
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = 2**20 if allowed == resource.RLIM_INFINITY else allowed
@@ -167,14 +173,14 @@ def most_connections() -> int:
 
 
 def _problem(fault: Fault, limits: Limits) -> tuple[int, Problem]:
-    """The status and the words of a refusal."""
+    """The status and the text of a refusal."""
     if fault == "large":
         large = f"a body has at most {limits.body_bytes:,} bytes; send less"
         return 413, Problem(kind="input", message=large, retryable=False)
     if fault == "slow":
         message = f"the request did not arrive in {limits.body_seconds:g} s; try again"
         return 408, Problem(kind="input", message=message, retryable=True)
-    full = "the service has no room for this now; try again after the seconds in Retry-After"
+    full = "the service is full; try again after the seconds in Retry-After"
     return 503, Problem(
         kind="capacity", message=full, retryable=True, retry_after_seconds=_PAUSE_SECONDS
     )

@@ -1,4 +1,4 @@
-"""What a log would tell again and again, it tells once a minute."""
+"""Limits repeated log records to one a minute."""
 
 import logging
 import time
@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection
 
 
 class RateLimitedLog(logging.Filter):
-    """Lets the first of equal records pass, and later the next one with how many were left out.
-
-    Equal are those that come from one place: of an exception, where it was raised. What is
-    `ignored` never passes.
+    """Lets the first of equal records pass, and later one with the number of records that were
+    dropped. Records are equal if they come from one place; for an exception, the place where it was
+    raised. `ignored` records never pass.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What requests and answers hold beside the records.
+"""Requests and responses beside the records.
 
-Texts of steps may be no Unicode (a lone surrogate), which JSON can write and pydantic cannot read.
-So steps are read and written here by hand.
+Texts of steps may have lone surrogates, which JSON can write and pydantic cannot read. So this
+module reads and writes steps itself.
 """
 
 import json
@@ -20,7 +20,7 @@ class Request(NamedTuple):
     """The next step of an episode, or a repetition of an earlier one."""
 
     number: int | None
-    """A client's name for the step, so that it is taken once; null is the next one, whichever."""
+    """The client's number for the step, for safe retries; null is the next step."""
     action: str
 
 
@@ -35,40 +35,42 @@ class StepRequest(Record):
 
 
 HealthStatus = Literal["healthy", "degraded", "unhealthy"]
-"""The words of the OpenEnv protocol:
+"""The states of the OpenEnv protocol:
 
-    healthy    every replica of the engine is asked
-    degraded   one failed so often, or is not there, that it is left alone
-    unhealthy  all of them did
+    healthy    every replica of the engine gets requests
+    degraded   one replica gets no requests, because it failed repeatedly or does not exist
+    unhealthy  no replica gets requests
 """
 
 
 class Health(Record):
-    """The service listens and has verified its files; the status is its engines'."""
+    """The service accepts requests and has verified its files; the status is that of its
+    engines.
+    """
 
     simulator: Digest | None
-    """Null where the service has many."""
+    """Null if the service has several."""
     status: HealthStatus
 
 
 class Problem(Record):
-    """What went wrong."""
+    """An error."""
 
     kind: str
     message: str
     retryable: bool
     retry_after_seconds: float | None = None
-    """How long to wait before a retry, where that is known."""
+    """Seconds until a retry, if known."""
 
 
 class Failure(Record):
-    """The body of every answer that is none."""
+    """The body of every error response."""
 
     error: Problem
 
 
 def _shape(shape: type[NamedTuple], **others: object) -> type[Record]:
-    """How a tuple that is written by hand is declared: its fields by name, in place of a list."""
+    """A tuple as a record, so that its schema has its fields by name instead of a list."""
     hints = {**get_type_hints(shape, include_extras=True), **others}
     fields: dict[str, Any] = {name: (hint, ...) for name, hint in hints.items()}
     return create_model(shape.__name__, __base__=Record, **fields)
@@ -83,7 +85,9 @@ _STEP_FIELDS = {"episode": str, "action": str, "step": int}
 
 
 def read_step(body: bytes) -> tuple[str, Request]:
-    """The episode and the request for it; raises InputError naming the first wrong field."""
+    """Parses a step's request into the episode and the step; raises InputError with the first wrong
+    field.
+    """
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -97,7 +101,7 @@ def read_step(body: bytes) -> tuple[str, Request]:
 
 
 def write_step(result: StepResult) -> bytes:
-    """A step's answer as JSON, in ASCII."""
+    """A step's response as JSON, in ASCII."""
     return _encode(result._asdict()).encode()
 
 

@@ -1,4 +1,4 @@
-"""How the service's process listens: the settings that a step's cost depends on."""
+"""uvicorn's settings for our services."""
 
 import gc
 import logging
@@ -14,20 +14,20 @@ from agentworld.http.limited_app import LimitedApp
 from agentworld.http.protection import Guard
 from agentworld.http.rate_limited_log import RateLimitedLog
 
-# Episodes in memory are many small objects that live long. By its default the collector walks all
-# of them after every 700 new ones, which took a seventh of the processor's time. It walks those
-# that outlived its last few runs more often: what a WebSocket leaves behind is among them.
+# Episodes in memory are many small objects that live long. By default the collector traverses all
+# of them after every 700 new ones, which took a seventh of the processor's time. With this it does
+# so rarely, and traverses recent objects, such as those of a closed WebSocket, more often.
 _NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS = 100_000, 5, 400
-# What is none of a client's faults, and what is but a client's.
+# uvicorn's messages about errors of clients alone
 IGNORED_MESSAGES = "Unsupported upgrade request.", "Invalid UTF-8 sequence received from client."
 
 
 def listen(app: ASGIApp, guard: Guard, host: str, port: int) -> None:
-    """Answers until the process is told to stop."""
+    """Serves until the process is told to stop."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS)
-    # What a client can make a service log, it can make it log without end.
+    # A client could fill the log with repetitions.
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(RateLimitedLog(IGNORED_MESSAGES))
     with suppress(KeyboardInterrupt):
@@ -35,21 +35,21 @@ def listen(app: ASGIApp, guard: Guard, host: str, port: int) -> None:
 
 
 def server(app: ASGIApp, guard: Guard, host: str, port: int) -> uvicorn.Server:
-    """One that slow and misbehaving clients do not hurt."""
+    """A server that slow and misbehaving clients cannot block."""
     limits = guard.limits
     config = uvicorn.Config(
         LimitedApp(app, guard),
         host=host,
         port=port,
         log_level="warning",
-        # httptools is faster by 20 us a request, and bounds neither a head nor what comes ahead.
+        # httptools is faster by 20 us a request, and limits neither heads nor pipelined requests.
         http="h11",
         h11_max_incomplete_event_size=limits.head_bytes,
         ws="websockets-sansio",
         ws_max_size=limits.body_bytes,
         ws_ping_interval=limits.ping_seconds,
         ws_ping_timeout=limits.pong_seconds,
-        ws_per_message_deflate=False,  # costs more than a loopback or a cluster's network does
+        ws_per_message_deflate=False,  # costs more than a cluster's network
     )
     config.load()
     protocol_class = config.http_protocol_class

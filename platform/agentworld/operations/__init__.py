@@ -1,1 +1,1 @@
-"""What steps and the command line share and is no step: simulators, aliases, keys, registering."""
+"""Operations that steps and the command line share: simulators, aliases, keys, registration."""

@@ -1,6 +1,6 @@
-"""Agents of outside trainers: weights that a run made become a version, by their maker's word.
+"""Registers agents of third-party trainers: weights that a run made, by their maker's claim.
 
-Nothing is taken back: where the run was closed with other weights, the version is disputed.
+Nothing is undone: if the run was closed with other weights, the version is disputed.
 """
 
 import asyncio
@@ -35,27 +35,27 @@ _NAME: TypeAdapter[str] = TypeAdapter(AgentName)
 
 
 class AdoptionResult(Record):
-    """What became of an outside trainer's weights."""
+    """The registered version of a third-party trainer's weights."""
 
     version: VersionRef
     run: AgentRun
     grade: Grade
-    """Of its edge, as it was signed."""
+    """The grade of its edge, as signed."""
     reasons: tuple[str, ...]
     """Why it is disputed."""
 
 
 class _AdoptionRequest(Record):
-    """What the step is done for."""
+    """The inputs of the step."""
 
     name: str
     run: str
 
 
 def adopt(store: str, model: str, run: str, name: str) -> str:
-    """The folder of the agent and of its version; its files are copied there.
+    """Returns the folder of the agent and of its version, with a copy of the files.
 
-    Raises InputError for a folder that holds no model, and Conflict for a run that is open.
+    Raises InputError for a folder without a model, and Conflict for a run that is open.
     """
     parameters = _check_model(Path(model), name)
     agent_run = _run(run, Path(store))
@@ -100,7 +100,7 @@ def _check_model(model: Path, name: str) -> int:
 
 
 def _run(run: str, store: Path) -> AgentRun:
-    """As who answered its steps has it."""
+    """The run as the service that answered its steps recorded it."""
     if client := deployed_service():
 
         async def fetch_run() -> AgentRun:
@@ -115,9 +115,11 @@ def _run(run: str, store: Path) -> AgentRun:
 
 
 def _copy(model: Path, to: Path, artifact: Digest, on_progress: OnProgress) -> None:
-    shutil.rmtree(to, ignore_errors=True)  # what a killed step had copied
+    shutil.rmtree(to, ignore_errors=True)  # an incomplete copy of a killed step
     for name, path in model_files(model).items():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to / name)
     if ArtifactManifest.of(to, on_progress).digest != artifact:
-        raise InputError(f"{model} changed while it was read; adopt it when nobody writes there")
+        raise InputError(
+            f"{model} changed while it was read; adopt it when no program writes to it"
+        )

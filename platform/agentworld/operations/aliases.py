@@ -1,7 +1,7 @@
-"""Aliases of agents, and what a move of a simulator's alias asks of the agents in use.
+"""Moves aliases of agents, and finds the agents in use that need revalidation after a move.
 
-An alias is signed first, then mirrored to the registry. Whoever is killed between the two is told
-by the audit, and does the same again.
+A move is signed first, then mirrored to the registry. If a process is killed in between, the audit
+reports it, and repeating the command completes it.
 """
 
 import asyncio
@@ -41,14 +41,16 @@ _log = logging.getLogger(__name__)
 def set_agent_alias(
     alias: str, ref: VersionRef, store: Path, by: str, reason: str | None = None
 ) -> AliasChange | None:
-    """From now on the alias means this version; the same again comes to the same end.
+    """Points the alias at this version; repeating it changes nothing.
 
-    Returns null where a service recorded it and the credential is no auditor's.
-    Raises InputError for what is wrong, and NotFound for an agent whose simulator signed nothing.
+    Returns null if a service recorded it and the credential is not an auditor's. Raises InputError
+    for invalid values, and NotFound for an agent without a signed edge.
     """
     name, label = split_alias(check_alias(alias, "agent"))
     if ref.name != name:
-        raise InputError(f"{alias} is an alias of {name}, and {ref} is none; name a version of it")
+        raise InputError(
+            f"{alias} is an alias of {name}, and {ref} is not a version of it; name one"
+        )
     registry = _registry(store)
     agent = registry.agent(ref)
     change: AliasChange | None
@@ -56,7 +58,7 @@ def set_agent_alias(
         version = AgentVersion(version=ref.version, artifact=agent.artifact, run=agent.run)
         move = AgentMove(kind="agent", agent=version, by=by, reason=reason)
     except ValidationError as error:
-        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
+        raise InputError(f"{alias!r} cannot be set; correct {first_problem(error)}") from error
     if operator := deployed_operator():
         change = asyncio.run(_close_after(operator, operator.move_alias(alias, move)))
     else:
@@ -67,9 +69,9 @@ def set_agent_alias(
 
 
 def end_alias(alias: str, store: Path, by: str, reason: str | None = None) -> AliasChange | None:
-    """From now on the alias means nothing; raises NotFound where it never meant anything.
+    """Ends the alias; raises NotFound for an alias that never existed.
 
-    Returns null where a service recorded it and the credential is no auditor's.
+    Returns null if a service recorded it and the credential is not an auditor's.
     """
     change: AliasChange | None
     kind = alias_kind(alias)
@@ -86,7 +88,7 @@ def end_alias(alias: str, store: Path, by: str, reason: str | None = None) -> Al
 
 
 def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
-    """The agents in use that a move of a name for simulators lets be validated anew."""
+    """The agents in use that need revalidation after a move of a simulator's alias."""
     if not has_keys(store):
         return {}
     with closing(existing_ledger(store)) as ledger:
@@ -104,7 +106,7 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
 
 
 def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Registry]) -> None:
-    """Tags those versions in the registry, and no others; what is true is derived each time.
+    """Tags exactly these versions in the registry, so a repeated call corrects the tags.
 
     If the registry does not answer, the next call sets the tags.
     """
@@ -115,7 +117,7 @@ def mirror(due: Mapping[str, Sequence[Revalidation]], opener: Callable[[], Regis
             if version.tags.get(_MARK) != reason:
                 registry.mark(version.ref, _MARK, reason)
     except StoreError as error:
-        _log.warning("the registry does not hear which agents are to be validated anew: %s", error)
+        _log.warning("the registry was not told which agents need revalidation: %s", error)
 
 
 def _registry(store: Path) -> Registry:
@@ -125,7 +127,7 @@ def _registry(store: Path) -> Registry:
 
 @contextmanager
 def _moves_of(store: Path) -> Iterator[AliasMoveSigner]:
-    """What a service does, where none is deployed."""
+    """Moves aliases as a service does, if none is deployed."""
     with closing(existing_ledger(store)) as ledger:
         yield AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
 

@@ -1,4 +1,4 @@
-"""The answers of endpoints in a store, which all its steps share."""
+"""The cached answers of endpoints in a store, which all its steps share."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ from agentworld.scoring.answers import ANSWERS, AnswerStore
 
 
 def open_answers(store: Path) -> AnswerStore:
-    """Those that there are by now, also in a bucket; a new one is put there as soon as it comes."""
+    """The cached answers, also those in a bucket; a new answer is uploaded immediately."""
     return AnswerStore(fetch(store / ANSWERS), keep)

@@ -1,4 +1,4 @@
-"""What the simulator that trained an agent signs of it, when the agent is registered."""
+"""Requests the signed edge of an agent when it is registered."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 def request_edge(
     name: str, checkpoint: Checkpoint, run: AgentRun, registry: Registry, store: Path
 ) -> SignedEdge:
-    """The edge from the run's simulator to the agent that is registered by this name."""
+    """The edge from the run's simulator to the agent that is registered under this name."""
     simulator = SimulatorStore(store).find(run.simulator)
     (starting_weights,) = checkpoint.parents
     claim = Claim(
@@ -41,7 +41,7 @@ async def _attest(
 
 
 def _data(manifest: SimulatorManifest, registry: Registry, store: Path) -> tuple[Digest, ...]:
-    """What the simulator's weights were trained on, as the registry has it."""
+    """The data that the simulator's weights were trained on, from the registry."""
     refs = world_models_of(manifest, registry)
     _, world_model = find_world_model(refs, registry, trusted_steps(store))
     stages = world_model.stages if world_model else ()

@@ -1,9 +1,8 @@
-"""Backing up the record: texts, then a dump of the databases, then texts and the mirror again.
-
-`begin` copies the long texts that are there before the databases are dumped: retention may erase
-one afterwards that the dump still names. `finish` copies what came since, and the evidence mirror
-after the dump: a checkpoint is in the mirror before the ledger has it, so a mirror that is older
-than its ledger would look as if somebody had removed copies.
+"""Backs up the record: long texts, a dump of the databases, then texts again and the evidence
+mirror. `begin` copies the existing long texts before the dump, because retention may later erase
+one that the dump names. `finish` copies newer texts, and the evidence mirror after the dump: a
+checkpoint is in the mirror before it is in the ledger, so a mirror older than its ledger would look
+as if copies had been removed.
 """
 
 import logging
@@ -44,19 +43,19 @@ _Result = TypeVar("_Result")
 
 
 class FinishedBackup(NamedTuple):
-    """A backup that is whole."""
+    """A complete backup."""
 
     name: str
     backup: Backup
     lost_copies: tuple[str, ...]
-    """Copies of signed records that backups have and the evidence mirror has not any more."""
+    """Copies of signed records that earlier backups have and the evidence mirror no longer has."""
 
 
 class _Texts(NamedTuple):
     copied: set[Digest]
-    """Those that the destination has now."""
+    """The backups at the destination."""
     damaged: set[Digest]
-    """Those that no longer read as they were written."""
+    """Backups that are damaged."""
 
 
 class _Start(NamedTuple):
@@ -66,12 +65,12 @@ class _Start(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the backup; names sort by time."""
+        """The backup's name; names sort by time."""
         return f"{_PUNCTUATION.sub('', self.at)}Z"
 
 
 def begin_backup(destination: str, store: Path, work: Path) -> int:
-    """Copies long texts and notes in `work` which there are; returns their number.
+    """Copies long texts, and lists them in `work`; returns their number.
 
     Raises Conflict if the destination has backups of another ledger, or `work` has dumps already.
     """
@@ -85,17 +84,17 @@ def begin_backup(destination: str, store: Path, work: Path) -> int:
 
 
 def finish_backup(destination: str, store: Path, work: Path, keep: int) -> FinishedBackup:
-    """Copies the dumps in `work`, and what else belongs to them, and removes old backups.
+    """Copies the dumps in `work` and everything that belongs to them, and removes old backups.
 
-    Raises InputError if no backup was begun or no database dumped, Conflict if this one is whole
-    already, and StoreError if another process finishes a backup at this destination.
+    Raises InputError if no backup was begun or no database dumped, Conflict if this backup is
+    complete already, and StoreError if another process finishes a backup at this destination.
     """
     start, dumps = _read_start(work), _find_dumps(work)
     stores, backups = Stores.of(store), BackupStore(destination)
     with backups.hold(from_environment(WorkingCopySettings).lease_seconds) as lease:
         _check_ledger(backups, WriteOnce(stores.mirror_url))
         if start.name in backups.names():
-            raise Conflict(f"the backup {start.name} is whole already; begin another one")
+            raise Conflict(f"the backup {start.name} is complete already; begin another one")
         finished = _copy_all(start, dumps, stores, backups)
         lease.check()
         backups.put_manifest(start.name, finished.backup)
@@ -106,7 +105,7 @@ def finish_backup(destination: str, store: Path, work: Path, keep: int) -> Finis
 def _copy_all(
     start: _Start, dumps: Sequence[Path], stores: Stores, backups: BackupStore
 ) -> FinishedBackup:
-    """All files of a backup but its manifest, and their list."""
+    """Copies all files of a backup except its manifest; returns their list."""
     stored = {dump.name: backups.put_file(start.name, dump) for dump in dumps}
     copied, damaged = _copy_texts(ObjectStore(stores.objects_url), backups)
     copies, lost_copies = _copy_mirror(WriteOnce(stores.mirror_url), backups)
@@ -143,7 +142,7 @@ def _find_dumps(work: Path) -> list[Path]:
         raise InputError(f"{work} has no NAME.dump; dump the ledger's database there with pg_dump")
     for dump in dumps:
         if not _DUMP.fullmatch(dump.name):
-            raise InputError(f"{dump.name!r} is no name of a dump; use a-z, 0-9, - and _")
+            raise InputError(f"{dump.name!r} is not a dump's name; use a-z, 0-9, - and _")
     return dumps
 
 
@@ -157,7 +156,7 @@ def _check_ledger(backups: BackupStore, mirror: WriteOnce) -> None:
 
 
 def _copy_texts(objects: ObjectStore, backups: BackupStore) -> _Texts:
-    """Copies the texts that the destination lacks; one that is erased meanwhile is left out."""
+    """Copies the texts that the destination lacks; skips a text that is erased meanwhile."""
     present, digests = set(backups.texts.digests()), objects.digests()
     missing = [digest for digest in digests if digest not in present]
     states = dict(zip(missing, _run_all(_text_copier(objects, backups), missing), strict=True))
@@ -177,7 +176,7 @@ def _text_copier(objects: ObjectStore, backups: BackupStore) -> Callable[[Digest
                 raise
             return "damaged"
         backups.texts.put(data)
-        backups.texts.get(digest)  # raises for one that reads differently
+        backups.texts.get(digest)  # raises if the text does not match its digest
         return "copied"
 
     return copy
@@ -186,7 +185,9 @@ def _text_copier(objects: ObjectStore, backups: BackupStore) -> Callable[[Digest
 def _copy_mirror(
     mirror: WriteOnce, backups: BackupStore
 ) -> tuple[Mapping[str, Digest], tuple[str, ...]]:
-    """Copies what the destination lacks; returns all that it has, and what the mirror lost."""
+    """Copies what the destination lacks; returns all that it has, and the copies that the mirror
+    lost.
+    """
     older, source = _newest_copies(backups), set(mirror.names())
     missing = sorted(source - older.keys())
 
@@ -200,7 +201,7 @@ def _copy_mirror(
 
 
 def _newest_copies(backups: BackupStore) -> Mapping[str, Digest]:
-    """Of the newest backup whose list is not damaged."""
+    """The copies in the newest backup with an undamaged list."""
     for name in reversed(backups.names()):
         try:
             return copies_of(backups.files(name))
@@ -214,14 +215,14 @@ def _newest_copies(backups: BackupStore) -> Mapping[str, Digest]:
 def _digest_copy(name: str, backups: BackupStore, data: bytes) -> Digest:
     if backups.mirror.get(name) != data:
         raise StoreError(
-            f"{name} in {backups.display_url} reads differently than it was written; check that"
-            " disk or bucket"
+            f"{name} in {backups.display_url} differs from what was written; check that disk or"
+            " bucket"
         )
     return digest_bytes(data)
 
 
 def _check_present(texts: set[Digest], backups: BackupStore) -> None:
-    """A backup that ended meanwhile may have removed texts that `begin` copied or saw there."""
+    """Raises StoreError if another backup removed texts that `begin` copied or found there."""
     missing = texts.difference(backups.texts.digests())
     if missing:
         raise StoreError(
@@ -238,7 +239,7 @@ def _find(store: WriteOnce, name: str) -> bytes | None:
 
 
 def _run_all(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """In order. A pool keeps all that it was given in memory, so it is given a few at a time."""
+    """Results in order. A pool keeps all queued items in memory, so few are queued at a time."""
     results: list[_Result] = []
     remaining = iter(items)
     with ThreadPoolExecutor(_AT_ONCE) as pool:

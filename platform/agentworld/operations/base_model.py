@@ -1,8 +1,8 @@
-"""The base model that a recipe names: a folder, or an address that is fetched into the store.
+"""Resolves a recipe's base model: a folder, or an address that is downloaded into the store.
 
     /models/mine                          a folder
-    s3://bucket/models/mine               a folder in an object store, or wherever fsspec reaches
-    models:/NAME/3, or NAME@3             a version of the store's registry, whoever registered it
+    s3://bucket/models/mine               a folder in an object store of fsspec
+    models:/NAME/3, or NAME@3             a version of the store's registry, of any program
     Qwen/Qwen3-0.6B@<40 hex digits>       a model of a hub, at one commit
 
 A training depends on the digest over all files, not on the base's name.
@@ -37,20 +37,20 @@ _COMMIT = "<40 hexadecimal digits of the commit>"
 
 
 class Base(NamedTuple):
-    """A base model by the digest over all its files."""
+    """A base model, identified by the digest over all its files."""
 
     digest: Digest
     address: str | None
-    """Without what is secret; null for a folder, which is read where it is."""
+    """The address without secrets; null for a folder, which is read in place."""
     folder: Callable[[], Path]
-    """Its files; raises StoreError where those that were fetched were changed since."""
+    """Fetches its files; raises StoreError if fetched files were changed since."""
     checkpoint: Checkpoint | None
-    """The record of the training of this project that made it; null for any other base."""
+    """The record of this project's training that made it; null for any other base."""
 
 
 def find_base(base: str, store: Path) -> Base:
-    """Fetches what is not in the store yet; raises InputError for what names no model, and
-    StoreError where it cannot be had, or the registry does not answer.
+    """Resolves a base model and fetches it if the store lacks it; raises InputError for an invalid
+    name, and StoreError if it cannot be fetched or the registry does not answer.
     """
     if source := _source_of(base, store):
         bases = BaseStore(store)
@@ -64,12 +64,12 @@ def find_base(base: str, store: Path) -> Base:
             f" {parts[1]}@{_COMMIT}"
         )
     digest = ArtifactManifest.of(folder).digest
-    checkpoint = _beside(folder, digest) or _registered(digest, store)
+    checkpoint = _trained_here(folder, digest) or _registered(digest, store)
     return Base(digest, None, lambda: folder, checkpoint)
 
 
 def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
-    """A version that weights were registered as; null where they never were.
+    """A version that weights are registered as; null if there is none.
 
     Raises as `find_world_model`.
     """
@@ -81,9 +81,9 @@ def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
     return world_model
 
 
-def _beside(folder: Path, artifact: Digest) -> Checkpoint | None:
-    """The record of the stage whose folder these files are in, where it is of them."""
-    with suppress(InputError):  # it may be a file of somebody else's
+def _trained_here(folder: Path, artifact: Digest) -> Checkpoint | None:
+    """The record of the stage whose folder has these files, if it describes them."""
+    with suppress(InputError):  # the file may be of another program
         checkpoint = Checkpoint.read(folder.resolve().with_name(CHECKPOINT))
         return checkpoint if checkpoint.artifact == artifact else None
     return None

@@ -1,4 +1,4 @@
-"""An agent's bill of materials as a file: plain for the tools that read it, or signed."""
+"""An agent's bill of materials as a file, unsigned or signed."""
 
 import json
 
@@ -18,7 +18,7 @@ def bill_as_text(ref: VersionRef, sources: Sources) -> str:
 def signed_bill(ref: VersionRef, sources: Sources) -> str:
     """The same as the predicate of an in-toto statement, signed with the store's own key.
 
-    Raises NotFound where the store has no private key: an auditor's copy signs nothing.
+    Raises NotFound if the store has no private key, as an auditor's copy.
     """
     signer = read_signer(Stores.keys_of(sources.store) / SIMULATOR_KEYS)
     bill = bill_of_materials(ref, sources)

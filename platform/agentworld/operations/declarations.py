@@ -1,4 +1,4 @@
-"""What an operator does to a store's record, and declares: erasures, restores, withdrawals."""
+"""Operations on a store's record that an operator declares: erasures, restores, withdrawals."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
@@ -17,10 +17,10 @@ from agentworld.storage.stores import Stores
 
 
 def erase_episode(episode: str, store: Path, by: str) -> None:
-    """Takes away what was said in an episode, and keeps a signed statement of it.
+    """Erases the texts of an episode, and keeps a signed statement of it.
 
-    Raises NotFound, Conflict for an open episode, and StoreError. Once more ends what was
-    interrupted.
+    Raises NotFound, Conflict for an open episode, and StoreError. A repeated call completes an
+    interrupted one.
     """
     with closing(existing_ledger(store)) as ledger:
         statement_signer = statement_signer_of(Stores.of(store), ledger)
@@ -29,11 +29,10 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
 
 
 def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
-    """What the evidence mirror holds and the ledger lacks; with a reason it is declared.
-
-    Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
-    InputError for a reason that is too long, and Conflict where the evidence mirror is of another
-    ledger, whose backup this one is not.
+    """Finds the rows that the evidence mirror has and the ledger lacks; with a reason, declares a
+    restore. After the declaration, runs that lost entries cannot continue. Without a reason nothing
+    is written. Raises InputError if the reason is too long, and Conflict if the evidence mirror
+    belongs to another ledger.
     """
     with closing(existing_ledger(store)) as ledger:
         evidence = open_evidence(store, ledger)
@@ -48,11 +47,11 @@ def declare_restored(store: Path, reason: str, by: str) -> MissingRows:
 
 
 def declare_withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
-    """What was registered and the registry has no more, all or these; declared with a reason.
-
-    From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
-    reason that is too long, NotFound where nothing was ever signed or one of `refs` is not gone,
-    and EvidenceError where what was signed does not verify.
+    """Finds versions that were registered and are missing in the registry, all or these; with a
+    reason, declares their withdrawal. After the declaration, the audit does not report them as
+    missing. Without a reason nothing is written. Raises InputError if the reason is too long,
+    NotFound if nothing was ever signed or one of `refs` is not missing, and EvidenceError if the
+    signed records do not verify.
     """
     sources = open_sources(store)
     with closing(existing_ledger(store)) as ledger:

@@ -1,4 +1,4 @@
-"""A model of a hub, at one commit. The hub is the one that HF_ENDPOINT names."""
+"""Downloads a model from a hub, at one commit. HF_ENDPOINT names the hub."""
 
 import hashlib
 import logging
@@ -27,15 +27,15 @@ _FILES = (
     *("*.safetensors", "*.json", "*.jinja", "*.model", "*.tiktoken", "*.txt"),
     *("LICENSE*", "README*", "NOTICE*"),
 )
-"""What a model is loaded from, and what it may be used for: no pickles, no code."""
+"""The files that a model is loaded from, and its licence: no pickles, no code."""
 _OTHER_FORMS = ("consolidated*", "original/*", "onnx/*", "openvino/*", "coreml/*")
-"""The same weights once more."""
+"""Other copies of the same weights."""
 _CHATTY = ("huggingface_hub", "httpx2")
-"""Loggers that write addresses with their passwords."""
+"""Loggers that write addresses with passwords."""
 
 
 class HubModel:
-    """A kind of BaseSource. A commit never changes, so that the hub is asked once."""
+    """A BaseSource. A commit never changes, so it is downloaded once."""
 
     def __init__(self, name: str, commit: str) -> None:
         self._name = name
@@ -47,7 +47,7 @@ class HubModel:
         return self._commit
 
     def fetch(self, folder: Path) -> None:
-        """Downloads what is not here whole, and compares every file with the hub's digest of it."""
+        """Downloads missing or incomplete files, and compares every file with the hub's digest."""
         endpoint = os.environ.get("HF_ENDPOINT") or _HUB
         disable_progress_bars()
         try:
@@ -95,7 +95,7 @@ class HubModel:
     def _check(self, file: RepoFile, path: Path) -> None:
         """Raises StoreError for a file with another digest than the hub has for it."""
         if not path.is_file():
-            return  # of no use here
+            return  # not used here
         if file.lfs:
             is_same = digest_file(path) == f"sha256:{file.lfs.sha256}"
         else:
@@ -110,10 +110,11 @@ class HubModel:
 
 @contextmanager
 def _reaching_the_hub() -> Iterator[None]:
-    """Although the platform sets HF_HUB_OFFLINE in all that it starts, so that no library reaches
-    for a hub by itself: who pins a hub's model in a recipe asks for it.
+    """Allows access to the hub in this block.
 
-    The loggers of its client are silent meanwhile; the errors say what failed.
+    The platform sets HF_HUB_OFFLINE in all processes, so that libraries do not contact a hub by
+    themselves; here a recipe names a hub's model. The client's loggers are silenced meanwhile;
+    errors say what failed.
     """
     before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in _CHATTY}
@@ -128,7 +129,7 @@ def _reaching_the_hub() -> Iterator[None]:
 
 
 def _git_digest(path: Path) -> str:
-    """As git names the file's content."""
+    """The id that git gives the file's content."""
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Weights from elsewhere become a simulator; nothing is trained."""
+"""Pins weights from elsewhere as a simulator, without training."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +18,9 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 def import_world(
     recipe: Recipe, store: Path, model: Path, on_progress: OnProgress
 ) -> PinnedSimulator:
-    """A simulator of a folder with a causal LM, drawn as its maker says where the recipe does not.
-
-    Raises InputError for a folder that cannot be served, before many gigabytes are read.
+    """A simulator of a folder with a causal LM; the model's generation settings apply unless the
+    recipe sets them. Raises InputError for a folder that cannot be served, before many gigabytes
+    are read.
     """
     check_safe(model)
     check_complete(model)
@@ -33,7 +33,7 @@ def import_world(
 
 
 def _check_loadable(model: Path) -> None:
-    """Raises InputError for a folder whose prompts or weights cannot be what they should."""
+    """Raises InputError if the chat template or the weights cannot be used."""
     if find_spec("transformers") is None:
         raise ModuleNotFoundError(name="transformers")
     too_much = (

@@ -12,24 +12,26 @@ from agentworld.errors import EnvironmentUnavailable
 from agentworld.records.base import Record
 
 MOST_SECONDS = 300.0
-"""Of an installation as a whole."""
+"""The time limit of a whole installation."""
 
 
 class Installation(Record):
-    """What an installation did."""
+    """The result of an installation."""
 
     domain: str
     installed: tuple[str, ...] = ()
     """The packages that this machine lacked."""
     unavailable: str = ""
-    """Why an environment still cannot be opened, which no package can repair; empty if it can."""
+    """Why an environment still cannot be opened although the packages are installed; empty if it
+    can.
+    """
 
 
 def install_domain(name: str, on_progress: Callable[[str], None]) -> Installation:
-    """Installs what this machine lacks; a domain without environments needs nothing.
+    """Installs the missing packages; a domain without environments needs none.
 
-    `on_progress` is told each step before it begins. Raises InputError for an unknown name, and
-    EnvironmentUnavailable where packages cannot be installed here.
+    `on_progress` is called with each step before it begins. Raises InputError for an unknown name,
+    and EnvironmentUnavailable if packages cannot be installed here.
     """
     if domain_of(name).name not in live_domain_names():
         return Installation(domain=name)

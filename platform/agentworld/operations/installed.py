@@ -1,4 +1,6 @@
-"""What engines of this place come from: pinned with a simulator, checked before it is served."""
+"""Identifies the installed engine (an image or a lock of packages), which is pinned with a
+simulator and checked before it is served.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -19,18 +21,18 @@ from agentworld.records.simulator import Endpoint, SimulatorManifest
 
 
 class ContainerSettings(BaseSettings):
-    """What only whoever starts a container knows of it."""
+    """Settings that the container's environment must state."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     engine_image: Digest | None = None
     """The digest of the image that engines run in; unset outside of a container."""
     engine_version: str | None = None
-    """The version of the engine in that image, if this image has none."""
+    """The version of the engine in that image, if this image has no engine."""
 
 
 class InstalledEngine(NamedTuple):
-    """An image, which says all, or the lock of an environment."""
+    """The origin of an engine: an image, or the lock of a Python environment."""
 
     image: Digest | None
     lock: Digest | None
@@ -40,17 +42,17 @@ class InstalledEngine(NamedTuple):
 
 
 def installed_engine(kind: EngineKind) -> InstalledEngine:
-    """What an engine of this kind comes from; raises InputError for one that is not here, or an
-    image without a digest.
+    """The origin of an engine of this kind; raises InputError if it is not installed, or if an
+    image has no digest.
     """
     image = from_environment(ContainerSettings).engine_image
     return InstalledEngine(image, None if image else lock_digest(kind))
 
 
 def container_engine_version(kind: EngineKind) -> str | None:
-    """Of an engine that is in its image alone; null for one that is installed here.
+    """The version of an engine that only its image has; null if it is installed here.
 
-    Raises InputError where nobody says it.
+    Raises InputError if the version is not stated.
     """
     if is_installed(kind):
         return None
@@ -64,7 +66,7 @@ def container_engine_version(kind: EngineKind) -> str | None:
 
 
 def check_installed(manifest: SimulatorManifest) -> None:
-    """Raises InputError where engines of this place come from elsewhere than the pinned one."""
+    """Raises InputError if this machine's engine is not the pinned one."""
     if isinstance(manifest.engine, Endpoint):
         return
     pinned = InstalledEngine(manifest.engine.image, manifest.engine.lock)
@@ -78,12 +80,12 @@ def check_installed(manifest: SimulatorManifest) -> None:
 
 @cache
 def lock_digest(kind: EngineKind) -> Digest:
-    """Over the installed version of an engine and of everything that it requires."""
+    """The digest of the installed versions of an engine and all its requirements."""
     return digest_json(_versions(installed_as(kind)))
 
 
 def _versions(engine: Requirement) -> dict[str, str]:
-    """By name; what is required and not installed plays no part."""
+    """Versions by name; requirements that are not installed are left out."""
     versions: dict[str, str] = {}
     waiting, visited = [engine], set[tuple[str, frozenset[str]]]()
     while waiting:
@@ -102,7 +104,7 @@ def _versions(engine: Requirement) -> dict[str, str]:
 def _required_by(
     distribution: metadata.Distribution, extras: Iterable[str]
 ) -> Iterator[Requirement]:
-    """Here, and for these extras."""
+    """The requirements on this platform, for these extras."""
     for requirement in map(Requirement, distribution.requires or ()):
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):

@@ -1,4 +1,4 @@
-"""A store's ledger, and what proves what is in it: its keys, and the evidence mirror."""
+"""Opens a store's ledger and the evidence for its records: its keys and the evidence mirror."""
 
 from pathlib import Path
 
@@ -32,20 +32,20 @@ _SQLITE = "sqlite:///"
 
 
 class StoredKey(Record):
-    """A key by its id; one that signs no more still verifies what it signed."""
+    """A key by its id; an earlier signing key still verifies its signatures."""
 
     key: str
     signs: bool
 
 
 def open_ledger(store: Path) -> Ledger:
-    """The ledger that a store's simulators write; an empty one where there is none yet."""
+    """The ledger that a store's simulators write; a new one if it does not exist."""
     stores = Stores.of(store)
     return Ledger(stores.ledger_url, ObjectStore(stores.objects_url))
 
 
 def existing_ledger(store: Path) -> Ledger:
-    """The ledger of a store; raises NotFound before an empty file is made."""
+    """The ledger of a store; raises NotFound instead of creating a new one."""
     url = Stores.of(store).ledger_url
     file = Path(url.removeprefix(_SQLITE))
     if url.startswith(_SQLITE) and not file.is_file():
@@ -56,9 +56,10 @@ def existing_ledger(store: Path) -> Ledger:
 
 
 def ledger_digest() -> Digest:
-    """Names the ledger: what is written in one is not in another.
+    """Identifies the ledger, because records of one ledger are not in another.
 
-    A service's goes by the service, whether or not who audits says where it is.
+    If a service writes it, the service's address identifies it, whether or not the auditor has set
+    it.
     """
     service = ClientSettings().service_url
     return digest_json(
@@ -67,15 +68,15 @@ def ledger_digest() -> Digest:
 
 
 def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
-    """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
+    """Whether a simulator ever signed in this store; `ledger` is the store's, if it is open."""
     own = Stores.of(store).keys / SIMULATOR_KEYS
     return own.is_dir() or bool((ledger or open_ledger(store)).signing_keys.all())
 
 
 def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
-    """The keys of the store's simulators; none where no simulator ever signed.
+    """The keys of the store's simulators; none if no simulator ever signed.
 
-    Keys that the auditor holds come first: those of the ledger are told by who is audited.
+    If the auditor has own keys, only these count: the audited party wrote those in the ledger.
     """
     own = Stores.of(store).keys / SIMULATOR_KEYS
     if own.is_dir():
@@ -84,13 +85,13 @@ def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
 
 
 def trusted_steps(store: Path) -> TrustedKeys:
-    """The keys of the steps; none where no step ever signed."""
+    """The keys of the steps; none if no step ever signed."""
     folder = _keys_folder(store, STEP_KEYS)
     return load_trusted(folder) if folder.is_dir() else {}
 
 
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
-    """What proves a store's runs; raises NotFound where no simulator ever signed."""
+    """The evidence for a store's runs; raises NotFound if no simulator ever signed."""
     stores = Stores.of(store)
     trusted = trusted_services(store, ledger)
     return Evidence(
@@ -101,7 +102,7 @@ def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
 
 
 def open_sources(store: Path) -> Sources:
-    """All that an audit reads; raises NotFound where nothing was ever registered."""
+    """All sources of an audit; raises NotFound if nothing was ever registered."""
     check_store(store)
     registry, ledger = open_registry(store), open_ledger(store)
     evidence = open_evidence(store, ledger) if has_keys(store, ledger) else None
@@ -109,21 +110,21 @@ def open_sources(store: Path) -> Sources:
 
 
 def keys_of(store: Path, owner: str) -> list[StoredKey]:
-    """Every key that is trusted; raises NotFound where there is none."""
+    """Every trusted key; raises NotFound if there is none."""
     folder = _keys_folder(store, owner)
     current = current_key(folder)
     return [StoredKey(key=key, signs=key == current) for key in load_trusted(folder)]
 
 
 def rotate_key(store: Path, owner: str) -> StoredKey:
-    """The new signer; raises NotFound where nobody ever signed."""
+    """Makes a new signing key; raises NotFound if there is no key yet."""
     return StoredKey(key=rotate(_keys_folder(store, owner)).public_key.keyid, signs=True)
 
 
 def step_signer(store: Path) -> Signer:
-    """The key of the steps that write weights, made now where there is none.
+    """The signing key of the steps that write weights; created if it is missing.
 
-    Raises InputError in a working copy of a bucket that was told of none.
+    Raises InputError in a working copy of a bucket without a configured key.
     """
     keys = _keys_folder(store, STEP_KEYS)
     signer = ensure_signer(keys)
@@ -132,7 +133,7 @@ def step_signer(store: Path) -> Signer:
 
 
 def registering_signer(store: Path) -> Signer | None:
-    """The same; null in a working copy that was told of none, where versions are unsigned."""
+    """The same; null in a working copy without a configured key, where versions are unsigned."""
     if copy_of(store.resolve()) and not (_keys_folder(store, STEP_KEYS) / SIGNER).exists():
         return None
     return step_signer(store)

@@ -1,6 +1,6 @@
-"""Events of OpenLineage while a stage is trained, to the address that the environment names.
+"""Sends OpenLineage events while a stage is trained, to the configured address.
 
-A thread sends them: a training never waits for the address, and does not fail with it.
+A thread sends them, so the training neither waits for the address nor fails with it.
 """
 
 import logging
@@ -40,7 +40,7 @@ _CORPUS = "corpus "
 
 
 class LineageSettings(BaseSettings):
-    """Where events go, from OpenLineage's own variables."""
+    """The address of events, from OpenLineage's own variables."""
 
     model_config = SettingsConfigDict(env_prefix="OPENLINEAGE_", env_ignore_empty=True, frozen=True)
 
@@ -56,8 +56,7 @@ class LineageSettings(BaseSettings):
 def lineage_events(folder: Path, inputs: Mapping[str, Digest]) -> Iterator[OnMetrics]:
     """Sends START, RUNNING with figures every minute, and COMPLETE, FAIL or ABORT at the end.
 
-    `inputs` are what the step reads, by the names that its plan gives. Raises InputError for an
-    address of no known kind.
+    `inputs` are the step's inputs by name. Raises InputError for an address of an unknown kind.
     """
     settings = from_environment(LineageSettings)
     if not settings.url:
@@ -80,7 +79,7 @@ def lineage_events(folder: Path, inputs: Mapping[str, Digest]) -> Iterator[OnMet
 
 
 class _Training:
-    """A run of the job that has the stage's name. Each try of a step is a run of its own."""
+    """A run of the job that is named after the stage. Each attempt of a step is a separate run."""
 
     def __init__(self, folder: Path, inputs: Mapping[str, Digest], sender: "_Sender") -> None:
         from agentworld.audit.export.lineage_event import DATA, MODEL, Asset, JobRun
@@ -134,14 +133,14 @@ class _Sender:
 
     @property
     def has_room(self) -> bool:
-        """False while an address that is down keeps events waiting."""
+        """False while events are queued because the address does not answer."""
         return self._events.qsize() < _MOST_WAITING
 
     def add(self, event: "RunEvent") -> None:
         self._events.put(event)
 
     def close(self) -> None:
-        """Waits ten seconds at most."""
+        """Waits at most ten seconds."""
         self._events.put(None)
         self._thread.join(_SECONDS_TO_CLOSE)
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""From a model's files in the store to a simulator of them, as a recipe says."""
+"""Pins a model in the store as a simulator, as a recipe says."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ def pin_model(
     store: Path,
     trained_on: Sequence[str] = (),
 ) -> PinnedSimulator:
-    """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
+    """A simulator of an imported model; raises InputError if seeds do not give equal answers."""
     manifest = pinned_manifest(artifact, model, recipe, trained_on)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, recipe, store)
@@ -40,7 +40,7 @@ def pin_model(
 def pinned_manifest(
     artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
 ) -> SimulatorManifest:
-    """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
+    """The manifest of a model by a recipe; raises InputError if the model cannot be served."""
     current = installed_engine(recipe.engine.kind)
     return pin(
         artifact,
@@ -55,7 +55,7 @@ def pinned_manifest(
 
 
 def with_world(recipe: Recipe, **fields: object) -> Recipe:
-    """The recipe with other fields of its simulator; raises InputError for a value that is none."""
+    """The recipe with other fields of its simulator; raises InputError for an invalid value."""
     try:
         part = SimulateRecipe.model_validate({**dict(recipe.simulate), **fields})
     except ValidationError as error:
@@ -64,9 +64,9 @@ def with_world(recipe: Recipe, **fields: object) -> Recipe:
 
 
 def _prove_seeds(manifest: SimulatorManifest, model: Path, recipe: Recipe, store: Path) -> None:
-    """Asks the engine that will serve the model, on the hardware that will.
+    """Probes the seeds with the engine and the hardware that will serve the model.
 
-    Raises InputError for seeds that do not hold, or that nobody can ask for here.
+    Raises InputError if they do not give equal answers, or cannot be probed here.
     """
     if not is_installed(recipe.engine.kind):
         raise InputError(

@@ -1,4 +1,4 @@
-"""One question to a simulator: whether it answers, and with its digest."""
+"""Probes a simulator with one question: whether it answers, and with its digest."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -16,7 +16,7 @@ _CLOSING_SECONDS = 10.0
 
 
 async def probe(client: SimulatorClient, weights: Digest) -> None:
-    """One step of a run of its own; the client refuses an answer that carries another digest."""
+    """Takes one step in a run of its own; the client refuses an answer with another digest."""
     opening = RunOpening(
         agent="probe", starting_weights=weights, purpose="evaluation", simulator=client.simulator
     )
@@ -25,14 +25,14 @@ async def probe(client: SimulatorClient, weights: Digest) -> None:
         try:
             await _ask(client, await _question(client), run.id)
         finally:
-            # An open run would keep a Simulator from being deleted.
+            # an open run would block the deletion of a Simulator
             await _attempt(client.close_run(weights))
     finally:
         await client.close()
 
 
 async def _question(client: SimulatorClient) -> Question:
-    """One that the simulator's first domain has."""
+    """A question of the simulator's first domain."""
     manifest = await client.manifest()
     return domain_of(next(iter(manifest.domains))).question(0)
 
@@ -44,7 +44,7 @@ async def _ask(client: SimulatorClient, question: Question, run: str) -> None:
     try:
         await client.step(episode, action)
     except SimulatorError as error:
-        # It answered with its digest; that a poor model said no observation is the model's.
+        # It answered with its digest; an answer without an observation is the model's failure.
         if error.kind not in _NO_OBSERVATION:
             raise
     finally:
@@ -52,7 +52,7 @@ async def _ask(client: SimulatorClient, question: Question, run: str) -> None:
 
 
 async def _attempt(ending: Awaitable[object]) -> None:
-    """For some seconds: whoever bounds a probe has cancelled it by then, and does so once."""
+    """Ends a run or an episode; waits at most ten seconds, and ignores failures."""
     with suppress(SimulatorError, TimeoutError):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await ending

@@ -1,4 +1,4 @@
-"""Somebody's endpoint and a text become a simulator, which nobody can verify."""
+"""Pins a third-party endpoint with a system prompt as a simulator, which cannot be verified."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,19 +24,19 @@ _TIMEOUT_SECONDS = 120.0
 
 
 def endpoint_at(url: str, model: str) -> Endpoint:
-    """Somebody's model, by the address that its maker gives; raises InputError."""
+    """A third-party model at an address; raises InputError for an invalid address."""
     try:
         return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model)
     except ValidationError:
-        # Not `from` the error, which quotes the address with what is secret in it.
+        # not `from` the error, which quotes the address with its secrets
         raise InputError(
-            f"{redact(url)} and {model!r} are no endpoint; give https://HOST, without a name, a"
+            f"{redact(url)} and {model!r} are not an endpoint; give https://HOST, without a name, a"
             " password or a query, and the model's name"
         ) from None
 
 
 def prompt_world(recipe: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimulator:
-    """A simulator that has answered once; raises EngineError where nobody answers."""
+    """A simulator that has answered once; raises EngineError if the endpoint does not answer."""
     manifest = pin_endpoint(endpoint, recipe.simulate)
     connect = partial(
         connect_engines,
@@ -53,7 +53,7 @@ def prompt_world(recipe: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimul
 
 
 async def _ask_once(manifest: SimulatorManifest, connect: Callable[[], Engine]) -> None:
-    """That a model said nothing usable is the model's; that nobody answered is not."""
+    """Raises EngineError without any answer; an unusable answer is the model's failure."""
     engine = connect()
     name, domain = next(iter(manifest.domains.items()))
     prompt = Message(role="system", content=domain.system_prompt)

@@ -1,7 +1,7 @@
-"""What a store recorded, as the lines of a file that `data import` reads.
+"""Reads a store's recorded episodes as the lines that `data import` accepts.
 
-Live episodes lie in the folders of validations. The report of a validation names their digests, its
-step signed the report, and the audit's own check says whether that is the report that lies there.
+Live episodes are in the folders of validations. A validation's report has their digests and is
+signed by its step; the audit's check compares it with the report in the folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,7 @@ _STEP = "validate"
 
 def read_lines(address: str) -> Iterator[bytes]:
     """A line of JSON for each live episode of the store in a folder, and for each run of its
-    ledger.
-
-    Raises InputError where there is neither a validation nor a ledger.
+    ledger. Raises InputError if there is neither a validation nor a ledger.
     """
     store = Path(address)
     signed = list[Validation]()
@@ -39,7 +37,7 @@ def read_lines(address: str) -> Iterator[bytes]:
             lines = [*_runs(ledger)]
     except NotFound as error:
         if not steps:
-            raise InputError(f"{address} is no store: {error}") from error
+            raise InputError(f"{address} is not a store: {error}") from error
         lines = []
     for step in steps:
         own = [statement for statement in signed if statement.step == step.folder.name]
@@ -62,7 +60,7 @@ def _runs(ledger: Ledger) -> Iterator[LedgerLine]:
 
 
 def _live(store: Path, step: FinishedStep, signed: Sequence[Validation]) -> Iterator[LedgerLine]:
-    """The episodes of a validation, or why none of them can be relied on."""
+    """The episodes of a validation, or why none of them can be trusted."""
     place = f"validation {step.folder.name}"
     try:
         report = read_report(step)

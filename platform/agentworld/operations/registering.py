@@ -1,4 +1,4 @@
-"""How a step registers: it signs the record beside the version, and the version for the ledger."""
+"""Registers versions: signs the record beside the version, and a statement for the ledger."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,7 +21,7 @@ from agentworld.storage.datasets import prepared_dataset
 def register(
     name: str, record: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
 ) -> VersionRef:
-    """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
+    """Registers a version; it is unsigned if there is no key. The statement is written to `out`."""
     signer = registering_signer(store)
     signature = sign_registration(registration_of(name, record), signer) if signer else None
     if isinstance(record, WorldModel):
@@ -37,15 +37,15 @@ def register(
 
 
 def register_data(stages: Iterable[Checkpoint], registry: Registry, store: Path) -> None:
-    """Names the data sets that trainings read, those that this store prepared, to a registry."""
+    """Registers the data sets of trainings that this store prepared."""
     for data in dict.fromkeys(stage.data for stage in stages if stage.data):
-        with suppress(EvidenceError):  # as `audit verify` tells
+        with suppress(EvidenceError):  # `audit verify` reports it
             if stored := prepared_dataset(data, store):
                 registry.register_dataset(stored.dataset)
 
 
 def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef | None:
-    """The version that its simulator serves, where that is of this store and registered."""
+    """The version that its simulator serves, if it is in this store and registered."""
     simulator = agent.edge.edge.simulator if agent.edge else agent.checkpoint.simulator
     manifest = manifest_of(simulator, store) if simulator else None
     ref, _ = find_world_model(world_models_of(manifest, registry), registry, trusted_steps(store))
@@ -53,11 +53,11 @@ def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef
 
 
 def _to_registered(stored: StoredVersion, store: Path) -> RegisteredVersion | None:
-    """Null for a version that was there before and that no step signed: it is not ours to sign."""
+    """Null for a version that existed before and that no step signed: this step did not make it."""
     ref, record = stored.version.ref, stored.record or ""
     try:
         registration = verify_registration(stored, trusted_steps(store))
-    except EvidenceError:  # which the audit says
+    except EvidenceError:  # the audit reports it
         return None
     origin = read_record(record)
     return RegisteredVersion(

@@ -1,4 +1,4 @@
-"""Where a store's registry is: files in it, or what the environment names."""
+"""Finds a store's registry: files in the store, or the server that the environment names."""
 
 import math
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class RegistrySettings(BaseSettings):
-    """Addresses, from environment variables of these names."""
+    """The registry's addresses, from environment variables."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
 
     mlflow_tracking_uri: str = ""
-    """MLflow's address; empty takes a database in the store."""
+    """MLflow's address; empty uses a database in the store."""
     mlflow_workspace: str = ""
     """MLflow's workspace, on a server with workspaces."""
     mlflow_run_id: str = ""
@@ -37,13 +37,13 @@ class RegistrySettings(BaseSettings):
     mlflow_experiment_id: str = ""
     """The experiment of that run."""
     agentworld_mlflow_patience_seconds: float = Field(120.0, ge=0)
-    """How long a registry may be down before a step fails."""
+    """How long a step waits for a registry that does not answer."""
 
 
 def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "MlflowRegistry":
-    """The registry that a store's versions are in; raises InputError and StoreError.
+    """The registry of a store's versions; raises InputError and StoreError.
 
-    It may be down for what the environment says, and for `max_patience_seconds` at most.
+    It retries for as long as the environment says, and at most for `max_patience_seconds`.
     """
     settings = from_environment(RegistrySettings)
     _check_configured(settings, store)
@@ -58,7 +58,7 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
     )
     return MlflowRegistry(
         _address(settings, store),
-        # A server keeps files where it was told to, and one with workspaces takes no other place.
+        # A server has its own artifact location, and one with workspaces accepts no other.
         None if settings.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
         patience_seconds=min(settings.agentworld_mlflow_patience_seconds, max_patience_seconds),
@@ -66,7 +66,7 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
 
 
 def existing_registry(store: Path) -> Registry | None:
-    """The registry of a store's versions; null where nothing was ever registered.
+    """The registry of a store's versions; null if nothing was ever registered.
 
     Raises InputError and StoreError.
     """
@@ -80,9 +80,9 @@ def existing_registry(store: Path) -> Registry | None:
 def find_world_model(
     refs: Iterable[VersionRef], registry: Registry, step_keys: TrustedKeys
 ) -> tuple[VersionRef | None, WorldModel | None]:
-    """The first version that can be read, with its record; those that a step signed come first.
+    """The first readable version with its record, signed versions first.
 
-    Raises EvidenceError where none can be read, and StoreError.
+    Raises EvidenceError if none can be read, and StoreError.
     """
     unreadable: EvidenceError | None = None
     for ref in sorted(refs, key=lambda ref: not _is_signed(ref, registry, step_keys)):
@@ -97,7 +97,7 @@ def find_world_model(
 
 
 def _is_signed(ref: VersionRef, registry: Registry, step_keys: TrustedKeys) -> bool:
-    """By the signature beside its record: a step need not reach the ledger."""
+    """Whether its record is signed; the registry has the signature, so the ledger is not needed."""
     try:
         with reading(str(ref)):
             return bool(verify_registration(registry.stored(ref), step_keys))
@@ -106,7 +106,7 @@ def _is_signed(ref: VersionRef, registry: Registry, step_keys: TrustedKeys) -> b
 
 
 def registered_model(store: Path, name: str, version: int) -> "MlflowModel":
-    """A version of the registry, whoever registered it; raises InputError and StoreError."""
+    """A version of the registry, also of other programs; raises InputError and StoreError."""
     from agentworld.lineage.mlflow_model import MlflowModel
 
     check_store(store)
@@ -116,7 +116,7 @@ def registered_model(store: Path, name: str, version: int) -> "MlflowModel":
 
 
 def registry_digest() -> Digest:
-    """Names the registry: what is registered in one is not registered in another."""
+    """Identifies the registry, because versions of one are not in another."""
     settings = from_environment(RegistrySettings)
     address = settings.mlflow_tracking_uri or "the store's own"
     return digest_json(
@@ -125,8 +125,8 @@ def registry_digest() -> Digest:
 
 
 def check_store(store: Path) -> None:
-    """Raises NotFound where nothing was ever registered, before an empty database is made, and
-    InputError for a bucket whose registry nobody names.
+    """Raises NotFound if nothing was ever registered, instead of creating an empty database, and
+    InputError for a bucket without a configured registry.
     """
     settings = from_environment(RegistrySettings)
     _check_configured(settings, store)
@@ -135,7 +135,7 @@ def check_store(store: Path) -> None:
 
 
 def can_have_registry(store: Path) -> bool:
-    """False for a bucket where the environment names no registry."""
+    """False for a bucket without a configured registry."""
     return bool(from_environment(RegistrySettings).mlflow_tracking_uri) or not copy_of(
         store.resolve()
     )

@@ -1,4 +1,4 @@
-"""Checking a backup, and putting its files back where the platform reads them."""
+"""Verifies a backup, and restores its files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentworld.storage.stores import Stores
 
 
 class RestoredBackup(NamedTuple):
-    """What a restore put back."""
+    """The result of a restore."""
 
     dumps: tuple[Path, ...]
     """The dumps, for `pg_restore`."""
@@ -22,19 +22,19 @@ class RestoredBackup(NamedTuple):
     num_copies: int
     """Copies of signed records that were missing in the evidence mirror."""
     other_copies: tuple[str, ...]
-    """Copies that the evidence mirror has with other bytes; they stay as they are."""
+    """Copies that differ from those of the evidence mirror, which stay unchanged."""
 
 
 def verify_backup(
     destination: str, name: str, on_progress: OnProgress = ignore_progress
 ) -> list[str]:
-    """A sentence for each file that is missing or damaged; raises NotFound for no backup."""
+    """A sentence for each missing or damaged file; raises NotFound if there is no such backup."""
     backups = BackupStore(destination)
     return list(_problems(backups, backups.files(name), on_progress))
 
 
 def newest_backup(destination: str) -> str:
-    """The name of the newest whole backup; raises NotFound if there is none."""
+    """The name of the newest complete backup; raises NotFound if there is none."""
     backups = BackupStore(destination)
     names = backups.names()
     if not names:
@@ -43,9 +43,9 @@ def newest_backup(destination: str) -> str:
 
 
 def restore_backup(destination: str, name: str, store: Path, work: Path) -> RestoredBackup:
-    """Puts dumps into `work`, and missing texts and copies where the platform reads them.
+    """Writes the dumps into `work`, and restores missing texts and copies.
 
-    Nothing that is there is changed but damaged texts. Raises StoreError for a damaged backup.
+    Existing files stay unchanged, except damaged texts. Raises StoreError for a damaged backup.
     """
     backups, stores = BackupStore(destination), Stores.of(store)
     files = backups.files(name)

@@ -1,6 +1,6 @@
-"""Where runs are opened and closed: at the service that is deployed, or by its own code here.
+"""Opens and closes runs: at the deployed service, or with the service's code in this process.
 
-Here no engine is started and nothing listens, for neither asks anything of a model.
+In this process no engine is started and nothing listens, because neither operation needs a model.
 """
 
 from collections.abc import AsyncIterator
@@ -26,28 +26,28 @@ from agentworld.storage.stores import Stores
 
 
 class RunBackend(Protocol):
-    """Raises a typed error for what a service refuses."""
+    """Opens and closes runs; raises a typed error for a refusal."""
 
     async def open(self, opening: RunOpening, name: str) -> AgentRun:
-        """Begins a run, once under a name."""
+        """Opens a run, once for each name."""
         ...
 
     async def get(self, run: str) -> AgentRun:
-        """A run as it is now."""
+        """The current state of a run."""
         ...
 
     async def close(self, run: str, closing: RunClosing) -> AgentRun:
-        """Ends a run and signs its log."""
+        """Closes a run and signs its log."""
         ...
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
-        """Which simulator made an agent, graded and signed."""
+        """Signs which simulator made an agent, with a grade."""
         ...
 
 
 @asynccontextmanager
 async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[RunBackend]:
-    """Where runs are opened in a simulator of this store."""
+    """The backend for runs with a simulator of this store."""
     client = deployed_service(simulator.digest)
     if client:
         try:
@@ -57,8 +57,8 @@ async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[
         return
     with closing(open_ledger(store)) as ledger:
         episode_store = EpisodeStore(ledger, simulator=simulator.digest)
-        only = ConnectedSimulator(simulator.manifest, _NotStarted())
-        simulators = Simulators(episode_store, OneSimulator(only, ledger.aliases))
+        connected = ConnectedSimulator(simulator.manifest, _NotStarted())
+        simulators = Simulators(episode_store, OneSimulator(connected, ledger.aliases))
         log_signer = log_signer_of(Stores.of(store), ledger, simulator.digest)
         try:
             yield Runs(episode_store, simulators, log_signer)
@@ -67,7 +67,7 @@ async def run_backend(simulator: PinnedSimulator, store: Path) -> AsyncIterator[
 
 
 class _ServiceBackend(NamedTuple):
-    """A service, as its clients reach it."""
+    """A service, through its client."""
 
     client: SimulatorClient
 
@@ -87,10 +87,10 @@ class _ServiceBackend(NamedTuple):
 
 
 class _NotStarted:
-    """The engine of a local backend, which nothing asks."""
+    """The engine of a local backend, which is never called."""
 
     async def complete(self, _request: CompletionRequest) -> NoReturn:
         raise EngineError("no engine was started where runs are opened", retryable=False)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""A pinned simulator, served while a step needs it, or reached where a service is deployed."""
+"""Serves a pinned simulator while a step needs it, or connects to the deployed service."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from agentworld.storage.stores import Stores
 
 
 def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
-    """The engine that a simulator was pinned with; an endpoint's world needs none."""
+    """The engine that a simulator was pinned with; a default for an endpoint, which needs none."""
     if isinstance(manifest.engine, Endpoint):
         return EngineRecipe()
     return recipe_of(manifest.engine)
@@ -36,8 +36,8 @@ def serve_locally(
     logs: Path,
     listen_options: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
-    """The simulator in this folder, at an address of its own."""
-    # Absolute, because other processes read it.
+    """Serves the simulator in this folder, at a new address."""
+    # absolute, because other processes read it
     pinned = PinnedSimulator.read(simulator.resolve())
     check_installed(pinned.manifest)
     fetch(pinned.model)
@@ -54,9 +54,9 @@ def serve_client(
     logs: Path,
     trajectory: TrajectoryLog | None = None,
 ) -> Iterator[SimulatorClient]:
-    """A client that takes answers from the simulator in this folder and from no other.
+    """A client that accepts answers only from the simulator in this folder.
 
-    `trajectory` takes down what is done with it, in the agent's own words.
+    `trajectory` is the agent's own log of its episodes.
     """
     digest = PinnedSimulator.read(simulator).digest
     with (
@@ -76,10 +76,9 @@ def open_client(
     logs: Path,
     trajectory: TrajectoryLog | None = None,
 ) -> Iterator[SimulatorClient]:
-    """The same of a simulator of this store; where a service is deployed, it is asked instead.
+    """The same for a simulator of this store; a deployed service is used instead if there is one.
 
-    What is served here is served by the engine that it was pinned with, which takes `at_once`
-    requests.
+    Otherwise the simulator is served with the pinned engine, with `at_once` concurrent requests.
     """
     client = deployed_service(simulator, trajectory)
     if client:
@@ -97,7 +96,7 @@ def deployed_service(
     trajectory: TrajectoryLog | None = None,
     attempts: int = 5,
 ) -> SimulatorClient | None:
-    """A client of the service that AGENTWORLD_SERVICE_URL names; null where it names none."""
+    """A client of the service that AGENTWORLD_SERVICE_URL names; null if it is not set."""
     settings = ClientSettings()
     if not settings.service_url:
         return None
@@ -112,7 +111,7 @@ def deployed_service(
 
 
 def deployed_operator() -> OperatorClient | None:
-    """The same, for what an operator asks of it."""
+    """The same with the requests of an operator."""
     settings = ClientSettings()
     if not settings.service_url:
         return None
@@ -125,7 +124,7 @@ def _credential(settings: ClientSettings) -> Credential | None:
 
 @contextmanager
 def _closed_after(client: SimulatorClient) -> Iterator[SimulatorClient]:
-    """The client's connections end with the block, in which no event loop runs."""
+    """Closes the client's connections after the block, in which no event loop runs."""
     try:
         yield client
     finally:

@@ -1,4 +1,4 @@
-"""A store's simulators as people ask for them: by an alias, a digest or its start, or a folder."""
+"""A store's simulators, by alias, digest or its start, or folder."""
 
 import asyncio
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ from agentworld.storage.stores import Stores
 
 
 class Validity(Record):
-    """Whether a simulator is validated, and how many answers say so."""
+    """Whether a simulator is validated, and on how many answers that is based."""
 
     validated: bool
-    """Whether the evaluation of it that was attached last keeps its rule."""
+    """Whether the last attached evaluation meets its gate."""
     answers: Answers | None
-    """How many answers that evaluation rests on; null where nothing was evaluated."""
+    """The number of answers in that evaluation; null without an evaluation."""
     problems: tuple[str, ...]
     """Why it is not validated."""
 
@@ -59,20 +59,20 @@ class Validity(Record):
 
 
 class SimulatorSummary(Validity):
-    """What a store knows of a simulator."""
+    """A summary of a simulator in a store."""
 
     simulator: Digest
     world_model: str
-    """Its registered version; else its artifact, or what is asked of somebody's endpoint."""
+    """Its registered version; otherwise its artifact, or the model of a third-party endpoint."""
     verifiable: bool
-    """False for an endpoint: nobody can tell what it serves."""
+    """False for a third-party endpoint, which cannot be verified."""
     aliases: tuple[str, ...]
-    """That mean it now."""
+    """The aliases that currently point at it."""
     size_bytes: int
 
 
 class SimulatorSheet(SimulatorSummary):
-    """A simulator with all that it is."""
+    """All details of a simulator."""
 
     folder: str
     reports: tuple[Digest, ...]
@@ -81,26 +81,25 @@ class SimulatorSheet(SimulatorSummary):
 
 
 class MoveConditions(NamedTuple):
-    """What lets a name move."""
+    """The conditions of a move of an alias."""
 
     gate: tuple[Gate, ...] = ()
     report: str | None = None
-    """The digest of the evaluation that the gate is judged by."""
+    """The digest of the evaluation that the gate uses."""
     override: str | None = None
-    """Why it may move whatever the gate says."""
+    """The reason to move it although the gate refuses."""
 
 
 _NO_ALIAS = ("not-found", "input")
-"""What a service says of a name that nobody gave, and of one that nobody can give."""
+"""The kinds of a service's answers for an unknown alias, and for an invalid one."""
 
 NOTHING = MoveConditions()
-"""No gate is asked."""
+"""No conditions: the alias moves without a gate."""
 
 
 def find(name: str, store: Path) -> PinnedSimulator:
-    """The simulator of an alias, of the start of a digest, or in a folder (that has a slash).
-
-    Raises NotFound, or InputError.
+    """The simulator of an alias, of the start of a digest, or in a folder (with a slash in its
+    name). Raises NotFound, or InputError.
     """
     if "/" in name:
         return PinnedSimulator.read(Path(name))
@@ -110,12 +109,12 @@ def find(name: str, store: Path) -> PinnedSimulator:
 def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
     """The simulator of this store that a job is given, in any of these ways.
 
-    Where a service is deployed, it says what an alias means; raises SimulatorError where it does
-    not answer, or not this credential.
+    A deployed service resolves aliases; raises SimulatorError if it does not answer or refuses the
+    credential.
     """
     if "/" in name:
         name = PinnedSimulator.read(Path(name)).digest
-    if name.startswith("sha256:"):  # an alias holds no colon
+    if name.startswith("sha256:"):  # an alias has no colon
         return SimulatorStore(store).find(name)
     client = deployed_service()
     place = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
@@ -138,7 +137,7 @@ def summaries(store: Path) -> list[SimulatorSummary]:
 
 
 def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
-    """All that is known of one simulator."""
+    """All details of one simulator."""
     return SimulatorSheet(
         **_summary_fields(simulator, _meanings(store), existing_registry(store)),
         folder=str(simulator.folder),
@@ -159,7 +158,7 @@ def signing_statement(simulator: PinnedSimulator) -> Statement:
 
 
 def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
-    """Adds an evaluation, and keeps it where a service judges moves of aliases by it."""
+    """Attaches an evaluation, and stores it where a service reads it to judge moves of aliases."""
     simulator.attach(report)
     keep(simulator.folder)
     ObjectStore(Stores.objects_url_of(store)).put(report.canonical)
@@ -174,10 +173,10 @@ def set_alias(
     key: str | None = None,
     reason: str | None = None,
 ) -> AliasChange:
-    """From now on the alias means this simulator; judged and recorded as a service does it.
+    """Points the alias at this simulator; the move is judged and recorded as a service does it.
 
-    Told again with its key it is recorded once, and moves nothing back. Raises InputError for what
-    is wrong, and Conflict where the gate refuses it.
+    A repeated call with the same key is recorded once, and undoes no later move. Raises InputError
+    for invalid values, and Conflict if the gate refuses it.
     """
     simulator = find(name, store)
     try:
@@ -185,7 +184,7 @@ def set_alias(
         fields = {"simulator": simulator.digest, **words, **conditions._asdict()}
         move = AliasMove.model_validate({"kind": "simulator", **fields})
     except ValidationError as error:
-        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
+        raise InputError(f"{alias!r} cannot be set; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
         signer = AliasMoveSigner(ledger, statement_signer_of(Stores.of(store), ledger))
         artifact = simulator.manifest.artifact
@@ -193,7 +192,7 @@ def set_alias(
 
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
-    """What an alias, or each, meant over time; raises NotFound for one that means nothing."""
+    """The history of an alias, or of each; raises NotFound for an unknown alias."""
     changes = _history(store, alias)
     if alias is not None and not changes:
         raise NotFound(
@@ -209,7 +208,7 @@ def _history(
     try:
         with closing(existing_ledger(store)) as ledger:
             return ledger.aliases.history(alias, kind)
-    except NotFound:  # no ledger, and so no alias
+    except NotFound:  # no ledger, so no aliases
         return []
 
 
@@ -251,5 +250,7 @@ def _world_model(manifest: SimulatorManifest, registry: Registry | None) -> str:
 
 
 def domain_of_agent(recipe: Recipe, simulator: PinnedSimulator) -> str:
-    """The domain whose tasks an agent learns; raises InputError where its simulator has it not."""
+    """The domain whose tasks an agent learns; raises InputError if its simulator does not have
+    it.
+    """
     return simulator.manifest.domain_of(recipe.agent.domain or "")

@@ -15,9 +15,9 @@ _SECONDS_BETWEEN_PAGES = 2.0
 
 @contextmanager
 def stage_page(store: Path, folder: Path) -> Iterator[OnMetrics]:
-    """A callback that writes the page of a step's folder again when its figures have changed.
+    """A callback that rewrites the page of a step's folder when its figures have changed.
 
-    The page says how the stage ended; that of a killed process says when it last ran.
+    The page says how the stage ended; the page of a killed process says when it last ran.
     """
     page = _StagePage(store, folder)
     page.write()
@@ -34,19 +34,19 @@ class _StagePage:
         self._store = store
         self._folder = folder
         self._first: tuple[float, float] | None = None
-        """When progress was first seen, and how far it was: not at 0 where a training resumes."""
+        """The time and the step of the first progress; a resumed training does not start at 0."""
         self._last_step: int | None = None
         self._last_write = 0.0
 
     def on_metrics(self, step: int, _figures: object) -> None:
-        """Every two seconds at most, but always for more figures of the same step."""
+        """At most every two seconds, but always for more figures of the same step."""
         is_early = time.monotonic() - self._last_write < _SECONDS_BETWEEN_PAGES
         if step == self._last_step or not is_early:
             self.write()
         self._last_step = step
 
     def write(self) -> None:
-        """Writes the page of a stage that runs."""
+        """Writes the page of a running stage."""
         write_stage_page(self._folder, self._state(), is_running=True)
         self._last_write = time.monotonic()
 

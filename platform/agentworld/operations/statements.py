@@ -1,7 +1,7 @@
-"""What a step says of its own work, signed and kept with the ledger, by whoever keeps that.
+"""Signs statements of steps about their own work, and submits them to the ledger's service.
 
-It stays in the step's folder too, so that what no ledger took is handed in when the step is asked
-for again.
+A statement stays in the step's folder too; if the service did not accept it, it is submitted again
+when the step is run again.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def sign(payload: RegisteredVersion | Validation, store: Path, out: Path) -> None:
-    """Into the folder of the step that says it; nothing where no key can be had."""
+    """Signs a statement and writes it into the step's folder; does nothing without a key."""
     if signer := registering_signer(store):
         envelope = attest(payload, signer).envelope.decode()
         statement = StepStatement.model_validate({"kind": payload.kind, "envelope": envelope})
@@ -42,9 +42,9 @@ def sign(payload: RegisteredVersion | Validation, store: Path, out: Path) -> Non
 
 
 def submit(folder: Path, store: Path) -> Path:
-    """Has kept what a finished step signed, now or before; its folder again.
+    """Submits the signed statements of a finished step; returns its folder.
 
-    What nobody takes is told as unsigned, and no reason for a step to fail: the log says why.
+    If they are not accepted, they count as unsigned, and the step does not fail; the log says why.
     """
     path = fetch(folder / _STATEMENT)
     if path.is_file():

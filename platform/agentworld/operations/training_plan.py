@@ -13,7 +13,7 @@ from agentworld.train.plan.planning import Planner, Terms
 def plan_training(
     name: str, stages: Iterable[str], base: Path | None, terms: Terms
 ) -> list[StagePlan]:
-    """Of these stages; `base` is the folder of a config.json in place of the recipe's base.
+    """Plans these stages; `base` is the folder of a config.json instead of the recipe's base.
 
     Raises InputError for the first stage that does not fit.
     """
@@ -29,6 +29,6 @@ def _planner(recipe: Recipe, base: Path | None) -> Planner:
     folder = base or Path(address or "")
     if base is None and not folder.is_dir():
         raise InputError(
-            f"{address} is no folder here; give a folder with its config.json as --model"
+            f"{address} is not a folder here; give a folder with its config.json as --model"
         )
     return Planner(config_of_folder(folder))

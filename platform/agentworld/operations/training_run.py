@@ -1,4 +1,6 @@
-"""A training's figures by step: in its step's folder, on its page, in MLflow, and in events."""
+"""Records a training's figures by step: in its step's folder, on its page, in MLflow, and as
+events.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,10 +25,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_run(store: Path, folder: Path, inputs: Mapping[str, Digest]) -> Iterator[OnMetrics]:
-    """A callback that writes figures to a step's folder and its page; to its run in MLflow where
-    MLFLOW_TRACKING_URI is set; and to events where OPENLINEAGE_URL is set.
-
-    It does nothing in all processes but the first.
+    """A callback that writes figures to a step's folder and its page; to MLflow if
+    MLFLOW_TRACKING_URI is set; and to OpenLineage if OPENLINEAGE_URL is set. It does nothing in all
+    processes except the first.
     """
     if not from_environment(Ranks).is_first:
         yield ignore_metrics
@@ -49,7 +50,7 @@ def training_run(store: Path, folder: Path, inputs: Mapping[str, Digest]) -> Ite
 
 
 class _Run:
-    """A kind of Writer."""
+    """A Writer."""
 
     def __init__(self, store: Path, training: str) -> None:
         self._store = store
@@ -62,7 +63,7 @@ class _Run:
         self._registry.end_training(self._training, "FAILED" if failed else "FINISHED")
 
     def _load(self, last: Point) -> list[Point]:
-        """Of the machine, since figures were written before, at the step of the last of these."""
+        """The machine's load since the last measurement, at the step of the last point."""
         load = self._system_metrics.measure().items()
         return [last._replace(name=name, value=value) for name, value in load]
 
@@ -74,5 +75,5 @@ class _Run:
 
     @cached_property
     def _registry(self) -> "MlflowRegistry":
-        # The thread that logs has patience of its own.
+        # The logging thread retries by itself.
         return open_registry(self._store, max_patience_seconds=0)

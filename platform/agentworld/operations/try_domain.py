@@ -1,8 +1,8 @@
-"""A domain tried by hand: each action is taken in a live environment and in a simulator of it.
+"""Tries a domain by hand: each action is taken in a live environment and in a simulator of it.
 
-The two worlds share the start and the actions, and nothing else. The simulator's history holds its
-own observations, as in an agent's episode: after a difference it continues from what it showed, and
-no live observation corrects it.
+Both share the start and the actions, and nothing else. The simulator's history has its own
+observations, as in an agent's episode: after a difference it continues from what it showed, and no
+live observation corrects it.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -20,62 +20,63 @@ from agentworld.records.task import Task
 from agentworld.scoring.success import outcome
 
 AGENT = "domain-try"
-"""The agent of the runs, for the record: a person."""
+"""The agent's name in the run's record: a person."""
 
 _MOST_TURNS = 1_000
-"""Of an episode without a task."""
+"""The instruction of an episode without a task."""
 
 
 class TrialStart(NamedTuple):
-    """What both worlds begin with."""
+    """The start of both episodes."""
 
     domain: str
     seed: int
     task: str | None
     """The task's instruction; null for an episode without one."""
     text: str
-    """The initial state as the simulator's prompt has it."""
+    """The initial state as text of the simulator's prompt."""
     tools: tuple[str, ...]
     example: str
-    """An action of another task, which shows the form."""
+    """An action of another task, as an example of the form."""
     simulator: Digest | None
 
 
 class TrialTurn(NamedTuple):
-    """An action, and what each world showed for it. Observations may be no Unicode."""
+    """An action and its observation in each world. Observations may have lone surrogates."""
 
     step: int
     action: str
     live: str
     simulated: str | None = None
-    """Null without a simulator, and where its episode is over."""
+    """Null without a simulator, and after the simulator's episode has ended."""
     problem: str = ""
     """Why the simulator showed nothing."""
     verdicts: Mapping[Axis, bool | None] = {}
-    """Of the domain's rules on the simulator's observation."""
+    """The verdicts of the domain's rules on the simulator's observation."""
     is_same: bool | None = None
     """Whether all verdicts are true; null if there is none."""
 
 
 Ending = Literal["task", "limit", "environment", "person"]
 """Who ended the live episode: an action that closed the task, the turn limit, the environment, or
-the person, who takes no more actions."""
+the person.
+"""
 
 
 class TrialEnd(NamedTuple):
-    """How a trial ended; a success is null where nobody can tell, or the task is open."""
+    """The result of a trial; a success is null if it is unknown or the task is open."""
 
     steps: int
     ending: Ending
     live_transcript: bool | None
     """Whether the task succeeded live by the rule that reads actions and observations."""
     live_state: bool | None
-    """Whether the state of the environment shows that it succeeded."""
+    """Whether the state of the environment shows success."""
     simulated_transcript: bool | None
     """Whether it succeeded in the simulator."""
     num_same: int
     num_judged: int
-    """Observations with a verdict."""
+    """The number of observations with a verdict."""
 
 
 class Trial:
@@ -99,7 +100,7 @@ class Trial:
 
     @property
     def is_over(self) -> bool:
-        """Whether the live episode takes no more actions."""
+        """Whether the live episode has ended."""
         return self._ending != "person"
 
     async def act(self, text: str) -> TrialTurn:
@@ -125,7 +126,7 @@ class Trial:
         return turn
 
     async def end(self) -> TrialEnd:
-        """What became of the task, as far as the episode goes."""
+        """The result of the trial so far."""
         verdicts = [turn.is_same for turn in self._turns if turn.is_same is not None]
         return TrialEnd(
             steps=len(self._turns),
@@ -138,30 +139,30 @@ class Trial:
         )
 
     def _judge(self, turn: TrialTurn, *, is_done: bool) -> None:
-        """What a live turn means for the episode."""
+        """Updates the outcome of the live episode after a turn."""
         limit = self._task.turn_limit if self._task else _MOST_TURNS
         meaning = outcome(self._domain, self._task, limit, turn.step, turn.action, turn.live)
         if meaning.done:
             self._ending = "limit" if meaning.truncated else "task"
             self._success = _to_success(meaning.reward)
-        elif is_done:  # a task that is open where its environment ends has failed
+        elif is_done:  # an open task has failed if its environment ends
             self._ending = "environment"
             self._success = False if self._task else None
 
 
 class _SimulatedEpisode:
-    """The simulator's side. It takes no action after one that has no observation."""
+    """The simulator's episode. It takes no action after one without an observation."""
 
     def __init__(self, client: SimulatorClient, episode: str) -> None:
         self.problem = ""
         """Why it takes no more actions."""
         self.success: bool | None = None
-        """Of its task by the transcript; null while the task is open."""
+        """The task's outcome by the transcript; null while the task is open."""
         self._client = client
         self._episode = episode
 
     async def step(self, action: str) -> str | None:
-        """The observation; null where the simulator has none."""
+        """The observation; null if the simulator has none."""
         if self.problem:
             return None
         try:
@@ -182,11 +183,11 @@ async def open_trial(
     client: SimulatorClient | None = None,
     simulator: str | None = None,
 ) -> AsyncIterator[Trial]:
-    """Begins an episode of the held-out task of a seed, or one without a task from its start.
+    """Begins an episode of the held-out task of a seed, or one without a task.
 
-    `client` reaches the service of a simulator, and `simulator` names it there; null is the only
-    one. Its side is a run of its own, which ends with the block. Raises InputError for a domain
-    without environments.
+    `client` connects to the service of a simulator, and `simulator` is its name there; null is the
+    only one. The simulator's episode is in its own run, which is closed with the block. Raises
+    InputError for a domain without environments.
     """
     task = live_domain(name).task(seed, held_out=True, has_goal=has_goal)
     goal = task if has_goal else None
@@ -210,7 +211,7 @@ async def open_trial(
 
 
 def _run_opening(task: Task, simulator: str | None) -> RunOpening:
-    """A person has no weights; the task stands where they do."""
+    """A person has no weights, so the task's digest takes their place."""
     return RunOpening(
         agent=AGENT, starting_weights=task.digest, purpose="evaluation", simulator=simulator
     )

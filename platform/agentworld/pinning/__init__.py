@@ -1,1 +1,1 @@
-"""Pinning a world model with all that shapes its observations, and checking what is served."""
+"""Pins a world model with all settings that shape its observations, and verifies what is served."""

@@ -1,4 +1,4 @@
-"""Pinning a simulator, and refusing to serve anything else than what was pinned."""
+"""Pins a simulator, and refuses to serve anything that differs from the pin."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
 from agentworld.storage.model_folder import check_safe
 
-_ENDPOINT_TOKENS = 8_192  # what nearly every endpoint takes
+_ENDPOINT_TOKENS = 8_192  # accepted by nearly every endpoint
 _UNKNOWN_DOMAIN = "text"
 
 
@@ -37,10 +37,10 @@ def pin(
     version: str | None = None,
     trained_on: Sequence[str] = (),
 ) -> SimulatorManifest:
-    """Freezes a checkpoint with this code and this engine, which comes from a lock or an image.
+    """Pins a checkpoint with this code and this engine, whose origin is a lock or an image.
 
-    `version` is of an engine that is not installed here; `trained_on` are the domains of the
-    checkpoint's data, for a recipe that names none.
+    `version` is the version of an engine that is not installed here; `trained_on` are the domains
+    of the checkpoint's data, for a recipe that names none.
     """
     _check_seeds(recipe.sampling, engine)
     engine_pin = EnginePin(
@@ -58,7 +58,7 @@ def pin(
 
 
 def pin_endpoint(endpoint: Endpoint, recipe: SimulateRecipe) -> SimulatorManifest:
-    """Freezes what somebody's endpoint is asked; what it answers with cannot be frozen."""
+    """Pins the requests to a third-party endpoint; its answers cannot be pinned."""
     return _build_manifest(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS, ())
 
 
@@ -101,13 +101,15 @@ def _pin_domain(name: str, system_prompt: str | None) -> DomainPin:
 
 
 def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
-    """Raises InputError naming the first file that is not the pinned one, or is not safe."""
+    """Raises InputError with the first file that is not the pinned one, or is not safe."""
     artifact_of(manifest).verify(model_folder)
     check_safe(model_folder)
 
 
 def artifact_of(manifest: SimulatorManifest) -> ArtifactManifest:
-    """Its files; raises InputError where they do not make the artifact that it names."""
+    """The artifact of its files; raises InputError if the files do not have the artifact's
+    digest.
+    """
     artifact = ArtifactManifest(files=manifest.files)
     if artifact.digest != manifest.artifact:
         raise InputError(
@@ -118,7 +120,7 @@ def artifact_of(manifest: SimulatorManifest) -> ArtifactManifest:
 
 
 def check_code(manifest: SimulatorManifest) -> None:
-    """Raises InputError where this code would ask or read otherwise than was pinned."""
+    """Raises InputError if this code would render or parse differently than the pinned code."""
     pinned: dict[str, tuple[object, object]] = {
         "renderer": (manifest.renderer, RENDERER),
         "request": (manifest.request, REQUEST),
@@ -130,7 +132,7 @@ def check_code(manifest: SimulatorManifest) -> None:
 
 
 def check_engine(manifest: SimulatorManifest, engine: EngineRecipe) -> None:
-    """Raises InputError where this engine is not the pinned one."""
+    """Raises InputError if this engine is not the pinned one."""
     if isinstance(manifest.engine, Endpoint):
         raise InputError(
             f"the manifest's world answers at {manifest.engine.url}; no engine of ours serves it"
@@ -162,12 +164,12 @@ def _check_seeds(sampling: Sampling, engine: EngineRecipe) -> None:
 
 
 def _check_confidence(recipe: SimulateRecipe, kind: EngineKind) -> None:
-    """Raises InputError for a measure that would call every answer sure, or none."""
+    """Raises InputError for a threshold that would mark every answer as sure, or none."""
     policy = recipe.confidence
     if policy.min_logprob is not None and kind == "transformers-serve":
         raise InputError(
-            f"transformers-serve tells no log-probability to be {policy.min_logprob} or more; unset"
-            " simulate.confidence.min_logprob, or set engine.kind to vllm"
+            f"transformers-serve returns no log-probability to compare with {policy.min_logprob};"
+            " unset simulate.confidence.min_logprob, or set engine.kind to vllm"
         )
     if policy.num_samples > 1 and recipe.sampling.temperature == 0:
         raise InputError(

@@ -1,8 +1,7 @@
-"""Whether equal seeds give equal bytes: asked of the very engine, on the hardware that it runs on.
-
-Sums of floating-point numbers depend on what is computed beside them, so that an answer may
-change with the other requests of the moment. A seed is a promise only where the same questions,
-asked alone and all at once, are answered by the same bytes.
+"""Probes whether equal seeds give equal answers, on the engine and hardware that will serve the
+model. Sums of floating-point numbers depend on the batch, so an answer may change with the
+concurrent requests. A simulator supports seeds only if the same questions, asked one by one and all
+at once, get equal bytes.
 """
 
 import asyncio
@@ -27,13 +26,13 @@ _MODELS_OWN_END = ("cut-off", "unparsable")
 
 
 class SeedProbe(Record):
-    """What one engine was seen to do."""
+    """The result of a probe of one engine."""
 
     concurrency: int
     num_questions: int
-    """Of several prompts, each under several seeds."""
+    """Questions with several prompts, each under several seeds."""
     difference: str | None = None
-    """The first one, in words; null where all answers were the same bytes."""
+    """The first difference as a sentence; null if all answers were equal."""
 
 
 class _Question(NamedTuple):
@@ -44,7 +43,7 @@ class _Question(NamedTuple):
 class _Answer(NamedTuple):
     text: str
     ending: str
-    """`stop`, or how the model ended without an answer, which has to be the same too."""
+    """`stop`, or the kind of failure without an answer, which must be equal too."""
 
 
 class _Round(NamedTuple):
@@ -57,9 +56,9 @@ class _Round(NamedTuple):
 async def probe_seeds(
     engine: Engine, manifest: SimulatorManifest, concurrency: int, *, briefly: bool = False
 ) -> SeedProbe:
-    """Asks as the manifest says; `briefly` asks few questions alone and none a third time.
+    """Sends equal questions alone and together; `briefly` sends few alone and skips a third round.
 
-    Raises EngineError where the engine fails.
+    Raises EngineError if the engine fails.
     """
     questions = _questions(manifest, max(concurrency, _LEAST_QUESTIONS))
     first_questions = questions[:_ALONE_AT_A_START] if briefly else questions
@@ -86,7 +85,7 @@ def prove_seeds(
     *,
     briefly: bool = False,
 ) -> None:
-    """Raises InputError where the manifest promises what this engine was seen not to keep."""
+    """Raises InputError if the manifest supports seeds and this engine does not."""
     if manifest.sampling.seed_policy == "refuse":
         return
 

@@ -1,8 +1,9 @@
-"""What checks an engine's weights before it starts: `python -m agentworld.pinning.verifier`.
+"""Verifies an engine's weights before it starts:
 
-It ends well only where every file is the one that the manifest names, and leaves the arguments
-with which vLLM answers to the manifest's digest. An engine that started without it, or over other
-weights, answers to another name, and is not believed.
+`python -m agentworld.pinning.verifier`. It succeeds only if every file is the one in the manifest,
+and then writes the arguments with which vLLM answers under the manifest's digest as its model name.
+An engine that was started without it, or with other weights, has another model name, and is
+refused.
 """
 
 import sys
@@ -29,7 +30,7 @@ _WORK: dict[Work, str] = {
 
 
 class VerifierSettings(BaseSettings):
-    """As AGENTWORLD_MANIFEST and so on."""
+    """Set by AGENTWORLD_MANIFEST and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
@@ -40,13 +41,13 @@ class VerifierSettings(BaseSettings):
     weights_url: str | None = None
     """Where to fetch the files from; unset, they are in the folder."""
     weights_shared: bool = False
-    """Whether other pods have the folder too, so that one of them fetches and verifies for all."""
+    """Whether other pods share the folder, so that one of them fetches and verifies for all."""
     engine_arguments: Path
-    """The file to write the engine's arguments into, once every file is verified."""
+    """The file for the engine's arguments, written after every file is verified."""
 
 
 def verify(settings: VerifierSettings) -> None:
-    """Raises InputError naming the first file that is not the pinned one."""
+    """Raises InputError with the first file that is not the pinned one."""
     start = time.monotonic()
     manifest = SimulatorManifest.read(settings.manifest)
     folder, artifact = settings.model_folder, artifact_of(manifest)

@@ -9,7 +9,7 @@ from agentworld.records.base import JsonObject, Record
 
 
 class CollectRecipe(Record):
-    """Exploring policies in a live environment, or what was recorded elsewhere."""
+    """Recording of live episodes by exploring policies, or import of existing recordings."""
 
     trajectories: str | None = None
     """A file, a folder or an address with recorded episodes; null records live episodes."""
@@ -18,25 +18,26 @@ class CollectRecipe(Record):
     options: JsonObject = {}
     """Options of that importer, or of the domain's live environments, as `--set` takes them."""
     strict: bool = False
-    """Stop at the first record that is no episode; else such records are quarantined."""
+    """Stop at the first record that is not an episode; otherwise such records are quarantined."""
     held_out_share: float = Field(0.05, gt=0, lt=1)
     """Share of the recorded tasks that is held out, if no episode is marked as held out."""
 
     domain: str | None = None
     """The domain to record in, or of recordings that name none; null is `text` for recordings."""
     mixture: dict[str, float] = Field({}, exclude_if=not_)
-    """Several domains to record in, in place of `domain`, with the weight of each: episodes are
-    drawn by it."""
+    """Several domains to record in, instead of `domain`, each with its weight in the draw of
+    episodes.
+    """
     num_transitions: int = Field(200_000, gt=0)
-    """The least number of turns for training; held-out episodes come on top."""
+    """The least number of turns for training, in addition to held-out episodes."""
     num_held_out_episodes: int = Field(400, gt=0)
-    """Live episodes that are recorded for the evaluation and never trained on."""
+    """Live episodes that are recorded for evaluation and never used for training."""
     task_share: float = Field(0.15, ge=0, le=1)
     """Share of the episodes that pursue a task; the others explore."""
     turns_per_episode: int = Field(12, gt=1)
     """Turns of an episode that explores."""
     num_workers: int = Field(3, gt=0)
-    """Processes that record side by side."""
+    """Number of processes that record."""
     record_state: bool = False
     """Also record the true state after each action; `reasoning: recorded-state` needs it."""
     seed: int = 0
@@ -44,11 +45,11 @@ class CollectRecipe(Record):
 
     @property
     def weights(self) -> dict[str, float]:
-        """Of the domains of live episodes; empty where none is named."""
+        """The weights of the domains of live episodes; empty if none is named."""
         return self.mixture or ({self.domain: 1.0} if self.domain else {})
 
     @model_validator(mode="after")
-    def _mixture_stands_alone(self) -> Self:
+    def _check_mixture(self) -> Self:
         if self.mixture and (self.domain or self.trajectories or self.options):
             raise ValueError(
                 "mixture names the domains of live episodes, which have no options; leave out"

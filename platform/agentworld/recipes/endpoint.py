@@ -1,4 +1,4 @@
-"""A model that somebody else runs: a judge, or a teacher."""
+"""A third-party model: a judge, or a teacher."""
 
 import re
 from typing import Annotated
@@ -12,7 +12,7 @@ _SOURCE = re.compile(r"|[A-Z_][A-Z0-9_]*|/\S.*")
 
 
 def _check_source(source: str) -> str:
-    """Refuses what may be the key itself, without repeating it."""
+    """Refuses a value that may be the key itself, without repeating it."""
     if not _SOURCE.fullmatch(source):
         raise PydanticCustomError(
             "secret",
@@ -23,7 +23,7 @@ def _check_source(source: str) -> str:
 
 
 class EndpointRecipe(Record):
-    """An OpenAI-compatible server that somebody else runs."""
+    """An OpenAI-compatible server of a third party."""
 
     url: str = "http://127.0.0.1:8000"
     """The server's address, without `/v1`."""
@@ -33,16 +33,18 @@ class EndpointRecipe(Record):
     """Where the API key is: the name of an environment variable, as `TEACHER_KEY`, or the path of a
     file, as of a mounted Secret. Empty sends no key."""
     max_tokens: int = Field(8192, gt=0)
-    """Longest answer, thoughts included; Qwen-AgentWorld's evaluation allows 32,768."""
+    """Longest answer in tokens, including thoughts; Qwen-AgentWorld's evaluation allows 32,768."""
     fields: Sparse[JsonObject] = {}
     """More fields of each request; null leaves one of ours out, as `max_tokens: null` for a server
     that wants `max_completion_tokens`."""
     concurrency: int = Field(8, gt=0)
-    """Requests that are under way at once."""
+    """The number of concurrent requests."""
     timeout_seconds: float = Field(300.0, gt=0)
     """How long to wait for an answer; a model that thinks takes minutes."""
 
     @property
     def identity(self) -> "EndpointRecipe":
-        """What an answer depends on: not on where the server is, nor on how it is asked."""
+        """The fields that answers depend on, without the server's address and the client's
+        settings.
+        """
         return EndpointRecipe(model=self.model, max_tokens=self.max_tokens, fields=self.fields)

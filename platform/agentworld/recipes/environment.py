@@ -1,4 +1,4 @@
-"""What a process is told by its environment, or one sentence about what is wrong in it."""
+"""Reads a process's settings from environment variables."""
 
 import sys
 from collections.abc import Callable
@@ -14,18 +14,18 @@ _Settings = TypeVar("_Settings", bound=BaseSettings)
 
 
 def from_environment(kind: type[_Settings]) -> _Settings:
-    """Raises InputError naming the first variable that is wrong or missing."""
+    """Raises InputError with the first variable that is wrong or missing."""
     try:
         return kind()
     except ValidationError as error:
         raise InputError(f"the environment is wrong at {first_problem(error)}") from error
-    except SettingsError as error:  # what is no JSON; its cause may quote a secret
+    except SettingsError as error:  # not JSON; its cause may quote a secret
         raise InputError(f"the environment is wrong: {error}; give JSON") from None
 
 
 def exit_status(work: Callable[[], object]) -> int:
-    """Of a process that does this: with one sentence 2 for what the user gave wrong, or 1 where a
-    cluster kept it from its work and it is to begin anew.
+    """The exit status of a process that does this work: 2 with one sentence for a user's mistake, 1
+    with one sentence if a cluster failed and the process should be restarted.
     """
     try:
         work()

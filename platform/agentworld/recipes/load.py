@@ -1,4 +1,4 @@
-"""From a YAML file, or the name of a shipped one, to a recipe; all that is wrong is named."""
+"""Loads a recipe from a YAML file, or by the name of a shipped one; reports all its problems."""
 
 from itertools import takewhile
 from pathlib import Path
@@ -44,8 +44,8 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
-    """Reads what a person wrote; raises InvalidFile with a sentence for each wrong field, or
-    InputError for a file that cannot be read or is no YAML.
+    """Reads a YAML file; raises InvalidFile with a sentence for each wrong field, or InputError for
+    a file that cannot be read or is not YAML.
     """
     record, problems = _validate(kind, path, noun)
     if problems or record is None:
@@ -54,7 +54,7 @@ def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
 
 
 def check_recipe(path: Path) -> list[Problem]:
-    """All that is wrong in a recipe, by line; raises InputError for what is no YAML."""
+    """All problems of a recipe, by line; raises InputError for a file that is not YAML."""
     return _validate(Recipe, path, "recipe")[1]
 
 
@@ -80,4 +80,4 @@ def _read(path: Path, noun: str) -> Document:
         raise InputError(f"cannot read the {noun} {path}: {error.strerror}") from error
     except (YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
-        raise InputError(f"the {noun} {path} is no YAML: {problem[:200]}") from error
+        raise InputError(f"the {noun} {path} is not YAML: {problem[:200]}") from error

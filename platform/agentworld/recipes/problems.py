@@ -1,4 +1,4 @@
-"""From pydantic's errors to sentences for whoever wrote the file: which line, which field, what."""
+"""Converts pydantic's errors into sentences with line, field and problem."""
 
 import re
 from collections.abc import Mapping
@@ -19,38 +19,38 @@ Path = tuple[str | int, ...]
 
 
 class Problem(NamedTuple):
-    """What is wrong at one place of a file."""
+    """A problem at one place of a file."""
 
     line: int | None
-    """From 1; null where the place is not in the file."""
+    """From 1; null if the place is not in the file."""
     field: str
     """With its sections, as `model.hidden_sise`."""
     message: str
-    """What is wrong, with the value, and what to write."""
+    """The problem, with the value and the correction."""
 
 
 def all_problems(kind: type[BaseModel], error: ValidationError, root: Node | None) -> list[Problem]:
-    """Everything that pydantic found wrong in a document."""
+    """All problems that pydantic found in a document."""
     if error.error_count() > _MOST_PROBLEMS:
         return [Problem(None, "the whole", first_problem(error))]
     return [_to_problem(kind, details, root) for details in error.errors(include_url=False)]
 
 
 def repeated_keys(root: Node) -> list[Problem]:
-    """The keys that stand twice in one mapping, of which YAML would take the last silently."""
+    """Keys that occur twice in one mapping, of which YAML silently takes the last."""
     problems = []
     waiting: list[tuple[Path, Node]] = [((), root)]
     visited = set()
     while waiting:
         path, node = waiting.pop()
-        if id(node) in visited:  # an alias may lead back, or to one node a million times
+        if id(node) in visited:  # aliases may lead to one node again and again
             continue
         visited.add(id(node))
         lines: dict[str | int, int] = {}
         for key, line, value in _children(node):
             if key in lines:
                 name = ".".join(map(str, (*path, key)))
-                text = f"it stands in line {lines[key]} already; keep one of the two"
+                text = f"it is in line {lines[key]} already; keep one of the two"
                 problems.append(Problem(line, name, text))
             lines[key] = line
             waiting.append(((*path, key), value))
@@ -65,21 +65,21 @@ def _to_problem(kind: type[BaseModel], problem: ErrorDetails, root: Node | None)
 def _describe(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
     value = _as_written(problem["input"], node)
-    field, complaint = describe_problem({**problem, "msg": message, "input": value})
+    field, message_text = describe_problem({**problem, "msg": message, "input": value})
     match problem["type"], problem["input"]:
         case "extra_forbidden", _:
             return field, f"there is no such field; {_suggestion(kind, problem['loc'])}"
         case "literal_error", value:
-            return field, complaint + _nearest_value(value, problem)
+            return field, message_text + _nearest_value(value, problem)
         case "string_type", bool() | int() | float():
-            return field, f"{complaint}; put it in quotes"
-        case "value_error", dict():  # to repeat a whole section would help nobody
+            return field, f"{message_text}; put it in quotes"
+        case "value_error", dict():  # a whole section is too long to quote
             return field, message
-    return field, complaint
+    return field, message_text
 
 
 def _as_written(value: object, node: Node | None) -> object:
-    """A number or a boolean as it stands in the file: `12e4`, which Python would write 120000.0."""
+    """A number or a boolean as in the file: `12e4`, which Python would write 120000.0."""
     if isinstance(value, bool | int | float) and isinstance(node, ScalarNode):
         return node.value
     return value
@@ -103,8 +103,8 @@ def _nearest_value(value: object, problem: ErrorDetails) -> str:
 
 
 def _find(root: Node, path: Path) -> tuple[int, Node | None]:
-    """The line of the last part of a path that is in the document, and the node of the whole path;
-    None where the document has less of it.
+    """The line of the last part of a path that the document has, and the node of the whole path;
+    None if the document does not have the whole path.
     """
     node, line = root, cast("int", root.start_mark.line) + 1
     for part in path:

@@ -1,4 +1,4 @@
-"""How RL of a world model rewards what it predicts."""
+"""The reward of world-model RL."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from agentworld.records.base import Record
 
 
 class RewardRecipe(Record):
-    """How a predicted observation is rewarded (Qwen-AgentWorld section 3.4, RWML section 2.2)."""
+    """The reward of a predicted observation (Qwen-AgentWorld section 3.4, RWML section 2.2)."""
 
     rubric: Literal["rules", "endpoint"] = "rules"
     """A rule scorer, or a judge behind an OpenAI-compatible endpoint."""
@@ -22,15 +22,17 @@ class RewardRecipe(Record):
     embedding_model: str | None = None
     """A folder with the embedding model, which `embedding_weight` needs."""
     embedding_distance: float = 0.2
-    """RWML's tau_d: an observation that is nearer than this is rewarded."""
+    """RWML's tau_d: an observation at a smaller distance is rewarded."""
 
     @property
     def folder(self) -> str | None:
-        """Of the embedding model, where one is asked."""
+        """The folder of the embedding model, if it is used."""
         return self.embedding_model if self.embedding_weight else None
 
     @property
     def identity(self) -> "RewardRecipe":
-        """What rewards depend on, beside the content of that folder: not on addresses."""
+        """The fields that rewards depend on, without addresses; the content of that folder counts
+        too.
+        """
         changes = {"embedding_model": None, "endpoint": self.endpoint.identity}
         return self.model_copy(update=changes)

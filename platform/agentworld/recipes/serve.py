@@ -1,4 +1,4 @@
-"""How a world model is evaluated, pinned and served."""
+"""Evaluation, pinning and serving of a world model."""
 
 import operator
 from typing import Literal, Self
@@ -20,7 +20,7 @@ METRICS = (
     "json_values",
     "embedding",
 )
-"""Beside exact match; see `evaluate.metrics`."""
+"""In addition to exact match; see `evaluate.metrics`."""
 
 
 class EngineRecipe(Record):
@@ -31,15 +31,15 @@ class EngineRecipe(Record):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of weights and activations."""
     quantisation: str | None = None
-    """Quantisation by vLLM's name; null takes the weights as they are, or as their config says."""
+    """Quantisation by vLLM's name; null uses the weights unchanged, or as their config says."""
     parallelism: int = Field(1, gt=0)
     """Devices that share each layer (tensor parallelism)."""
     cache_blocks: int = 512
-    """Key-value blocks of transformers serve, whose cache is unbounded otherwise."""
+    """Key-value blocks of transformers serve, whose cache is otherwise unbounded."""
     batch_tokens: int = 512
     """Most tokens that transformers serve computes at once."""
     concurrency: int = 8
-    """Requests that are under way at once: few for transformers serve on a CPU, more for vLLM."""
+    """Concurrent requests: few for transformers serve on a CPU, more for vLLM."""
     environment: EngineEnvironment = Field({}, exclude_if=operator.not_)
     """Environment variables of the program, as `VLLM_BATCH_INVARIANT: "1"`; they are pinned."""
 
@@ -57,7 +57,7 @@ class EvaluateRecipe(Record):
     num_episodes: int = Field(80, gt=0)
     """Held-out episodes that each checkpoint predicts."""
     num_free_running: int = Field(12, ge=0)
-    """Episodes in which the last checkpoint also goes on from its own observations."""
+    """Episodes in which the last checkpoint also continues from its own observations."""
     metrics: tuple[str, ...] = METRICS
     """Metrics beside exact match; one without a value is reported as absent."""
     embedding_model: str | None = None
@@ -68,7 +68,7 @@ class EvaluateRecipe(Record):
     validated: ValidationRule = ValidationRule()
     """When the report validates the simulator of a stage."""
     at_once: int = Field(1, gt=0)
-    """Checkpoints that are served and scored side by side."""
+    """Checkpoints that are served and scored at the same time."""
     num_resamples: int = 2_000
     """Bootstrap resamples of each interval."""
     seed: int = 0
@@ -76,7 +76,9 @@ class EvaluateRecipe(Record):
 
     @property
     def identity(self) -> "EvaluateRecipe":
-        """What scores depend on, beside the embedding model's content: not on addresses."""
+        """The fields that scores depend on, without addresses; the embedding model's content counts
+        too.
+        """
         judge = self.judge.identity if self.judge else None
         return self.model_copy(update={"embedding_model": None, "judge": judge})
 
@@ -86,18 +88,20 @@ class SimulateRecipe(Record):
 
     sampling: Sampling = Sampling()
     control_text: str = ""
-    """An instruction to the simulator that stands in each episode's prompt."""
+    """An instruction to the simulator in each episode's prompt."""
     context_tokens: int | None = Field(None, gt=0)
-    """Longest context; null takes what the model's config says, or a value that suits endpoints."""
+    """Longest context; null uses the value of the model's config, or a default for endpoints."""
     retry: RetryPolicy = RetryPolicy()
     confidence: ConfidencePolicy = ConfidencePolicy()
     domains: dict[Label, str | None] = {}
-    """Domains to simulate, each with its system prompt; a null prompt is the domain's own. Empty
-    takes those of the checkpoint's data, or `text` for a model from elsewhere."""
+    """Domains to simulate, each with its system prompt; a null prompt uses the domain's own.
+
+    Empty uses the domains of the checkpoint's data, or `text` for imported weights.
+    """
 
 
 class DeployRecipe(Record):
-    """What the simulator of a world model that passed its gate is called from then on."""
+    """The alias of a simulator whose world model passed its gate."""
 
     alias: Label = "world"
     """The alias that points at the simulator after its gate passed."""
@@ -115,7 +119,7 @@ class ValidateRecipe(Record):
 
 
 class NightlyRecipe(Record):
-    """Fresh live episodes for what is served."""
+    """Measurements with fresh live episodes of a served simulator."""
 
     simulator: str = ""
     """The simulator to measure: an alias, a digest or its start, or a folder; empty means
@@ -124,7 +128,7 @@ class NightlyRecipe(Record):
     num_episodes: int = Field(64, gt=0)
     """Fresh live episodes of each night."""
     concurrency: int = Field(8, gt=0)
-    """Episodes that are replayed side by side."""
+    """Episodes that are replayed at the same time."""
     metrics: tuple[str, ...] = METRICS
     """Metrics beside exact match; one without a value is reported as absent."""
     embedding_model: str | None = None

@@ -1,4 +1,4 @@
-"""The examples that SFT learns from where a teacher writes them."""
+"""Examples for SFT that a teacher writes."""
 
 from pydantic import Field
 
@@ -12,7 +12,8 @@ class TracesRecipe(Record):
     teacher: EndpointRecipe = EndpointRecipe()
     """A model that thinks before it answers; the paper does not report which."""
     judge: EndpointRecipe = EndpointRecipe()
-    """A model that compares what the teacher wrote with the truth; the paper does not report which.
+    """A model that compares the teacher's answers with the truth; the paper does not report
+    which.
     """
     rollouts: int = Field(3, gt=0)
     """Answers of the teacher to each prompt; the paper has 3."""
@@ -23,7 +24,9 @@ class TracesRecipe(Record):
     draws one, and null takes all."""
     pairwise: bool = True
     """Selects by comparing each pair of answers, as the paper does; false selects by score alone.
-    Not reported is how: here each pair is compared in both orders, most wins win, then the score.
+
+    The paper does not report details: here each pair is compared in both orders, most wins win,
+    then the score.
     """
     threshold: float = Field(4.0, ge=1, le=5)
     """Least mean score of a selected answer, of 1 to 5; the paper has a threshold and does not
@@ -33,6 +36,6 @@ class TracesRecipe(Record):
 
     @property
     def identity(self) -> "TracesRecipe":
-        """What the traces depend on: not on the addresses of the endpoints."""
+        """The fields that traces depend on, without the addresses of the endpoints."""
         endpoints = {"teacher": self.teacher.identity, "judge": self.judge.identity}
         return self.model_copy(update=endpoints)

@@ -1,5 +1,7 @@
-"""The training stages. Class defaults are for a pretrained model; those of the tiny model, which is
-made from nothing, stand in its own recipes.
+"""The training stages.
+
+Class defaults are for a pretrained model; the recipes of the tiny model, which is trained from
+scratch, override them.
 """
 
 from operator import not_
@@ -10,21 +12,21 @@ from pydantic import Field, model_validator
 from agentworld.recipes.reward import RewardRecipe
 from agentworld.records.base import Digest, Record
 
-# Told only where it is said: recipes that say nothing of it keep their digests.
+# Serialised only if set, so that recipes without it keep their digests.
 _ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: stage is None)]
 Offload = Literal["optimizer", "parameters"]
-"""What ZeRO keeps in the CPU's memory; `parameters` is the optimizer's state too."""
+"""What ZeRO keeps in the CPU's memory; `parameters` includes the optimizer's state."""
 
 
 class ModelRecipe(Record):
-    """Where training starts: a causal LM that is there, or a new Qwen3 with its own tokenizer."""
+    """Where training starts: an existing causal LM, or a new Qwen3 with its own tokenizer."""
 
     base: str | None = None
     """A model with tokenizer and chat template: a folder, `s3://BUCKET/FOLDER`, a registered
     version as `models:/NAME/3`, or a hub's model at a commit, as `Qwen/Qwen3-0.6B@<40 hex digits>`.
     """
     chat_template: str | None = None
-    """A template's text, or its path, in place of the base's own."""
+    """A template's text, or its path, instead of the base's own."""
     vocabulary_size: int = 704
     """Tokens of a new model's tokenizer; unused with a base, as are the fields below."""
     hidden_size: int = 128
@@ -42,7 +44,7 @@ class ModelRecipe(Record):
     context_tokens: int = 1024
     """Longest context of the new model."""
     num_warmup_texts: int = 12_000
-    """Texts of its domain that a new model learns to copy from before it sees an episode."""
+    """Texts of its domain from which a new model learns to copy before it sees an episode."""
     seed: int = 0
     """Seed of the new model's weights and of its first texts."""
 
@@ -62,15 +64,15 @@ class LoraRecipe(Record):
     rank: int = Field(32, gt=0, le=512)
     """Rank of the adapter, our choice; arXiv 2405.09673 tries 16, 64 and 256: more learns more."""
     alpha: float = Field(64.0, gt=0)
-    """The adapter counts `alpha / rank` times: twice, as arXiv 2405.09673 recommends."""
+    """The adapter's output is scaled by `alpha / rank`: 2, as arXiv 2405.09673 recommends."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the adapter's inputs that are left out in training."""
+    """Dropout of the adapter's inputs in training."""
     target_modules: tuple[str, ...] | None = Field(None, min_length=1)
-    """Names of the linear layers with an adapter, as `q_proj`; null is all but the output layer,
-    as arXiv 2405.09673 recommends. Experts that lie in one tensor are no linear layers.
+    """Names of the linear layers with an adapter, as `q_proj`; null is all except the output layer,
+    as arXiv 2405.09673 recommends. Experts in one tensor are not linear layers.
     """
     merge: bool = True
-    """Adds the adapter to the weights at the end; false keeps it beside them in `adapter/`."""
+    """Merges the adapter into the weights at the end; false keeps it separately in `adapter/`."""
 
 
 class NextTokenRecipe(Record):
@@ -81,7 +83,7 @@ class NextTokenRecipe(Record):
     """
 
     stage: Literal["cpt", "sft", "imitation"]
-    """The section's own name, which must stand in a section that is written."""
+    """The section's own name, which every written section must have."""
     learning_rate: float = Field(1e-5, gt=0)
     """Learning rate of AdamW, which trains all weights, or embeddings and norms beside Muon. Not
     reported by Qwen-AgentWorld; RWML's SFT of 8 billion weights has 2e-6.
@@ -93,47 +95,57 @@ class NextTokenRecipe(Record):
     weight_decay: float = Field(0.01, ge=0)
     """Weight decay of both optimizers; not reported."""
     max_gradient_norm: float = Field(1.0, gt=0)
-    """Longer gradients are clipped to this norm; not reported."""
+    """Gradients with a larger norm are clipped to this norm; not reported."""
     tokens_per_batch: int = Field(8192, gt=0)
     """Tokens of a batch, padding included; not reported, and RWML has batches of 32 samples."""
     accumulation: int = Field(1, gt=0)
-    """Batches whose gradients are added up for a step, where one of all would not fit a device."""
+    """Batches whose gradients are added up for one step, if one batch of all would not fit a
+    device.
+    """
     sequence_tokens: int | None = Field(8192, gt=0)
     """Longest sequence; the rest of an episode is cut off, and null cuts nothing. The window of
     Qwen-AgentWorld's SFT is 262,144."""
     packing: bool | None = None
-    """Puts samples one after another in a sequence, without attention across them, so that nothing
-    is padding; null does it on a GPU if a model's layers can be told where a sample ends."""
+    """Packs several samples into a sequence, without attention between them, so that there is no
+    padding; null packs on a GPU if the model's layers support it.
+    """
     gradient_checkpointing: bool = True
-    """Computes activations again in the backward pass: a third more time for far less memory."""
+    """Recomputes activations in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
     epochs: float = 1.0
-    """How often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
+    """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
     warmup_share: float = 0.03
-    """First share of the steps, in which the learning rate rises; not reported."""
+    """Share of the steps at the start, in which the learning rate rises; not reported."""
     decay_share: float = 0.3
-    """Last share of the steps, in which the learning rate falls to a twentieth; not reported."""
+    """Share of the steps at the end, in which the learning rate falls to a twentieth; not reported.
+    """
     reasoning: Literal["off", "recorded-state"] = "off"
-    """What the model says before an observation: nothing, or the recorded state. Traces have
-    thoughts of their own."""
+    """The thought before an observation: none, or the recorded state.
+
+    Traces have their own thoughts.
+    """
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
     zero_stage: _ZeroStage = None
-    """What several processes share out (DeepSpeed ZeRO): 1 the optimizer's state, 2 gradients too,
-    3 weights too, null nothing. Not with Muon, which takes matrices whole.
+    """What several processes shard (DeepSpeed ZeRO): 1 the optimizer's state, 2 also gradients, 3
+    also weights; null nothing. Not with Muon, which needs whole matrices.
     """
     offload: Offload | None = Field(None, exclude_if=lambda offload: offload is None)
-    """What ZeRO keeps in the CPU's memory: `optimizer` its state and gradients, `parameters` the
-    weights too, at stage 3; null nothing. Slower.
+    """What ZeRO keeps in the CPU's memory:
+
+    `optimizer` its state and gradients, `parameters` also the weights, at stage 3; null nothing.
+    Slower.
     """
     sequence_parallel: int | None = Field(None, ge=2, exclude_if=lambda number: number is None)
     """Number of processes that share each sequence, each with a part of its tokens; null is one.
+
     It must divide the number of processes and of attention heads. Not with packing.
     """
     lora: LoraRecipe | None = Field(None, exclude_if=lambda lora: lora is None)
-    """Trains an adapter in place of all weights, which takes about ten times the learning rate
-    (Schulman et al. 2025, LoRA Without Regret); null trains all weights."""
+    """Trains an adapter instead of all weights, with about ten times the learning rate (Schulman et
+    al. 2025, LoRA Without Regret); null trains all weights.
+    """
     validate_every: int | None = Field(None, gt=0, exclude_if=lambda steps: steps is None)
     """Steps between measurements of the loss on held-out samples, by domain; null measures none."""
     validation_samples: int = Field(64, gt=0, le=10_000, exclude_if=lambda number: number == 64)
@@ -203,7 +215,7 @@ class NextTokenRecipe(Record):
 
 
 class CorpusRecipe(Record):
-    """Texts, or prompts with completions, that CPT learns beside episodes."""
+    """Texts, or prompts with completions, that CPT trains on in addition to episodes."""
 
     address: str
     """A file, a folder or an address of text files, JSON lines, JSON, CSV or Parquet."""
@@ -214,15 +226,16 @@ class CorpusRecipe(Record):
 
 
 class CptRecipe(NextTokenRecipe):
-    """Next-token loss on episodes, and on corpora beside them."""
+    """Next-token loss on episodes, and on corpora in addition."""
 
     corpora: dict[str, CorpusRecipe] = Field({}, exclude_if=not_)
-    """Texts beside episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of law,
-    medicine and other fields; it reports no weights)."""
+    """Corpora in addition to episodes, by name (Qwen-AgentWorld section 3.2: single-turn corpora of
+    law, medicine and other fields; it reports no weights).
+    """
 
 
 class GroupRlRecipe(Record):
-    """What both kinds of RL share: groups of attempts at the same prompt.
+    """Settings of both kinds of RL: groups of rollouts of the same prompt.
 
     Not reported by Qwen-AgentWorld: rates, batches, group sizes and temperatures.
     """
@@ -234,13 +247,13 @@ class GroupRlRecipe(Record):
     num_steps: int
     """Steps of the optimizer; Qwen-AgentWorld shows 440 of its 35 billion weights."""
     prompts_per_step: int
-    """Prompts of a step; not reported."""
+    """Prompts of each step; not reported."""
     group_size: int
     """Rollouts for each prompt, which are compared; not reported, and RWML has 8 or 16."""
     temperature: float = 1.0
     """Temperature of the rollouts; not reported, and RWML collects with 1."""
     max_tokens: int
-    """Longest answer; not reported."""
+    """Longest answer in tokens; not reported."""
     checkpoint_every: int = 10
     """Steps between checkpoints that a killed run resumes from."""
     seed: int = 0
@@ -258,14 +271,14 @@ class WorldRlRecipe(GroupRlRecipe):
     group_size: int = 8
     max_tokens: int = 1024
     gradient_checkpointing: bool = True
-    """Computes activations again in the backward pass: more time for far less memory."""
+    """Recomputes activations in the backward pass: more time for far less memory."""
     zero_stage: _ZeroStage = None
-    """What several processes share out, as `cpt.zero_stage` says."""
+    """What several processes shard, as `cpt.zero_stage` says."""
     reward: RewardRecipe = RewardRecipe()
 
 
 class AgentRlRecipe(GroupRlRecipe):
-    """RL of an agent in the pinned simulator and nowhere else."""
+    """RL of an agent in the pinned simulator only."""
 
     learning_rate: float = 1e-6
     num_steps: int = 24
@@ -282,7 +295,7 @@ class AgentRecipe(Record):
     name: str = "agent"
     """The name that the agent is registered under."""
     domain: str | None = None
-    """The domain whose tasks the agent learns; null is the only one that its simulator has."""
+    """The domain whose tasks the agent learns; null uses the only one of its simulator."""
     imitation: NextTokenRecipe = NextTokenRecipe(stage="imitation")
     imitation_episodes: int = Field(3_000, gt=0)
     """Recorded episodes that the agent imitates."""

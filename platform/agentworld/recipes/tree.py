@@ -1,4 +1,4 @@
-"""The recipe of the whole job: a part for each step, in the order of the data."""
+"""The recipe of a whole job: a part for each step, in the order of the data."""
 
 from pydantic import Field
 
@@ -24,14 +24,14 @@ from agentworld.records.gate import Gate
 
 
 class Recipe(Record):
-    """Frozen; the resolved parts are written beside what they made."""
+    """Frozen; each step stores its resolved parts beside its result."""
 
     name: str
-    """Names the recipe and what it makes."""
+    """The name of the recipe and of its results."""
     collect: CollectRecipe = CollectRecipe()
     prepare: PrepareRecipe = PrepareRecipe()
     traces: TracesRecipe | None = Field(None, exclude_if=lambda traces: traces is None)
-    """What a teacher writes for SFT; null trains SFT on the recorded observations."""
+    """The teacher's traces for SFT; null trains SFT on the recorded observations."""
     model: ModelRecipe = ModelRecipe()
     cpt: CptRecipe = CptRecipe(stage="cpt")
     sft: NextTokenRecipe = NextTokenRecipe(stage="sft")
@@ -39,7 +39,7 @@ class Recipe(Record):
     engine: EngineRecipe = EngineRecipe()
     evaluate: EvaluateRecipe = EvaluateRecipe()
     gate: tuple[Gate, ...] = ()
-    """What the evaluation has to show before anything is registered."""
+    """The bounds that an evaluation must meet before a version is registered."""
     simulate: SimulateRecipe = SimulateRecipe()
     deploy: DeployRecipe = DeployRecipe()
     agent: AgentRecipe = AgentRecipe()

@@ -1,8 +1,9 @@
-"""YAML as people write it: `1e-3` is a number, and `off` is a word until a field wants a boolean.
+"""YAML as people write it:
 
-PyYAML reads YAML 1.1, in which `1e-3` is a text, and `off` is false even where a field takes the
-word `off`. Booleans remain words here, and pydantic reads `yes`, `no`, `on` and `off` as booleans.
-A date remains a text, as in JSON.
+`1e-3` is a number, and `off` is a text unless a field wants a boolean. PyYAML reads YAML 1.1, in
+which `1e-3` is a text, and `off` is false even if a field accepts the text `off`. Here booleans
+remain texts, and pydantic reads `yes`, `no`, `on` and `off` as booleans. A date remains a text, as
+in JSON.
 """
 
 import re
@@ -38,13 +39,13 @@ for _kind in (_Loader, _Dumper):
 
 
 class Document(NamedTuple):
-    """What a text of YAML says, and where."""
+    """A parsed YAML document with the positions of its nodes."""
 
     value: object
     root: Node | None
-    """The nodes, which know their lines, with merged keys (`<<`) in their places."""
+    """The nodes with their lines; merged keys (`<<`) are expanded."""
     repeated: list[Problem]
-    """The keys that stand twice in one mapping."""
+    """Keys that occur twice in one mapping."""
 
 
 def read_yaml(text: str) -> Document:
@@ -54,7 +55,7 @@ def read_yaml(text: str) -> Document:
         root = loader.get_single_node()
         if root is None:
             return Document(None, None, [])
-        # Before the construction, which puts merged keys beside those that override them.
+        # before the construction, which puts merged keys beside those that override them
         repeated = repeated_keys(root)
         return Document(loader.construct_document(root), root, repeated)
     except (ValueError, LookupError, AttributeError) as error:
@@ -66,5 +67,5 @@ def read_yaml(text: str) -> Document:
 
 
 def to_yaml(record: Record) -> str:
-    """A record as YAML that `read_yaml` and readers of YAML 1.1 read alike."""
+    """A record as YAML that both `read_yaml` and readers of YAML 1.1 read correctly."""
     return yaml.dump(record.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False)

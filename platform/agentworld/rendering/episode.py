@@ -1,4 +1,4 @@
-"""From a served episode to the chat messages that its engine reads before the next action."""
+"""Renders a served episode as the chat messages for its engine."""
 
 from agentworld.errors import Conflict
 from agentworld.records.episode import Episode, EpisodeOpening, EpisodeStep
@@ -10,7 +10,7 @@ from agentworld.rendering.tools import action_space
 
 
 def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
-    """What the engine reads before the next action; raises Conflict where a step was erased."""
+    """The messages before the next action; raises Conflict if a step was erased."""
     opening = episode.opened_with
     domain = manifest.domains[domain_name(manifest, opening)]
     prompt = PromptParts(
@@ -26,16 +26,16 @@ def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Mess
 
 
 def domain_name(manifest: SimulatorManifest, opening: EpisodeOpening) -> str:
-    """The domain of an episode: its task's, the one that it names, or the only one.
+    """The domain of an episode: its task's, the one that it names, or the simulator's only one.
 
-    Raises InputError where the simulator has it not, or has several and none is named.
+    Raises InputError if the simulator does not have it, or has several and none is named.
     """
     task_domain = opening.task.domain if opening.task else ""
     return manifest.domain_of(task_domain or opening.domain)
 
 
 def step_messages(step: EpisodeStep) -> list[Message]:
-    """A step as the engine reads it in later ones; raises Conflict where retention erased it."""
+    """A step as messages of the history; raises Conflict if retention erased it."""
     if step.action is None or step.observation is None:
         raise erased_conflict(step)
     return exchange(step.action, step.observation)

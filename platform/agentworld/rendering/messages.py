@@ -1,7 +1,7 @@
-"""From turns to chat messages, for the world and for the agent in it.
+"""Renders turns as chat messages, for the world model and for the agent.
 
-The world answers an action (user) with an observation (assistant): Qwen-AgentWorld section
-3.2. For the agent the roles are the other way round.
+The world answers an action (user) with an observation (assistant): Qwen-AgentWorld section 3.2. For
+the agent the roles are swapped.
 """
 
 from collections.abc import Iterable
@@ -10,11 +10,13 @@ from agentworld.records.message import Message
 from agentworld.records.trajectory import Exchange, PromptParts
 
 RENDERER = "chat-v1"
-"""Named in every simulator manifest; changes whenever a byte of what is rendered does."""
+"""The version of the renderer, pinned in every simulator manifest; it changes with any byte of its
+output.
+"""
 
 
 def system_text(prompt: PromptParts) -> str:
-    """The parts of a system prompt that are there, in the paper's order (section 2.2)."""
+    """The non-empty parts of a system prompt, in the paper's order (section 2.2)."""
     parts = (
         prompt.task_description,
         prompt.action_space,
@@ -26,7 +28,7 @@ def system_text(prompt: PromptParts) -> str:
 
 
 def world_messages(prompt: PromptParts, turns: Iterable[Exchange], action: str) -> list[Message]:
-    """What a world model reads before it predicts the observation of `action`.
+    """The messages from which a world model predicts the observation of `action`.
 
     Thoughts of earlier turns are left out, in training as in serving.
     """
@@ -37,7 +39,7 @@ def world_messages(prompt: PromptParts, turns: Iterable[Exchange], action: str) 
 
 
 def agent_messages(instruction: str, turns: Iterable[Exchange]) -> list[Message]:
-    """What an agent reads before it chooses the next action."""
+    """The messages from which an agent chooses the next action."""
     messages: list[Message] = [{"role": "user", "content": instruction}]
     for turn in turns:
         messages.append({"role": "assistant", "content": turn.action})

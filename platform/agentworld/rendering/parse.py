@@ -1,9 +1,11 @@
-"""From a model's text to an observation, or to none (Qwen-AgentWorld, evaluation output parser)."""
+"""Parses a model's text into an observation (Qwen-AgentWorld, evaluation output parser)."""
 
 import re
 
 PARSER = "observation-v2"
-"""Named in every simulator manifest; changes whenever a byte of what is parsed does."""
+"""The version of the parser, pinned in every simulator manifest; it changes with any byte of its
+output.
+"""
 
 _THOUGHT = re.compile(r"<think>.*?</think>\n{0,2}", re.DOTALL | re.IGNORECASE)
 _ORPHAN_CLOSE = re.compile(r"^.*</think>\n{0,2}", re.DOTALL | re.IGNORECASE)
@@ -15,14 +17,13 @@ _ANSWER_CLOSE = re.compile(r"\n?</predicted_observation>.*", re.DOTALL | re.IGNO
 
 
 def parse_observation(text: str) -> str | None:
-    """The observation in a model's text, without thoughts; null where there is none.
+    """The observation in a model's text, without thoughts; null if there is none.
 
-    The last `predicted_observation` block wins, its closing tag may be missing, and
-    without a block the whole text is the observation, every byte of it. The line breaks that chat
-    templates put after a thought, and those inside a block's tags, are not a part of it. An answer
-    of nothing but white space is no observation.
+    The last `predicted_observation` block counts; its closing tag may be missing. Without a block
+    the whole text is the observation. Line breaks that chat templates put after a thought, and
+    those inside a block's tags, are removed. Text of white space alone is not an observation.
     """
-    if "<" not in text:  # nothing to look for, which is what most answers are
+    if "<" not in text:  # the common case: no tags
         return text if text.strip() else None
     text = _THOUGHT.sub("", text)
     text = _ORPHAN_CLOSE.sub("", text)
@@ -34,9 +35,9 @@ def parse_observation(text: str) -> str | None:
 
 
 def parse_thought(text: str) -> str:
-    """The last thought in a model's text, without its tags; empty where none comes to an end.
+    """The last complete thought in a model's text, without its tags; empty if there is none.
 
-    A template that opens the thought in the prompt leaves only the closing tag to the model.
+    If a template opens the thought in the prompt, the model writes only the closing tag.
     """
     closed = _CLOSED_THOUGHT.match(text)
     return _THOUGHT_TAG.split(closed[1])[-1].strip() if closed else ""

@@ -1,4 +1,4 @@
-"""From an episode's tools to the part of the prompt that lists them, and from MCP to tools."""
+"""Renders an episode's tools as a part of the prompt, and reads tools of MCP."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -10,7 +10,7 @@ from agentworld.records.tool import Tool
 
 
 def action_space(tools: Iterable[Tool]) -> str:
-    """One tool a line, as MCP's `tools/list` tells it; the same however its JSON was written."""
+    """One tool a line, in the form of MCP's `tools/list`; equal tools give equal text."""
     return "\n".join(_line(tool.model_dump_json()) for tool in tools)
 
 
@@ -23,7 +23,7 @@ def _line(tool_json: str) -> str:
 
 
 def tool_fields(tool: Tool) -> dict[str, JsonValue]:
-    """A tool as MCP names its fields; what it does not say is left out."""
+    """A tool with MCP's names of fields; unset fields are left out."""
     fields: dict[str, JsonValue] = {
         "name": tool.name,
         "description": tool.description,
@@ -35,9 +35,9 @@ def tool_fields(tool: Tool) -> dict[str, JsonValue]:
 
 
 def read_tool(fields: Mapping[str, JsonValue], name: str = "") -> Tool:
-    """A tool as MCP's `tools/list` has it, under another name if one is given.
+    """Reads a tool of MCP's `tools/list`, under another name if one is given.
 
-    Raises ValidationError where it has no name or schema of its arguments that we can use.
+    Raises ValidationError if it has no name, or no usable schema of its arguments.
     """
     return Tool.model_validate(
         {
@@ -51,7 +51,7 @@ def read_tool(fields: Mapping[str, JsonValue], name: str = "") -> Tool:
 
 
 def effect_of(annotations: JsonValue) -> str:
-    """What MCP's annotations of a tool say that a call does; empty where they do not say it."""
+    """The effect that MCP's annotations of a tool state; empty if they state none."""
     match annotations:
         case {"readOnlyHint": bool(is_read)}:
             return "read" if is_read else "write"

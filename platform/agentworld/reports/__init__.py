@@ -1,1 +1,1 @@
-"""What a finished job is summed up in: figures, targets, an HTML page."""
+"""Reports of a finished job: figures, targets, an HTML page."""

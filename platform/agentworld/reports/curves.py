@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 WIDTH = 1000
 HEIGHT = 100
-"""Of a plot's own coordinates, which a page stretches."""
+"""In a plot's own coordinates, which a page scales."""
 _MOST_POINTS = 400
 NUM_KINDS = 8
-"""Colours and dashes that a reader can tell apart."""
+"""Colours and dashes that a reader can distinguish."""
 
 _BY_DOMAIN = "validation_loss/"
 _PLOTS = {
@@ -33,7 +33,7 @@ _PLOTS = {
 }
 
 Figures = Mapping[int, Mapping[str, float]]
-"""By step, in order, and by name."""
+"""Values by step, in order, and by name."""
 Points = list[tuple[int, float]]
 """Steps and values."""
 
@@ -43,7 +43,7 @@ class Curve(NamedTuple):
 
     name: str
     points: str
-    """Of an SVG polyline."""
+    """The points of an SVG polyline."""
     kind: int
     """Its colour and dashes."""
     last: str
@@ -59,11 +59,11 @@ class CurvePlot(NamedTuple):
     first_step: int
     last_step: int
     label: str
-    """The plot in words."""
+    """The plot as text, for screen readers."""
 
 
 def plots_of(figures: Figures) -> list[CurvePlot]:
-    """A plot for each group of figures that there are; a figure of no group has its own."""
+    """A plot for each group of figures that has data; a figure without a group has its own plot."""
     names = list(dict.fromkeys(name for values in figures.values() for name in values))
     groups = dict(_PLOTS)
     domains = tuple(name for name in sorted(names) if name.startswith(_BY_DOMAIN))
@@ -76,7 +76,9 @@ def plots_of(figures: Figures) -> list[CurvePlot]:
 
 
 def not_finite(figures: Figures) -> str:
-    """Names the first figure that is no number, which a curve leaves out; else empty."""
+    """Names the first figure with a value that is not finite, which a curve leaves out; empty if
+    there is none.
+    """
     for step, values in figures.items():
         for name, value in values.items():
             if not math.isfinite(value):
@@ -114,13 +116,13 @@ def _finite(name: str, figures: Figures) -> Points:
 
 
 def thinned(points: Points) -> Points:
-    """At most 400 of many points: the lowest and the highest of each part, so that peaks stay."""
+    """At most 400 points: the lowest and the highest of each part, so that peaks stay."""
     if len(points) <= _MOST_POINTS:
         return points
     size = math.ceil(2 * len(points) / _MOST_POINTS)
     parts = (points[start : start + size] for start in range(0, len(points), size))
     ends = ({min(part, key=_value), max(part, key=_value)} for part in parts)
-    return [point for both in ends for point in sorted(both)]
+    return [point for pair in ends for point in sorted(pair)]
 
 
 def _value(point: tuple[int, float]) -> float:
@@ -128,7 +130,10 @@ def _value(point: tuple[int, float]) -> float:
 
 
 def _polyline(points: Points, steps: tuple[int, int], values: tuple[float, float]) -> str:
-    """The highest value has the smallest y. A single point is a line of no length."""
+    """Points of a polyline, in which the highest value has the smallest y.
+
+    A single point is a line of length 0.
+    """
     places = [
         (WIDTH * _share(step, *steps), HEIGHT * (1 - _share(value, *values)))
         for step, value in points
@@ -141,7 +146,7 @@ def _at_least_two(places: Sequence[tuple[float, float]]) -> Iterable[tuple[float
 
 
 def _share(value: float, low: float, high: float) -> float:
-    """Where a value is between two; in the middle where these are the same."""
+    """The position of a value between two others; 0.5 if these are equal."""
     return (value - low) / (high - low) if high > low else 0.5
 
 
@@ -151,7 +156,7 @@ def _sentence(name: str, points: Points) -> str:
 
 
 def _to_text(value: float) -> str:
-    """Three or four digits."""
+    """The value with three or four digits."""
     if abs(value) >= 1_000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What a page shows of a data set: how many came through the filters, and what is in the pools."""
+"""The page of a data set: how many episodes passed the filters, and examples from the pools."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ from agentworld.reports.templates import FOLDER, templates
 from agentworld.storage.datasets import StoredDataSet
 
 STYLE = FOLDER / "dataset.css"
-"""Of `dataset_body.html`, with the colours of the page that it is in."""
+"""The styles of `dataset_body.html`; the page defines the colours."""
 MOST_TURNS = 8
 MOST_LETTERS = 2_000
 MOST_QUARANTINED = 50
@@ -28,7 +28,7 @@ _BY_PREFIX = {
     "masked ": ("Masked", "turns"),
     "redacted ": ("Replaced by placeholders", "secrets"),
 }
-"""What else is counted beside the filters, by how its names begin."""
+"""The other counts, by prefix of their names."""
 _BROKEN = "episode that broke its sandbox"
 _FIELD = re.compile(r"([\w.\[\]-]{1,80}): (.+)", re.DOTALL)
 
@@ -39,7 +39,7 @@ class Count(NamedTuple):
     label: str
     num: int
     share: float
-    """Of the width of a bar."""
+    """Percent of the width of the bar."""
 
 
 class Counts(NamedTuple):
@@ -49,7 +49,7 @@ class Counts(NamedTuple):
     unit: str
     rows: list[Count]
     num_omitted: int = 0
-    """Rows that are left out, which have the least counts."""
+    """The number of rows that are left out, which have the smallest counts."""
 
 
 class Example(NamedTuple):
@@ -65,30 +65,30 @@ class QuarantineRow(NamedTuple):
     file: str
     place: str
     field: str
-    """Empty where the whole record is wrong."""
+    """Empty if the whole record is wrong."""
     reason: str
 
 
 class DataSetView(NamedTuple):
-    """All that the page shows."""
+    """Everything that the page shows."""
 
     digest: str
     dataset: DataSet
     flow: Counts
     losses: list[Counts]
-    """What was left out, by reason: at the import, by the filters, and turns that are masked."""
+    """Removed records by reason: at the import, by the filters, and masked turns."""
     contents: list[Counts]
     lengths: list[Counts]
     recipe: dict[str, JsonValue]
-    """Its fields, by their path."""
+    """The manifest's fields by path."""
     examples: list[Example]
     problem: str
-    """Why there are no examples; empty where there are."""
+    """Why there are no examples; empty if there are some."""
     quarantine: list[QuarantineRow]
 
 
 def view_dataset(stored: StoredDataSet) -> DataSetView:
-    """What there is to see of a data set; pools and quarantine may lie elsewhere."""
+    """The view of a data set; pools and quarantine may be in another place."""
     dataset = stored.dataset
     examples, problem = _examples(stored)
     return DataSetView(
@@ -111,7 +111,7 @@ def render_dataset(view: DataSetView) -> str:
 
 
 def page_values(view: DataSetView) -> dict[str, object]:
-    """What the template `dataset_body.html` takes."""
+    """The variables of the template `dataset_body.html`."""
     return {"view": view, "most_turns": MOST_TURNS, "most_letters": MOST_LETTERS}
 
 
@@ -127,7 +127,7 @@ def _flow(dataset: DataSet) -> Counts:
 
 
 def _num_lost(parent: Parent) -> int:
-    """Of the episodes that were recorded, those that are in no chunk."""
+    """The recorded episodes that are in no chunk."""
     return parent.num_quarantined + parent.notes.get(NO_TURN, 0) + parent.num_broken
 
 
@@ -175,13 +175,13 @@ def _lengths(dataset: DataSet) -> list[Counts]:
 
 
 def bucket(digits: int) -> str:
-    """The numbers that have so many binary digits, in words."""
+    """The range of numbers with this many binary digits, as text."""
     low, high = 1 << max(0, digits - 1), (1 << digits) - 1
     return str(high) if digits <= 1 else f"{low:,} to {high:,}"
 
 
 def _counts(title: str, unit: str, counts: Mapping[str, int], *, is_sorted: bool = False) -> Counts:
-    """The most frequent first, where the rows have no order of their own."""
+    """The most frequent first, unless the rows have their own order."""
     most = max(counts.values(), default=0) or 1
     rows = [
         Count(label, count, count / most) for label, count in counts.items() if count or is_sorted
@@ -205,7 +205,7 @@ def _examples(stored: StoredDataSet) -> tuple[list[Example], str]:
 def _quarantine(stored: StoredDataSet) -> Iterator[QuarantineRow]:
     for parent in stored.dataset.parents:
         for record in stored.quarantine(parent) if parent.num_quarantined else ():
-            problem = redact_text(record.problem)  # by today's rules, however old the import is
+            problem = redact_text(record.problem)  # by the current rules, however old the import is
             match = _FIELD.fullmatch(problem)
             field, reason = match.groups() if match else ("", problem)
             yield QuarantineRow(record.file, record.place, field, reason)

@@ -1,4 +1,4 @@
-"""What two data sets do not have in common: their recipes, their counts, and their trajectories."""
+"""Compares two data sets: their recipes, their counts, and their trajectories."""
 
 from collections.abc import Iterator
 
@@ -13,30 +13,30 @@ _COUNTS = ("domains", "sources", "licences", "tags", "filtered", "quarantined")
 
 
 class Difference(Record):
-    """One thing that is not the same."""
+    """One difference."""
 
     what: str
-    """By dots: `recipe.mask.echo`, or `tags.output`."""
+    """A path such as `recipe.mask.echo`, or `tags.output`."""
     first: JsonValue
     second: JsonValue
-    """Null where there is no such thing."""
+    """Null if the data set does not have it."""
 
 
 class DataSetDifference(Record):
-    """The answer to: what is different about these two data sets?"""
+    """The differences of two data sets."""
 
     first: Digest
     second: Digest
     differences: tuple[Difference, ...]
-    """Their parents first, their pools last."""
+    """Differences of parents first, of pools last."""
     num_only_first: int
-    """Trajectories that the second one has in no pool."""
+    """Trajectories that are in no pool of the second one."""
     num_only_second: int
     num_both: int
 
 
 def diff_datasets(first: StoredDataSet, second: StoredDataSet) -> DataSetDifference:
-    """By their manifests and the digests in their pools; raises InputError for a broken pool."""
+    """Compares manifests and the digests in the pools; raises InputError for a broken pool."""
     first_facts, second_facts = dict(_facts(first.dataset)), dict(_facts(second.dataset))
     own, others = first.trajectories(), second.trajectories()
     return DataSetDifference(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agentworld.records.report import Estimate, Figures, WorldModelReport, WorldModelScore
 
 FEW = 30
-"""A group of fewer turns says little, and is marked."""
+"""A group with fewer turns is marked as small."""
 
 
 BASELINES = {
@@ -15,28 +15,28 @@ BASELINES = {
     "frequent": "what the action's tool showed most often",
     "nearest": "what the tool's most similar recorded turn showed",
 }
-"""What each predicts, as docs/guides/evaluation.md has it."""
+"""What each baseline predicts, in the words of docs/guides/evaluation.md."""
 
 
 def explain_baselines(names: Iterable[str]) -> str:
-    """One clause for each; one that a package added is left out."""
+    """One clause for each; baselines of other packages are left out."""
     return "; ".join(f"{name} predicts {BASELINES[name]}" for name in names if name in BASELINES)
 
 
 class Lead(NamedTuple):
-    """Over the baseline that comes nearest."""
+    """The lead over the strongest baseline."""
 
     baseline: str
     estimate: Estimate
 
 
 class MetricRow(NamedTuple):
-    """A metric over all turns; null where a stage has no value of it."""
+    """A metric over all turns; null if a stage has no value of it."""
 
     name: str
     stages: list[Estimate | None]
     lead: Lead | None
-    """Of the last stage."""
+    """The last stage's lead."""
 
 
 class GroupRow(NamedTuple):
@@ -47,11 +47,11 @@ class GroupRow(NamedTuple):
     stages: list[Estimate | None]
     """Exact match."""
     gain: Estimate | None
-    """Of the last stage over the one before it, turn by turn."""
+    """The gain of the last stage over the one before it, turn by turn."""
 
     @property
     def is_small(self) -> bool:
-        """Whether it says little."""
+        """Whether it has too few turns."""
         return self.num < FEW
 
 
@@ -66,7 +66,7 @@ def metric_rows(report: WorldModelReport) -> list[MetricRow]:
 
 
 def kind_rows(report: WorldModelReport) -> list[GroupRow]:
-    """Reads, writes, computations, and the unknown; none where nothing is known of any turn."""
+    """Reads, writes, computations, and unknown kinds; none if all kinds are unknown."""
     *_, last = report.stages.values()
     if last.by_kind.keys() <= {"unknown"}:
         return []
@@ -103,7 +103,7 @@ def _exact(figures: Figures | None) -> Estimate | None:
 
 
 def _lead(score: WorldModelScore, metric: str) -> Lead | None:
-    """The smallest: that which begins lowest."""
+    """The smallest lead: the one with the lowest lower bound."""
     leads = [
         Lead(name, estimate)
         for name, figures in score.leads.items()

@@ -1,4 +1,4 @@
-"""What a world model's figures are called where it is judged and where it is registered."""
+"""The names of a world model's figures in gates and in the registry."""
 
 from collections.abc import Iterator
 
@@ -17,16 +17,16 @@ def metrics_of(report: WorldModelReport) -> dict[str, float]:
 
 
 def registered_metrics_of(report: WorldModelReport) -> dict[str, float]:
-    """Those that a version is registered with: a registry shows them all in one list.
+    """The figures that a version is registered with; fewer, because a registry lists all of them.
 
-    Of the stages exact match, also by tag and by kind, and the other metrics; of the baselines
-    exact match and the other metrics.
+    For stages: exact match, also by tag and by kind, and the other metrics. For baselines: exact
+    match and the other metrics.
     """
     return {name: mean for name, mean in metrics_of(report).items() if _is_registered(name)}
 
 
 def parts_of(name: str) -> tuple[str, str]:
-    """What is scored, and the measure: `baseline.copy` and `by_tag.history`."""
+    """The scored predictor and the measure: `baseline.copy` and `by_tag.history`."""
     num = 2 if name.startswith(_BASELINE) else 1
     parts = name.split(".", num)
     return ".".join(parts[:num]), parts[num]

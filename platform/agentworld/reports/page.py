@@ -1,6 +1,6 @@
-"""The report of a job: one HTML file with its plots in it, for light and for dark screens.
+"""The report of a job: one HTML file with its plots, for light and dark screens.
 
-Everything that a model or a recipe wrote is escaped by the template.
+The template escapes all text of models and recipes.
 """
 
 import os
@@ -28,18 +28,18 @@ from agentworld.runner.folders import CHAIN, REPORT, STAGE_PAGE
 
 
 class Bar(NamedTuple):
-    """One bar of a plot: its share of the width, and what is written behind it."""
+    """One bar of a plot: its share of the width, and the text after it."""
 
     label: str
     share: float
     text: str
     kind: str
-    """Which colour it has."""
+    """The index of its colour."""
     interval: tuple[float, float] | None = None
 
 
 class Plot(NamedTuple):
-    """Bars below each other on one scale."""
+    """Horizontal bars on one scale."""
 
     title: str
     bars: list[Bar]
@@ -51,7 +51,7 @@ _Column = Callable[[WorldModelScore], Estimate | None]
 def write_page(
     path: Path, folders: Mapping[str, Path], summary: Summary, after_gate: Sequence[str]
 ) -> Path:
-    """Writes the report of a job that ended well; a gate that refused skipped some steps."""
+    """Writes the report of a finished job; if a gate refused, some steps were skipped."""
     is_refused = summary.gate.verdict == "refused"
     page = render_page(
         summary,
@@ -73,7 +73,7 @@ def render_page(
     after_gate: Sequence[str],
     stage_pages: Mapping[str, str],
 ) -> str:
-    """The page as text; a job that its gate ended has neither agent nor chain.
+    """The page as text; without agent and chain if a gate ended the job.
 
     `stage_pages` are relative addresses by stage.
     """
@@ -102,7 +102,7 @@ def render_page(
 
 
 def _stage_pages(folders: Mapping[str, Path], beside: Path) -> dict[str, str]:
-    """Of the stages that have one: a training of long ago has none."""
+    """The pages of the stages; old trainings have none."""
     pages = {stage: folders[stage] / STAGE_PAGE for stage in WORLD_STAGES if stage in folders}
     return {stage: os.path.relpath(page, beside) for stage, page in pages.items() if page.is_file()}
 

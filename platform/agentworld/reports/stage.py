@@ -1,6 +1,6 @@
-"""The page of a training stage: its curves, also while it runs.
+"""The page of a training stage with its curves, also while it runs.
 
-One HTML file, for light and for dark screens, with nothing that is loaded.
+One HTML file, for light and dark screens, that loads nothing.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from agentworld.storage.step_figures import read_figures
 
 
 def write_stage_page(folder: Path, state: str, *, is_running: bool) -> None:
-    """Writes the page of a stage's folder from the figures in it; a reader never sees a part."""
+    """Writes the page of a stage's folder from its figures, atomically."""
     page = render_stage(folder, state, is_running=is_running)
     write_whole(folder / STAGE_PAGE, page.encode())
 

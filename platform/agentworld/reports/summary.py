@@ -1,4 +1,4 @@
-"""Every figure of a finished job in one record, under the names that benchmarks look for."""
+"""All figures of a finished job in one record, under the names that benchmarks use."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,13 +18,13 @@ from agentworld.storage.receipts import read_receipt
 
 
 class ExactMatch(Record):
-    """Shares of turns that were right."""
+    """Exact match: shares of turns."""
 
     exact_match: float
     by_tag: dict[str, float] = {}
-    """Of the turns with each tag of their domain."""
+    """By tag of the turns."""
     without_start: float | None = None
-    """Of the turns that do not read the initial state."""
+    """Turns that do not read the initial state."""
 
     @classmethod
     def of(cls, score: WorldModelScore) -> "ExactMatch":
@@ -37,20 +37,20 @@ class ExactMatch(Record):
 
 
 class WorldModelFigures(Record):
-    """The stages, and what is there without training."""
+    """The stages and the baselines."""
 
     cpt: ExactMatch
     sft: ExactMatch
     rl: ExactMatch
     baseline: dict[str, ExactMatch]
     rl_gain: Estimate | None
-    """Exact match of RL less that of SFT; null, as `lead`, in an evaluation of long ago."""
+    """Exact match of RL minus that of SFT; null, as `lead`, in an old evaluation."""
     lead: Estimate | None
-    """Of the better of the two over the baselines: the smallest."""
+    """The smallest lead of the better of the two over the baselines."""
 
 
 class Success(Record):
-    """Shares of tasks."""
+    """Success rates."""
 
     simulated_success: float
     live_success: float
@@ -65,36 +65,36 @@ class AgentFigures(Record):
     """The agent at each stage of its training."""
 
     base: Success | None
-    """The world model's weights; null in a validation of long ago."""
+    """The world model's weights; null in an old validation."""
     imitated: Success
-    """After it imitated explorers."""
+    """After imitation of explorers."""
     trained: Success
     """After RL in the simulator."""
     live_gain: float
-    """Of RL."""
+    """The gain by RL."""
     live_gain_interval: tuple[float, float]
     live_steps_in_training: int
 
 
 class Summary(Record):
-    """What `summary.json` holds."""
+    """The content of `summary.json`."""
 
     recipe: str
-    """Its name; a bound may be that of one recipe."""
+    """The recipe's name; some bounds are for one recipe."""
     commit: str
     world_model: WorldModelFigures
     gate: Outcome
     agent: AgentFigures | None
-    """Null, as the simulator, where the gate refused."""
+    """Null, as the simulator, if the gate refused."""
     simulator: dict[str, str] | None
     seconds: dict[str, float]
-    """Of each step, when it ran; a step that was used again took that long before."""
+    """Seconds of each step in its first run; a reused step keeps its time."""
     peak_memory_gib: float
     """Of all processes together."""
 
 
 def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
-    """The figures of a job that ended well, from the folders of its finished steps."""
+    """The figures of a finished job, from the folders of its steps."""
     receipts = {step: read_receipt(folder) for step, folder in folders.items()}
     peaks = (receipt.peak_memory_gib for receipt in receipts.values())
     verdict = verdict_of(folders["gate"])

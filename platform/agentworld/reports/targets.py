@@ -1,6 +1,6 @@
-"""What the figures of a job are held against: what must hold, and what is hoped for.
+"""The targets of a job's figures: bounds that must hold, and goals.
 
-A figure that claims a difference keeps a bound where its whole interval does.
+A difference meets a bound if its whole interval does.
 """
 
 from typing import Literal, NamedTuple
@@ -12,14 +12,16 @@ from agentworld.reports.summary import AgentFigures, Summary
 _BY_TAG = {HISTORY: ("need memory", 0.70, 0.90), UNSEEN: ("unseen content", 0.40, 0.80)}
 _ABOVE_ZERO = 1e-9
 NO_TARGETS = {"smoke"}
-"""Recipes that are too small for the demo's targets, and are not meant to reach them."""
+"""Recipes that are too small for the demo's targets."""
 ONLY_DIFFERENCES = {"mcp", "terminal", "live"}
-"""Recipes that must lead and gain, and whose shares of right turns and of tasks are reported."""
+"""Recipes for which only leads and gains have bounds; shares of turns and tasks are only
+reported.
+"""
 MOST_SECONDS = {"demo": 900, "long": 3600, "mcp": 900, "terminal": 900}  # by recipe
 
 
 class Figure(NamedTuple):
-    """A value and its bounds; `at_most` where less is better."""
+    """A value and its bounds; with `at_most`, less is better."""
 
     name: str
     value: float
@@ -28,11 +30,11 @@ class Figure(NamedTuple):
     at_most: bool = False
     unit: str = ""
     interval: tuple[float, float] | None = None
-    """Of a difference, with 95 %."""
+    """The 95 % interval of a difference."""
 
     @property
     def text(self) -> str:
-        """The value with its unit, or its interval, as people read it."""
+        """The value with its unit, or its interval, as text."""
         if self.interval:
             low, high = self.interval
             return f"{self.value:+.3f} {low:+.3f} to {high:+.3f}"
@@ -41,35 +43,35 @@ class Figure(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the value keeps what must hold."""
+        """Whether the value meets its bound."""
         return self.must is None or self.keeps(self.must)
 
     def keeps(self, bound: float) -> bool:
-        """Whether the value, or its whole interval, is on the right side of a bound."""
+        """Whether the value, or its whole interval, meets a bound."""
         low, high = self.interval or (self.value, self.value)
         return high <= bound if self.at_most else low >= bound
 
     def verdict(self, bound: float) -> Literal["yes", "no", "no difference seen"]:
-        """The same in words; the last where the interval of a difference holds 0."""
+        """The same as text; "no difference seen" if the interval of a difference contains 0."""
         if self.keeps(bound):
             return "yes"
         low, high = self.interval or (self.value, self.value)
         return "no difference seen" if self.interval and low <= 0 <= high else "no"
 
     def wants(self, bound: float) -> str:
-        """A bound in words."""
+        """A bound as text."""
         if self.at_most:
             return f"at most {bound:.3g}"
         return "above 0" if bound == _ABOVE_ZERO else f"at least {bound:.3g}"
 
 
 def has_no_targets(summary: Summary) -> bool:
-    """Whether the recipe is not meant to reach any target of quality."""
+    """Whether the recipe has no quality targets."""
     return summary.recipe in NO_TARGETS
 
 
 def figures_of(summary: Summary) -> list[Figure]:
-    """Every figure that was found, with what it is held against."""
+    """All figures with their bounds."""
     world = summary.world_model
     best = max(world.sft, world.rl, key=lambda stage: stage.exact_match)
     exact = [Figure("exact match, all turns", best.exact_match, must=0.75, goal=0.95)]
@@ -100,7 +102,9 @@ def figures_of(summary: Summary) -> list[Figure]:
 
 
 def _of_difference(row: Figure) -> Figure:
-    """What must be 0.1 in the demo must be above 0, and 0.1 is its goal; a share has no bound."""
+    """The bound of another recipe: above 0 instead of the demo's 0.1, which is its goal; shares
+    have no bound.
+    """
     if row.interval is None:
         return row._replace(must=None, goal=None)
     is_large = row.must is not None and row.must > _ABOVE_ZERO
@@ -123,7 +127,7 @@ def _of_steps(agent: AgentFigures) -> Figure:
 def _difference(
     name: str, estimate: Estimate | None, must: float | None = None, goal: float | None = None
 ) -> list[Figure]:
-    """Nothing where an evaluation of long ago told none."""
+    """Empty if an old evaluation has no difference."""
     if estimate is None:
         return []
     return [Figure(name, estimate.mean, must, goal, interval=(estimate.low, estimate.high))]

@@ -1,4 +1,4 @@
-"""The templates of reports, which escape all that models, recipes and recordings wrote."""
+"""Jinja templates of reports; they escape all text of models, recipes and recordings."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent
 
 
 def templates(*folders: Path) -> Environment:
-    """Those of these folders, which come first, and of reports."""
+    """The templates in these folders, then those of reports."""
     environment = Environment(
         loader=FileSystemLoader([*folders, FOLDER]),
         autoescape=True,

@@ -1,7 +1,7 @@
-"""Words of agents, worlds and people on a page: seen as they are, and able to do nothing.
+"""Makes untrusted text visible and harmless on a page.
 
-A template escapes what HTML means something by. What is no printable character (a control, a turn
-of the direction, a lone surrogate) is shown as Python writes it.
+A template escapes HTML. Unprintable characters (a control character, a change of direction, a lone
+surrogate) are shown as Python escapes.
 """
 
 import re
@@ -12,41 +12,39 @@ from markupsafe import Markup, escape
 
 PREVIEW_LENGTH = 8_000
 _UNUSUAL = re.compile(r"[^ -~\n\t]+")
-"""Most texts have little else than ASCII, which nobody has to look at character by character."""
+"""Most texts are ASCII, which needs no check of each character."""
 
 
 def visible(text: str) -> str:
-    """In one line."""
+    """The text in one line."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def visible_lines(text: str) -> str:
-    """Where lines and tabs stay."""
+    """The text with its line breaks and tabs."""
     return _UNUSUAL.sub(lambda match: visible(match[0]), text)
 
 
 def to_printable(value: object) -> object:
-    """What a template prints of a value."""
+    """What a template prints for a value."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def preview(text: str, length: int = PREVIEW_LENGTH) -> Markup:
-    """The beginning of a text of many lines; what stands for characters that cannot be seen is
-    marked so.
-    """
-    # Escaped first: HTML means nothing by what is unusual.
+    """The start of a long text; escapes of unprintable characters are marked."""
+    # escaped first, because HTML gives unprintable characters no meaning
     return Markup(_UNUSUAL.sub(_mark, str(escape(text[:length]))))
 
 
 def num_omitted(text: str, length: int = PREVIEW_LENGTH) -> int:
-    """Characters that `preview` leaves out of a long text."""
+    """The number of characters that `preview` leaves out."""
     return max(0, len(text) - length)
 
 
 def _mark(match: re.Match[str]) -> str:
-    """Each run of what cannot be seen is one element."""
+    """Marks each run of escapes with one element."""
     runs = groupby(match[0], str.isprintable)
     return "".join(
         "".join(run) if printable else f'<span class="unseen">{visible("".join(run))}</span>'

@@ -1,1 +1,1 @@
-"""How any step runs: its receipt, lock, code digest, progress, remote store and failure."""
+"""Runs any step: receipt, lock, code digest, progress, remote store and failures."""

@@ -1,7 +1,7 @@
-"""Which code a step runs.
+"""The digest of a step's code.
 
-A step's code is its own module, every module of ours that it can reach by imports, and the domains
-of its data, so that a change of the audit does not train a model again.
+It covers the step's module, every module of ours that it reaches by imports, and the domains of its
+data. So a change of the audit does not make a model train again.
 """
 
 import ast
@@ -21,19 +21,18 @@ _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
 _LIVE = _PACKAGE / "domains" / "live.py"
 _BY_NAME = (f"{_PACKAGE.name}.domains.", f"{_PACKAGE.name}.data.importers.")
-"""Tables of which a step takes what its data needs, and says which by an input of its own."""
+"""Tables of extensions of which a step uses only some; a separate input of the step names them."""
 _OWN = _PACKAGE / "runner" / "code.py"
-"""Asks for environments by name, and opens none."""
+"""This module imports environments by name, and opens none."""
 
 
 @cache
 def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
-    """Over the source files that a step reaches, those of its domains, and the texts beside them.
-
-    A domain is loaded by its name, so that no import leads to it. Its environments count where the
-    step can open any. Raises InputError for a domain that is not there.
+    """The digest of the source files that a step reaches, those of its domains, and their data
+    files. A domain is loaded by name, so no import leads to it. Its environments count if the step
+    can open any. Raises InputError for an unknown domain.
     """
-    packages = _added_packages()  # asked once, for it reads what is installed
+    packages = _added_packages()  # cached, because it reads the installed packages
     files: dict[str, Path | None] = {}
     _reach(f"{_PACKAGE.name}.steps.{step}", files, packages)
     kinds = domain_modules(domains)
@@ -49,7 +48,9 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
 
 @cache
 def module_digest(module: str) -> Digest:
-    """Over the source files that a module reaches: of what a step loads by its name."""
+    """The digest of the source files that a module reaches, for modules that a step loads by
+    name.
+    """
     return _digest_of(_reached_from(module))
 
 
@@ -58,7 +59,9 @@ def _digest_of(files: Set[Path]) -> Digest:
 
 
 def commit() -> str:
-    """The commit of the checkout, `-dirty` where files were changed since; else `unknown`."""
+    """The commit of the checkout, with `-dirty` if files were changed since; otherwise
+    `unknown`.
+    """
     command = "git describe --always --dirty --abbrev=40 --exclude *".split()
     try:
         completion = subprocess.run(
@@ -76,7 +79,7 @@ def _reached_from(module: str) -> set[Path]:
 
 
 def _reach(module: str, files: dict[str, Path | None], packages: Set[str]) -> None:
-    """Adds the file of a module and of all that it imports, by their names; null of others'."""
+    """Adds the files of a module and of all its imports, by name; null for other packages."""
     waiting = [module]
     while waiting:
         name = waiting.pop()
@@ -88,7 +91,7 @@ def _reach(module: str, files: dict[str, Path | None], packages: Set[str]) -> No
 
 
 def _file_of(module: str, packages: Set[str]) -> Path | None:
-    """The file of a module of ours, or of a package that adds a domain; null of any other."""
+    """The file of a module of ours, or of a package that adds a domain; null for any other."""
     package, *rest = module.split(".")
     top = _top_of(package, packages)
     if top is None or top.is_file():
@@ -99,7 +102,7 @@ def _file_of(module: str, packages: Set[str]) -> Path | None:
 
 
 def _top_of(package: str, packages: Set[str]) -> Path | None:
-    """The folder of a package, or the file of a module that is in none."""
+    """The folder of a package, or the file of a top-level module."""
     if package == _PACKAGE.name:
         return _PACKAGE
     spec = find_spec(package) if package in packages else None
@@ -113,7 +116,7 @@ def _added_packages() -> set[str]:
 
 
 def _name_of(path: Path) -> str:
-    """Where a file lies in its package, wherever that is installed."""
+    """The path of a file in its package, wherever that is installed."""
     if path.is_relative_to(_PACKAGE):
         return path.relative_to(_PACKAGE).as_posix()
     packages = _added_packages()
@@ -128,9 +131,9 @@ def _name_of(path: Path) -> str:
 
 @cache
 def _imports_of(file: Path, module: str) -> frozenset[str]:
-    """Modules that a file names; `from a import b` may mean the module `a.b`.
+    """The modules that a file names; `from a import b` may mean the module `a.b`.
 
-    A table of kinds names its modules too, but for those of which a step takes one by its name.
+    A table of extensions counts too, except those of which a step uses only some.
     """
     parents = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     names: set[str] = set()
@@ -148,7 +151,7 @@ def _imports_of(file: Path, module: str) -> frozenset[str]:
 
 
 def _modules_of_table(node: ast.keyword) -> set[str]:
-    """The values of `modules={...}`, by which `Kinds` finds its modules."""
+    """The values of `modules={...}`, from which `Kinds` imports its modules."""
     if node.arg != "modules" or not isinstance(node.value, ast.Dict):
         return set()
     constants = (part for part in node.value.values if isinstance(part, ast.Constant))

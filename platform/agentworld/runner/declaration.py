@@ -1,4 +1,4 @@
-"""What is declared of a step: all that others know of it without its code."""
+"""The declaration of a step: what other code knows of it without importing it."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -10,51 +10,51 @@ if TYPE_CHECKING:
     from agentworld.records.base import Record
 
 Kind = Literal["plain", "training", "live", "deployment"]
-"""Where a step may have to be done:
+"""Where a step runs:
 
     plain       in its own pod
-    training    by many processes, also of several nodes
-    live        in a pod that can have a sandbox, for it opens live environments
-    deployment  in its own pod, and by a cluster that serves what it names
+    training    in one or several processes, possibly on several nodes
+    live        in a pod that can run a sandbox, because it opens live environments
+    deployment  in its own pod, and then on the cluster that serves the result
 """
 
 
 class Input(NamedTuple):
-    """An argument of a step, beside its recipe and its store."""
+    """An argument of a step, in addition to its recipe and its store."""
 
     name: str
     step: str = ""
     """The step whose folder it is; empty for a text."""
     reads_files: bool = False
-    """Whether it needs the folder's files, and not its records alone."""
+    """Whether it needs the folder's files, not only its records."""
     help: str = ""
-    """Of a text, for people."""
+    """The meaning of a text, for people."""
     default: str | None = None
-    """Null where it has to be given."""
+    """Null if it is required."""
 
 
 class Step(NamedTuple):
-    """A step of a pipeline; the function `plan` of `agentworld.steps.NAME` says how it works."""
+    """A step of a pipeline; the function `plan` of `agentworld.steps.NAME` implements it."""
 
     name: str
     does: str
-    """In one sentence, for a command's help and for the guide."""
+    """One sentence for the command's help and the guide."""
     makes: str
-    """What the digest in its receipt is of."""
+    """What the digest in its receipt identifies."""
     recipe: Callable[["Recipe"], Sequence["Record"]]
     """The part of the recipe that its result depends on."""
     inputs: tuple[Input, ...] = ()
     kind: Kind = "plain"
     pipelines: tuple[str, ...] = ()
-    """Those that it is a step of."""
+    """The pipelines that have this step."""
     optional: bool = False
-    """Whether they have it only for a recipe with its part."""
+    """Whether they have it only if the recipe has its part."""
     command: str = ""
-    """The words after `agentworld`; empty where a pipeline alone runs it."""
+    """The words after `agentworld`; empty if only a pipeline runs it."""
 
     @property
     def usage(self) -> str:
-        """Its arguments in their order."""
+        """Its arguments in order."""
         return " ".join(
             ["RECIPE", "STORE", *(step_input.name.upper() for step_input in self.inputs)]
         )

@@ -1,4 +1,4 @@
-"""From any error to one sentence: what is wrong, which value, what to do."""
+"""Turns any error into one sentence: the problem, the value, and the correction."""
 
 import errno
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 from agentworld.errors import AgentworldError, StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FREE_BYTES = 64 << 10  # less than this holds no result of any step
+_FREE_BYTES = 64 << 10  # too little for any step's result
 
 
 class StepFailed(Exception):
@@ -21,7 +21,7 @@ class StepFailed(Exception):
 
 
 def translate(error: Exception, store: Path) -> Exception:
-    """The error as the user should meet it: a full disk hides behind many others."""
+    """The error to report: a full disk is the cause of many other errors."""
     if is_full(store) or _reports_full_disk(error):
         return StoreError(full_sentence(store))
     return error
@@ -29,7 +29,7 @@ def translate(error: Exception, store: Path) -> Exception:
 
 @contextmanager
 def translate_errors(store: Path) -> Iterator[None]:
-    """Raises what the block raises, as `translate` words it."""
+    """Raises the block's errors after `translate`."""
     try:
         yield
     except Exception as error:
@@ -40,24 +40,24 @@ def translate_errors(store: Path) -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str:
-    """The sentence for a user; an error that nobody foresaw keeps its type's name."""
+    """The sentence for a user; an unexpected error gets its type's name."""
     message = " ".join(str(error).split())[:300] or "no words"
     return message if isinstance(error, AgentworldError) else f"{type(error).__name__}: {message}"
 
 
 def full_sentence(store: Path) -> str:
-    """For a disk that takes no more."""
+    """The sentence for a full disk."""
     return f"the disk that holds {store} is full; free space and run it again, what is done is kept"
 
 
 def is_full(store: Path) -> bool:
-    """Whether the disk of a folder takes no more, or nearly so."""
+    """Whether the disk of a folder is full, or nearly so."""
     nearest = next((path for path in (store, *store.absolute().parents) if path.exists()), store)
     return shutil.disk_usage(nearest).free < _FREE_BYTES
 
 
 def _reports_full_disk(error: BaseException | None) -> bool:
-    """Libraries in other languages report a full disk in words alone."""
+    """Libraries in other languages report a full disk only in their message."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

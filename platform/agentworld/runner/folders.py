@@ -1,4 +1,4 @@
-"""What lies where in a step's folder."""
+"""The files in a step's folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,22 +28,24 @@ STAGE_PAGE = "training.html"
 
 
 class SelectedSimulator(Record):
-    """Which simulator an agent is made for, from its first weights on."""
+    """The simulator that an agent is trained for, chosen with its first weights."""
 
     simulator: Digest
 
 
 class Practice(Record):
-    """What the step `agent` did: it trained in a run, and the proof that no shell was near."""
+    """The result of the step `agent`: its run, and the evidence that it opened no live
+    environment.
+    """
 
     run: AgentRun
-    """As it was opened."""
+    """The run as it was opened."""
     live_steps: int
-    """Attempts to open a live environment while the agent was trained."""
+    """Attempts to open a live environment during the training."""
 
 
 class TrainedAgent(Practice):
-    """What the steps of an agent made: a version, and its run as it was closed."""
+    """The result of an agent's steps: a version, and its closed run."""
 
     version: VersionRef
 
@@ -59,7 +61,7 @@ def checkpoint_of(folder: Path) -> Checkpoint:
 
 
 def reuse_or_train(folder: Path, train: Callable[[], Checkpoint]) -> Checkpoint:
-    """A training's result; a killed step does not repeat a training that was finished."""
+    """A training's result; a killed step does not repeat a finished training."""
     return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else train()
 
 
@@ -69,5 +71,5 @@ def verdict_of(folder: Path) -> GateVerdict:
 
 
 def context_tokens_of(folder: Path) -> int:
-    """How many tokens the model of a folder takes, prompt and answer together."""
+    """The context length of a folder's model in tokens, prompt and answer together."""
     return context_tokens(model_of(folder))

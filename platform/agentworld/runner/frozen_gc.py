@@ -1,7 +1,6 @@
-"""Importing what is heavy: torch, transformers and TRL are a million objects.
+"""Imports heavy packages: torch, transformers and TRL create a million objects.
 
-A step imports them when it has something to do, so that one that is used again does not
-wait for them.
+A step imports them only if it has work to do, so that a reused step does not wait for them.
 """
 
 import gc
@@ -11,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def frozen_gc() -> Iterator[None]:
-    """What is made in the block stays to the end of the process; no collection looks at it.
+    """Objects that the block creates stay until the end of the process, and are never collected.
 
-    A third of the import of torch and transformers is collections that find nothing.
+    Otherwise a third of the import of torch and transformers is collections that find nothing.
     """
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A file that one living process holds; the kernel lets go of it however the process ends."""
+"""A lock file that one living process holds; the kernel releases it however the process ends."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ _NAME_BYTES = 16
 
 @contextmanager
 def hold(path: Path, busy: str, *, patience_seconds: float = 0.0) -> Iterator[None]:
-    """Holds a lock file; raises StoreError with this sentence where another process does."""
+    """Holds a lock file; raises StoreError with this sentence if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + patience_seconds
@@ -32,7 +32,7 @@ def hold(path: Path, busy: str, *, patience_seconds: float = 0.0) -> Iterator[No
 
 
 def holder_of(path: Path) -> bytes | None:
-    """A name for whoever holds the lock now, another one each time; null where nobody does."""
+    """An identifier of the current holder, new for each hold; null if the lock is free."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

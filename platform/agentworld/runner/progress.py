@@ -1,4 +1,4 @@
-"""How far a step is, in a small file that whoever started the job can watch."""
+"""The progress of a step, in a small file that the job's caller can watch."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _SECONDS_BETWEEN_WRITES = 0.5
 
 
 class StepProgress(Record):
-    """The last that a step said of itself."""
+    """The last progress of a step."""
 
     step: str
     state: State
@@ -30,7 +30,7 @@ class StepProgress(Record):
     failure: str = ""
     """The kind of error that ended it."""
     sentence: str = ""
-    """What is wrong and what to do."""
+    """The error's sentence."""
 
 
 _watcher: ContextVar[OnProgress] = ContextVar("watcher", default=ignore_progress)
@@ -38,7 +38,7 @@ _watcher: ContextVar[OnProgress] = ContextVar("watcher", default=ignore_progress
 
 @contextmanager
 def watched_by(on_progress: OnProgress) -> Iterator[None]:
-    """Steps of this process that are done in the block report their progress here too."""
+    """Steps that this process runs in the block report their progress to this callback too."""
     token = _watcher.set(on_progress)
     try:
         yield
@@ -55,25 +55,25 @@ class ProgressFile:
         self._last_write = 0.0
 
     def begin(self) -> None:
-        """Says that the step is under way."""
+        """Records that the step has started."""
         self._write(self._last)
         keep(self._path)
 
     def update(self, done: int, total: int) -> None:
-        """Says how far the work is."""
+        """Records how much of the work is done."""
         if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
             self._write(self._last.model_copy(update={"done": done, "total": total}))
             _watcher.get()(done, total)
 
     def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
-        """Says that the step's folder is there."""
+        """Records that the step's folder is complete."""
         fields = {"state": state, "folder": str(folder), "seconds": seconds}
         self._write(self._last.model_copy(update=fields))
         keep(self._path)
 
     def fail(self, failure: str, sentence: str) -> None:
-        """Says what went wrong, if the disk lets it, or the bucket."""
-        # The failure may be a full disk; whoever watches then finds the disk full itself.
+        """Records the failure, if the disk or the bucket allows it."""
+        # The failure may be a full disk, which the watching process finds itself.
         with suppress(OSError, StoreError):
             fields = {"state": "failed", "failure": failure, "sentence": sentence}
             self._write(self._last.model_copy(update=fields))
@@ -86,7 +86,7 @@ class ProgressFile:
 
 
 def read_progress(store: Path, step: str) -> StepProgress | None:
-    """A step's progress; null before it began."""
+    """A step's progress; null before it started."""
     try:
         return StepProgress.read(progress_path(store, step))
     except InputError:
@@ -94,7 +94,7 @@ def read_progress(store: Path, step: str) -> StepProgress | None:
 
 
 def forget_progress(store: Path) -> None:
-    """Before a job begins, so that nothing of the last one is taken for its own."""
+    """Removes earlier progress before a job starts."""
     folder = store / "progress"
     for path in folder.glob("*.json"):
         path.unlink()
@@ -102,5 +102,5 @@ def forget_progress(store: Path) -> None:
 
 
 def progress_path(store: Path, step: str) -> Path:
-    """The file that a step says it in."""
+    """The file with a step's progress."""
     return store / "progress" / f"{step}.json"

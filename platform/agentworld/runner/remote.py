@@ -1,7 +1,7 @@
-"""A store in a bucket: each step works on a working copy, and puts back what it made.
+"""Runs steps on a store in a bucket: each step works on a local copy, and uploads its results.
 
-What is small and says what is there, the records, is brought before a step; the files that it reads
-only once it has something to do. While it works, what a killed step goes on from is put back.
+The records, which are small, are downloaded before a step; the files that it reads are downloaded
+only when it has work to do. While it works, its checkpoints are uploaded.
 """
 
 import inspect
@@ -40,7 +40,7 @@ _Answer = TypeVar("_Answer")
 
 
 class WorkingCopySettings(BaseSettings):
-    """As AGENTWORLD_SCRATCH and so on."""
+    """Set by AGENTWORLD_SCRATCH and so on."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
@@ -49,7 +49,7 @@ class WorkingCopySettings(BaseSettings):
     keep_seconds: float = Field(10.0, gt=0)
     """How often a running step uploads what it wrote."""
     lease_seconds: float = Field(60.0, gt=0)
-    """A step that gives no sign for this long counts as killed."""
+    """A step without a sign of life for this long counts as killed."""
     step_key: SecretStr = SecretStr("")
     """The private key that signs trained weights, as PEM, for a store in a bucket."""
     simulator_key: SecretStr = SecretStr("")
@@ -57,7 +57,7 @@ class WorkingCopySettings(BaseSettings):
 
 
 def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-    """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it."""
+    """Lets a step's `store` be a URL; its folders and its result are then URLs in it."""
     signature = inspect.signature(step)
 
     @wraps(step)
@@ -78,7 +78,7 @@ def on_store(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answe
 
 
 def local_store(store: str) -> Path:
-    """The folder of a store, or of the working copy of one in a bucket, with its records."""
+    """The folder of a store, or of the working copy of a store in a bucket, with its records."""
     if not is_bucket(store):
         return Path(store)
     copy = _open_copy(store)
@@ -87,26 +87,28 @@ def local_store(store: str) -> Path:
 
 
 def local_path(name: str, store: str) -> str:
-    """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
+    """The local path of a URL in a store's bucket, downloading a file; any other value
+    unchanged.
+    """
     return str(_to_local(_open_copy(store), name)) if is_bucket(store) else name
 
 
 def fetch(path: Path) -> Path:
-    """The same path, with all that the bucket has there by now, if it is in a working copy."""
+    """The same path; if it is in a working copy, the bucket's files are downloaded first."""
     if copy := copy_of(path):
         copy.download(path)
     return path
 
 
 def keep(path: Path) -> None:
-    """Puts a file or a folder back now, so that no other pod misses it; raises StoreError."""
+    """Uploads a file or a folder now; raises StoreError."""
     if copy := copy_of(path):
         copy.put(path)
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a file is there, and in the bucket too if it has to be: who wrote it may have been
-    killed before, or people may have taken it away since.
+    """Whether a file exists, in the bucket too if it belongs there: a process may have been killed
+    before the upload, or people may have deleted it since.
     """
     copy = copy_of(path)
     if copy:
@@ -115,16 +117,16 @@ def is_kept(path: Path) -> bool:
 
 
 def fetch_all(folder: Path, *reads: Path) -> None:
-    """What there is of a step's own folder already, and the folders that it reads."""
+    """Downloads the existing part of a step's own folder, and the folders that it reads."""
     if copy := copy_of(folder):
         copy.download(*reads, folder)
 
 
 @contextmanager
 def hold_lease(folder: Path, busy: str) -> Iterator[Lease | None]:
-    """A step's folder is this machine's alone, where it is a copy of one in a bucket.
+    """Holds the lease of a step's folder, if it is a copy of a folder in a bucket.
 
-    Raises StoreError where another machine works in it.
+    Raises StoreError if another machine holds it.
     """
     if copy := copy_of(folder):
         seconds = from_environment(WorkingCopySettings).lease_seconds
@@ -139,9 +141,9 @@ def hold_lease(folder: Path, busy: str) -> Iterator[Lease | None]:
 def sync_while(
     folder: Path, progress: Path, lease: Lease | None, reads: Sequence[Path] = ()
 ) -> Iterator[None]:
-    """Has what a step reads, and puts its folder back again and again; then once more.
+    """Downloads a step's inputs, uploads its folder at intervals, and once more at the end.
 
-    Raises StoreError where another machine has the folder by then.
+    Raises StoreError if another machine has taken over the folder.
     """
     copy = copy_of(folder)
     if copy is None or lease is None:
@@ -158,13 +160,13 @@ def sync_while(
 
 
 def prune(folder: Path) -> None:
-    """Takes out of the bucket what a finished step needed on its way."""
+    """Deletes a finished step's checkpoints from the bucket."""
     if copy := copy_of(folder):
         copy.prune(folder)
 
 
 class _CheckpointSync:
-    """A thread that puts back what a killed step goes on from."""
+    """A thread that uploads the files from which a killed step can resume."""
 
     def __init__(
         self, copy: WorkingCopy, lease: Lease, folder: Path, progress: Path, seconds: float
@@ -190,7 +192,9 @@ class _CheckpointSync:
             self._round()
 
     def _round(self) -> None:
-        """A bucket that is gone may be back next time; without it the step ends badly anyway."""
+        """A failed upload is repeated in the next round; if the bucket stays unreachable, the step
+        fails.
+        """
         try:
             self._lease.check()
             self._copy.put(self._progress, *_resumable(self._folder))
@@ -201,8 +205,8 @@ class _CheckpointSync:
 
 
 def _resumable(folder: Path) -> list[Path]:
-    """All that is in a step's folder but what is whole only at the end, what vouches for that, and
-    checkpoints that are being written.
+    """The files of a step's folder without results that are complete only at the end, the receipt,
+    and checkpoints that are being written.
     """
     entries = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
     paths = [path for path in entries if not (path / CHECKPOINTS).is_dir()]
@@ -219,13 +223,13 @@ def _open_copy(store: str) -> WorkingCopy:
 
 
 def _refresh(copy: WorkingCopy) -> None:
-    """Brings the records that there are by now."""
+    """Downloads the current records."""
     copy.download(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
 
 
 def _to_local(copy: WorkingCopy, value: object) -> object:
-    """A file in the bucket, as a recipe's, is brought."""
-    if type(value) is tuple:  # of arguments, and no record
+    """Downloads a file in the bucket, such as a recipe."""
+    if type(value) is tuple:  # an argument, not a record
         return tuple(_to_local(copy, item) for item in value)
     if not isinstance(value, str) or copy.to_path(value) == value:
         return value
@@ -236,7 +240,7 @@ def _to_local(copy: WorkingCopy, value: object) -> object:
 
 
 def _to_remote(copy: WorkingCopy, answer: _Answer) -> _Answer:
-    """What a step answers: a folder, or several values of which some are folders."""
+    """Maps a step's result to URLs: a folder, or several values some of which are folders."""
     if isinstance(answer, str):
         return type(answer)(copy.to_address(answer))
     if isinstance(answer, tuple) and hasattr(answer, "_make"):

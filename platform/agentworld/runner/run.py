@@ -1,4 +1,4 @@
-"""From a step's declaration to its finished folder."""
+"""Runs a declared step."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from agentworld.runner.task import Plan, Planner, Task
 
 
 class _StepPlan(NamedTuple):
-    """A step that is about to be done: its plan, and what its result depends on."""
+    """A step before it runs: its plan, and what its result depends on."""
 
     store: Path
     plan: Plan
@@ -24,7 +24,7 @@ class _StepPlan(NamedTuple):
 
 @on_store
 def run_planned(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> str:
-    """The folder that a step answers; raises InputError for arguments that are not its own.
+    """The folder of the step's result; raises InputError for invalid arguments.
 
     The store may be a URL, and each of the arguments a folder in it.
     """
@@ -43,7 +43,7 @@ def run_planned(step: Step, planner: Planner, recipe: str, store: str, *argument
 
 
 def planned_folder(step: Step, planner: Planner, recipe: str, store: str, *arguments: str) -> Path:
-    """The folder that the step fills with these arguments, finished or not."""
+    """The folder of the step's result for these arguments, finished or not."""
     step_plan = _plan(step, planner, recipe, store, arguments)
     return folder_of(
         step_plan.store,

@@ -1,4 +1,6 @@
-"""What a step's run is called, before anybody is asked to open it: a killed step opens no other."""
+"""The name of a step's run, chosen before the run is opened, so that a killed step opens no second
+one.
+"""
 
 from pathlib import Path
 
@@ -10,13 +12,13 @@ _NAME = "name.json"
 
 
 class RunName(Record):
-    """What a step's run is called."""
+    """The name of a step's run."""
 
     run: str
 
 
 def run_name(folder: Path) -> str:
-    """The name of the run that a step opens, or had opened before it was killed."""
+    """The name of the run that a step opens, or opened before it was killed."""
     if not has_run_name(folder):
         RunName(run=new_name()).write(folder / _NAME)
         keep(folder / _NAME)
@@ -29,6 +31,6 @@ def has_run_name(folder: Path) -> bool:
 
 
 def forget_run_name(folder: Path) -> None:
-    """The run is closed; the next one has another name."""
+    """Forgets the name of a closed run, so that the next one gets another."""
     (folder / _NAME).unlink()
     prune(folder / _NAME)

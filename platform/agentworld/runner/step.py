@@ -1,7 +1,7 @@
-"""A step runs once for its recipe, its inputs and the code; after that its folder is used again.
+"""Runs a step once for its recipe, its inputs and its code; then its folder is reused.
 
-The receipt is written last. A folder without one is what a killed run left behind, and the
-work continues in it from its own checkpoints.
+The receipt is written last. A folder without a receipt was left by a killed run, and the work
+continues in it from its checkpoints.
 """
 
 import time
@@ -41,13 +41,11 @@ def run_step(
     reads: Sequence[Path] = (),
     domains: Collection[str] = (),
 ) -> Path:
-    """The folder of the finished step, made now or before.
+    """The folder of the finished step, new or reused.
 
-    `reads` are the folders whose files the work needs, and not their records alone. `domains` are
-    those whose code it runs.
-
-    `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
-    else works on it is left alone.
+    `reads` are the folders whose files the work needs, not only their records. `domains` are those
+    whose code it runs. `check` raises an error if the work cannot be done here, before anything is
+    started and without disturbing another process that works on it.
     """
     key_fields = _key_fields_of(step, recipe, inputs, domains)
     key = digest_json(key_fields)
@@ -65,7 +63,7 @@ def run_step(
             check()
         start = time.monotonic()
         with _exclusive_lease(folder, step) as lease:
-            if _is_reused(folder, progress):  # by whom it waited for
+            if _is_reused(folder, progress):  # the process that it waited for finished it
                 return folder
             receipt.unlink(missing_ok=True)
             progress_file = progress_path(store, step)
@@ -108,7 +106,7 @@ def _is_reused(folder: Path, progress: ProgressFile) -> bool:
 
 
 def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:
-    """What each process but the first does of a step that several do together."""
+    """The part of all processes except the first, if several run a step together."""
     if not (folder / RECEIPT).exists():
         folder.mkdir(parents=True, exist_ok=True)
         fetch_all(folder, *reads)
@@ -117,7 +115,7 @@ def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:
 
 
 def output_of(folder: str) -> Digest:
-    """What a finished step made; raises InputError where it is not finished."""
+    """The digest of a finished step's result; raises InputError if it is not finished."""
     return read_receipt(Path(folder)).output
 
 

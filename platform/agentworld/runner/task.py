@@ -1,4 +1,4 @@
-"""What a step is given, and what it answers: the two records that a step's module knows."""
+"""The two records of a step's module: its task, and its plan."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -9,36 +9,36 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress
 
 Work = Callable[[Path, OnProgress], Digest]
-"""Fills a folder and names what it made."""
+"""Fills a folder and returns the digest of the result."""
 
 
 class Task(NamedTuple):
-    """A step to be done: its recipe, its store and its arguments."""
+    """A step to run: its recipe, its store and its arguments."""
 
     recipe: Recipe
     store: Path
     folders: Mapping[str, Path]
-    """Of the finished steps that it reads, by argument; one that may be left out may be missing."""
+    """The folders of finished steps that it reads, by argument; optional ones may be missing."""
     digests: Mapping[str, Digest]
-    """What these steps made, by argument."""
+    """The digests of these steps' results, by argument."""
     texts: Mapping[str, str]
-    """Every other argument."""
+    """The other arguments."""
 
 
 class Plan(NamedTuple):
-    """How a step does its task; to plan it costs little and changes nothing."""
+    """How a step does its task; planning is cheap and changes nothing."""
 
     work: Work
     inputs: Mapping[str, Digest] = {}
-    """What it reads beside the folders of other steps."""
+    """Inputs in addition to the folders of other steps."""
     check: Callable[[], None] | None = None
-    """Raises where the work cannot be done here; then nothing of it is begun."""
+    """Raises an error if the work cannot be done here, before anything is started."""
     domains: Collection[str] = ()
-    """The kinds of world whose code the work runs."""
+    """The domains whose code the work runs."""
     answer: Callable[[Path], Path] = lambda folder: folder
-    """From the finished step's folder, now or before, to the folder that the step answers."""
+    """Maps the finished step's folder to the step's result."""
     reads: Collection[str] = ()
-    """Arguments whose files it needs, beside those of which the step always does."""
+    """Arguments whose files it needs, in addition to those in the step's declaration."""
 
 
 Planner = Callable[[Task], Plan]

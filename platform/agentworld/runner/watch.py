@@ -1,4 +1,4 @@
-"""Looks after a running step: how much memory it takes, and whether anyone still waits for it."""
+"""Watches a running step: its memory, and whether its driver still runs."""
 
 import os
 import signal
@@ -24,10 +24,10 @@ def tree_memory_gib(root: psutil.Process | None = None) -> float:
 
 
 class Watch:
-    """Samples the memory of this process's tree, and ends the tree when its driver is gone.
+    """Samples the memory of this process's tree, and ends the tree when its driver has ended.
 
-    A driver (the demo) holds the store's lock. Killed, it lets go of it, and perhaps another
-    takes it; a step that kept working would meet the next run of itself in the same folder.
+    A driver (the demo) holds the store's lock. If it is killed, another driver may take the lock
+    and run the same step in the same folder, so this one must stop.
     """
 
     def __init__(self, driver_lock: Path) -> None:

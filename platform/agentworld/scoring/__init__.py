@@ -1,1 +1,1 @@
-"""How an observation or an episode is judged: the code that rewards is the code that reports."""
+"""Scores of observations and outcomes of episodes; rewards and reports use the same code."""

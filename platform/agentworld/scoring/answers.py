@@ -1,4 +1,4 @@
-"""What endpoints answered, each in a file of its own: nobody asks, or pays, for it again."""
+"""A cache of endpoints' answers, each in a file, so that no request is sent or paid for twice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,21 +7,23 @@ from agentworld.engine.answer import ChatAnswer
 from agentworld.records.base import Digest, JsonObject, Record, now
 
 ANSWERS = "answers"
-"""Their folder in a store. It is shared by all its steps: another threshold, or a new release of
-ours, asks for nothing again."""
+"""Their folder in a store.
+
+All its steps share it, so another threshold or a new release sends no request again.
+"""
 
 
 class Question(Record):
-    """What an answer depends on; its digest names the answer, wherever the server is."""
+    """All that an answer depends on; its digest names the answer, without the server's address."""
 
     request: JsonObject
     """The body of the request."""
     number: int
-    """Answers of different numbers are different rollouts of one request."""
+    """Different numbers are different rollouts of one request."""
 
 
 class Answer(Record):
-    """What a model said; see `ChatAnswer`."""
+    """A model's answer; see `ChatAnswer`."""
 
     text: str
     thought: str
@@ -31,11 +33,11 @@ class Answer(Record):
     num_cached_tokens: int
     num_tokens: int | None
     at: str
-    """When it was answered."""
+    """The time of the answer."""
 
     @classmethod
     def of(cls, answer: ChatAnswer) -> "Answer":
-        """An answer that came just now."""
+        """Converts a new answer."""
         return cls(**answer._asdict(), at=now())
 
 
@@ -47,7 +49,7 @@ class AnswerStore:
         self._keep = keep
 
     def find(self, question: Digest) -> Answer | None:
-        """The answer to a question; null where nobody asked it."""
+        """The answer to a question; null if it is not stored."""
         path = self._path(question)
         return Answer.read(path) if path.is_file() else None
 

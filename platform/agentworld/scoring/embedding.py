@@ -1,4 +1,4 @@
-"""RWML's reward: is the prediction near the truth in meaning (section 2.2)."""
+"""RWML's reward: whether the prediction is close to the truth in meaning (section 2.2)."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,7 @@ class EmbeddingReward:
                 f"{folder} holds no embedding model: {str(error).splitlines()[0][:200]}"
             ) from error
         self._max_tokens = self._count_positions()
-        # The truth of a group of attempts is the same text for each of them.
+        # all rollouts of a group have the same truth
         self._embed_cached = lru_cache(maxsize=1024)(self._embed)
 
     def distance(self, predicted: str, truth: str) -> float:
@@ -33,17 +33,17 @@ class EmbeddingReward:
         return 1.0 - float(self._embed_cached(predicted) @ self._embed_cached(truth))
 
     def is_hit(self, predicted: str, truth: str) -> bool:
-        """Nearer than tau_d."""
+        """Whether the distance is below tau_d."""
         return self.distance(predicted, truth) < self._max_distance
 
     def _count_positions(self) -> int | None:
-        """The tokens that the encoder takes; null where its config sets no limit."""
+        """The encoder's token limit; null if its config sets none."""
         limit: int | None = getattr(self._model.config, "max_position_embeddings", None)
         if limit is None:
             return None
         embeddings = getattr(self._model, "embeddings", None)
         padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
-        if padding is not None:  # RoBERTa and its like count positions from the one after it
+        if padding is not None:  # RoBERTa counts positions from the one after it
             limit -= padding + 1
         tokens: int = self._tokenizer.model_max_length
         return min(tokens, limit)

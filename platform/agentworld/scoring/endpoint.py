@@ -1,7 +1,7 @@
-"""The client of judges and teachers: models behind an OpenAI-compatible API that cost money.
+"""The client of judges and teachers: paid models behind an OpenAI-compatible API.
 
-It bounds the requests under way, pauses and asks again after failures that may pass, sends the key
-of a recipe's variable or file, and asks for nothing that was answered before.
+It limits concurrent requests, retries temporary failures after a pause, sends the recipe's key, and
+never sends a request again that was answered.
 """
 
 import os
@@ -35,10 +35,10 @@ _MISCONFIGURED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.N
 
 
 class EndpointClient:
-    """Asks the endpoint of a recipe; `role` names it in errors. Threads may share it.
+    """Sends requests to the endpoint of a recipe; `role` names it in errors.
 
-    A failed request is sent three times, and ten times to an endpoint that says that it is busy.
-    The pauses between are as long as the endpoint asks for, or twice as long each time.
+    Threads may share it. A failed request is sent three times, and ten times if the endpoint is
+    busy. The pauses are as long as the endpoint asks for, or double each time.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class EndpointClient:
         self._client = open_client(endpoint.url, timeout_seconds=endpoint.timeout_seconds)
         self._bill: list[Answer] | None = None
         self._billed: set[Digest] = set()
-        """The questions whose answers are in the bill."""
+        """Questions whose answers are billed already."""
 
     def billed_to(self, bill: list[Answer]) -> Self:
         """The same client, which also appends each answer to a list: once for each question."""
@@ -67,9 +67,9 @@ class EndpointClient:
         return client
 
     def ask(self, messages: Sequence[Message], *, temperature: float, number: int = 0) -> Answer:
-        """What the model says, now or when this was asked before; another number is another answer.
+        """The model's answer, stored or new; another number gives another answer.
 
-        Raises EngineError where it says nothing, and InputError where another request cannot help.
+        Raises EngineError without an answer, and InputError if a retry cannot help.
         """
         body = self._body(messages, temperature)
         question = Question(request=body, number=number).digest
@@ -125,13 +125,13 @@ class EndpointClient:
                 raise InputError(message)
             return Answer.of(read_chat(response))
         except (EngineError, InputError) as error:
-            if key and key in str(error):  # a server may repeat what it was sent
+            if key and key in str(error):  # a server may repeat the request
                 error.args = (str(error).replace(key, "***"),)
             raise
 
 
 def _read_key(source: str) -> str:
-    """Each time anew: a mounted Secret may change while a step runs."""
+    """Read for each request, because a mounted Secret may change while a step runs."""
     if not source:
         return ""
     try:
@@ -140,6 +140,6 @@ def _read_key(source: str) -> str:
         raise InputError(
             f"key_from names {source}, and there is no key; set the variable, or mount the file"
         ) from error
-    if not _KEY.fullmatch(key.strip()):  # else an error of the HTTP client would quote it
+    if not _KEY.fullmatch(key.strip()):  # otherwise an error of the HTTP client would quote it
         raise InputError(f"key_from names {source}, which holds no key; correct it")
     return key.strip()

@@ -1,4 +1,4 @@
-"""Ends work when half of its verdicts are missing: the rest says little; a judge may be gone."""
+"""Stops work if half of its verdicts are missing: a judge may be down, and the rest says little."""
 
 from collections import deque
 from threading import Lock
@@ -7,28 +7,28 @@ from agentworld.errors import JudgeError
 
 _WINDOW = 40
 _FEWEST = _WINDOW // 2
-"""Of fewer half may be missing by chance."""
+"""With fewer, half may be missing by chance."""
 
 
 class HoleLimit:
-    """Counts what a judge was asked about; threads may share it.
+    """Counts questions to a judge; threads may share it.
 
-    `subjects` are what the verdicts are about, in the plural; `verdict` is what a hole lacks.
+    `subjects` is a plural noun for the judged items; `verdict` is the word for what is missing.
     """
 
     def __init__(self, subjects: str, verdict: str = "verdict") -> None:
         self.num = 0
-        """All that were counted."""
+        """The number of questions."""
         self.num_holes = 0
         self._subjects = subjects
         self._verdict = verdict
         self._last_problem = ""
         self._recent: deque[bool] = deque(maxlen=_WINDOW)
-        """Whether each of the last ones is a hole."""
+        """For each recent question, whether it is a hole."""
         self._one_at_a_time = Lock()
 
     def add(self, problem: str | None) -> None:
-        """Counts one more; of a hole `problem` says why it is one.
+        """Counts one question; `problem` is the reason of a hole.
 
         Raises JudgeError if half of the last 40 are holes.
         """
@@ -43,7 +43,7 @@ class HoleLimit:
                 raise self._error(num_recent, f"the last {len(self._recent)}")
 
     def check(self) -> None:
-        """Raises JudgeError if half of all are holes, of however few."""
+        """Raises JudgeError if half of all are holes, even of a few."""
         if self.num and 2 * self.num_holes >= self.num:
             raise self._error(self.num_holes, f"{self.num}")
 

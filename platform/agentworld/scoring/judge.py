@@ -1,8 +1,6 @@
 """A judge behind an OpenAI-compatible endpoint: it sees the truth, scores five dimensions, and
-compares two predictions.
-
-What it cannot give is a hole in the sample and never a zero. It is told to see through
-praise, and a prediction cannot leave the fence that it is shown in.
+compares two predictions. A missing verdict is a hole in the sample and never a zero. The prompt
+says to ignore praise, and a prediction cannot end the code fence around it.
 """
 
 import re
@@ -33,7 +31,7 @@ _Verdict = TypeVar("_Verdict")
 
 
 class EndpointJudge:
-    """Asks again, up to three times, where an answer holds no verdict."""
+    """Asks up to three times if an answer has no verdict."""
 
     def __init__(self, client: EndpointClient) -> None:
         self._client = client
@@ -41,7 +39,9 @@ class EndpointJudge:
     def score(
         self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message] = ()
     ) -> RubricScore:
-        """The judge's scores of what followed these messages; raises JudgeError without any."""
+        """The judge's scores of an observation after these messages; raises JudgeError without
+        any.
+        """
         material = _material(messages, {"Prediction": predicted, "Truth": truth})
         return self._ask(domain.rubric.judge_prompt, material, parse_verdict)
 
@@ -53,9 +53,9 @@ class EndpointJudge:
         truth: str,
         messages: Sequence[Message] = (),
     ) -> Preference:
-        """Which of two predictions is nearer to the truth; raises JudgeError without a verdict.
+        """Which of two predictions is closer to the truth; raises JudgeError without a verdict.
 
-        A judge may prefer what it reads first (arXiv 2306.05685): ask in both orders.
+        A judge may prefer the first one (arXiv 2306.05685), so ask in both orders.
         """
         predictions = {"Prediction A": first, "Prediction B": second, "Truth": truth}
         system = domain.rubric.judge_prompt.rstrip() + _COMPARE
@@ -80,7 +80,7 @@ class EndpointJudge:
         raise JudgeError(f"{self._client.name} gave no verdict: {problem}")
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Closes the connections."""
         self._client.close()
 
 
@@ -91,7 +91,7 @@ def _material(messages: Sequence[Message], texts: Mapping[str, str]) -> str:
 
 
 def _fence(text: str) -> str:
-    """In a fence longer than any that the text holds."""
+    """The text in a code fence that is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"

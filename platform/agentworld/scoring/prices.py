@@ -1,4 +1,4 @@
-"""What answers cost, by the tables of `genai-prices` that are installed; nothing is fetched."""
+"""The price of answers, by the installed tables of `genai-prices`; nothing is downloaded."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from agentworld.scoring.answers import Answer
 
 
 def usage_of(endpoint: EndpointRecipe, answers: Sequence[Answer]) -> EndpointUsage:
-    """What these answers of an endpoint took."""
+    """The usage of these answers of an endpoint."""
     return EndpointUsage(
         num_answers=len(answers),
         num_prompt_tokens=_sum([answer.num_prompt_tokens for answer in answers]),
@@ -22,10 +22,10 @@ def usage_of(endpoint: EndpointRecipe, answers: Sequence[Answer]) -> EndpointUsa
 
 
 def price_of(url: str, answers: Iterable[Answer]) -> Decimal | None:
-    """US dollars for answers of the server at `url`, at the prices of the days of the answers.
+    """US dollars for answers of the server at `url`, at the prices of the answers' days.
 
-    Null if one of the prices is unknown: the server is of no provider in the tables, its model is
-    not, or the server did not tell the tokens. An unknown price is never 0.
+    Null if a price is unknown: the provider or the model is not in the tables, or the server did
+    not report tokens. An unknown price is never 0.
     """
     prices = [_price(url, answer) for answer in answers]
     known_prices = [price for price in prices if price is not None]
@@ -47,7 +47,7 @@ def _price(url: str, answer: Answer) -> Decimal | None:
             provider_api_url=url,
             genai_request_timestamp=datetime.fromisoformat(answer.at),
         ).total_price
-    except (LookupError, ValueError):  # what is not in the tables
+    except (LookupError, ValueError):  # not in the tables
         return None
 
 

@@ -1,7 +1,7 @@
-"""The reward of a world model's answer: rubric, rule and embedding, mixed by a recipe's weights.
+"""The reward of a world model's answer: rubric, rule and embedding, weighted by a recipe.
 
-The code that rewards here is the code that reports in an evaluation. The scale is the
-paper's, 0 to 25 (Qwen-AgentWorld section 3.4.1).
+Evaluations report with the same code. The scale is the paper's, 0 to 25 (Qwen-AgentWorld section
+3.4.1).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ Score = Callable[[Domain, str, str, Sequence[Message]], RubricScore]
 
 
 class Prediction(NamedTuple):
-    """What a world model said, and what it should have shown after these messages."""
+    """A world model's answer, and the true observation after these messages."""
 
     domain: Domain
     text: str
@@ -39,16 +39,16 @@ class Prediction(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One kind of reward and what it weighs."""
+    """One kind of reward with its weight."""
 
     reward: float
     weight: float
 
 
 class Rewarder:
-    """Rewards what a model said; a `score` replaces the recipe's own rubric.
+    """Rewards answers; `score` replaces the recipe's rubric.
 
-    A judge behind an endpoint is asked for nothing that `answers` holds.
+    Questions whose answers are in `answers` are not sent to the judge.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Rewarder:
         self._embedding = _load_embedding(recipe)
 
     def score_all(self, predictions: Sequence[Prediction]) -> list[float | None]:
-        """The scores of many answers, as `score` has them; a judge is asked for several at once.
+        """The scores of many answers; a judge gets several at once.
 
-        Answers of a group that show the same are scored once.
+        Equal observations of a group are scored once.
         """
         keys = [_key_of(prediction) for prediction in predictions]
         different = dict(zip(keys, predictions, strict=True))
@@ -82,7 +82,7 @@ class Rewarder:
         return [reward_of[key] for key in keys]
 
     def take_usage(self) -> EndpointUsage | None:
-        """What the judge was asked for since the last call; null without a judge."""
+        """The judge's usage since the last call; null without a judge."""
         if not self._is_judged:
             return None
         usage = usage_of(self._recipe.endpoint, self._bill)
@@ -92,11 +92,11 @@ class Rewarder:
     def score(
         self, domain: Domain, text: str, truth: str, messages: Sequence[Message] = ()
     ) -> float | None:
-        """0 to 25, or null where a judge gave no verdict.
+        """0 to 25, or null if a judge gave no verdict.
 
-        An answer without an observation is the model's own failure and is worth 0. A judge
-        that fails is ours: the sample is a hole and must not count. Raises JudgeError where half of
-        the verdicts are missing.
+        An answer without an observation is the model's own failure and gets 0. A failed judge is
+        our failure: the sample is a hole and must not count. Raises JudgeError if half of the
+        verdicts are missing.
         """
         predicted = parse_observation(text)
         if predicted is None:
@@ -121,7 +121,7 @@ class Rewarder:
         if recipe.rubric_weight:
             score = self._score_rubric(domain, predicted, truth, messages)
             yield _Part(score.reward, recipe.rubric_weight)
-        # Without a verdict of the rule the other parts take its weight.
+        # without a verdict of the rule, the other parts get its weight
         verdict = verdict_of(domain, predicted, truth)
         if recipe.rule_weight and verdict is not None:
             yield _Part(FULL * verdict, recipe.rule_weight)
@@ -137,7 +137,7 @@ def _score_by_rules(
 
 
 def _key_of(prediction: Prediction) -> tuple[str, str | None, str, str]:
-    """The same for answers that show the same in the same place, whatever they thought."""
+    """Equal for answers with the same observation at the same turn, whatever their thoughts."""
     domain, text, truth, messages = prediction
     return domain.name, parse_observation(text), truth, str(messages)
 
@@ -147,7 +147,7 @@ def _load_embedding(recipe: RewardRecipe) -> EmbeddingReward | None:
         return None
     if recipe.embedding_model is None:
         raise InputError(
-            f"embedding_weight is {recipe.embedding_weight} but embedding_model names no folder"
+            f"embedding_weight is {recipe.embedding_weight} but embedding_model is not set"
         )
     return EmbeddingReward(Path(recipe.embedding_model), recipe.embedding_distance)
 

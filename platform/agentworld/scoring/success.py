@@ -1,6 +1,6 @@
-"""How an episode ends: the rule of its domain, and the limit of its turns.
+"""The outcome of a step: by the rule of its domain, and by the turn limit.
 
-It reads actions and observations and nothing else.
+It reads actions and observations only.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from agentworld.records.task import Task
 
 
 class Outcome(NamedTuple):
-    """What a step means for its episode."""
+    """The outcome of a step."""
 
     reward: float | None
     """1 or 0 when a task is over; null without a task, and while it is open."""
@@ -22,10 +22,10 @@ class Outcome(NamedTuple):
 def outcome(
     domain: Domain, task: Task | None, turn_limit: int, step: int, action: str, observation: str
 ) -> Outcome:
-    """What the step with this number (1 for the first) means.
+    """The outcome of the step with this number (1 for the first).
 
-    A task that is open at its last turn has failed and is rewarded with 0: the limit is a
-    part of the task, and so the 0 is the agent's own and no failure of ours.
+    A task that is open at its last turn has failed and gets reward 0: the limit is part of the
+    task, so the failure is the agent's.
     """
     verdict = domain.outcome(task, action, observation) if task else None
     if verdict is not None:

@@ -1,6 +1,6 @@
-"""Verdicts out of a judge's prose: the JSON that was asked for, or what can be saved of it.
+"""Parses verdicts from a judge's text: the requested JSON, or what can be recovered from it.
 
-The order of what is tried is that of the Qwen-AgentWorld evaluation's parser.
+The attempts have the order of the Qwen-AgentWorld evaluation's parser.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Literal
 from agentworld.domains.rubric import BEST, RubricScore
 
 Preference = Literal["A", "B", "tie"]
-"""Which of two predictions is better, by the names that a judge knows them by."""
+"""Which of two predictions is better, by the names in the judge's prompt."""
 
 _THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[a-z]*\s*(.*?)```", re.DOTALL)
@@ -26,7 +26,7 @@ _PREFERENCES: dict[str, Preference] = {"a": "A", "b": "B", "tie": "tie"}
 
 
 def parse_verdict(text: str) -> RubricScore | None:
-    """The scores in a judge's answer, clamped to 1..5; null where none can be read."""
+    """The scores in a judge's answer, clamped to 1..5; null if none can be read."""
     text = _THOUGHT.sub("", text)
     for candidate in _candidates(text):
         score = _score_of(_load(candidate))
@@ -36,9 +36,9 @@ def parse_verdict(text: str) -> RubricScore | None:
 
 
 def parse_preference(text: str) -> Preference | None:
-    """The preference in a judge's answer; null where none can be read.
+    """The preference in a judge's answer; null if none can be read.
 
-    The last object that names one counts, and nothing but an object does: prose names both.
+    The last JSON object with a preference counts; prose does not, because it names both.
     """
     for candidate in reversed(list(_objects(_THOUGHT.sub("", text)))):
         value = _load(candidate)
@@ -59,7 +59,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """Every stretch between braces that match, whatever stands in strings."""
+    """Every text between matching braces, ignoring strings."""
     open_places: list[int] = []
     for index, character in enumerate(text):
         if character == "{":
@@ -94,7 +94,7 @@ def _score_of(value: object) -> RubricScore | None:
 
 
 def _number(value: object) -> int:
-    """A score as a whole number from 1 to 5; 0 where it cannot be read. `4/5` is 4."""
+    """A score as a whole number from 1 to 5; 0 if it cannot be read. `4/5` is 4."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0
     try:

@@ -1,1 +1,1 @@
-"""Serving a pinned simulator: episodes over HTTP, every answered step in the ledger."""
+"""Serves pinned simulators: episodes over HTTP, every answered step in the ledger."""

@@ -1,4 +1,4 @@
-"""The only wiring: simulators and what they share make a service."""
+"""Wires simulators and shared state into a service."""
 
 import json
 import logging
@@ -41,12 +41,12 @@ def create_app(
     loopback_only: bool = False,
     protocols: Sequence[str] = PROTOCOLS,
 ) -> FastAPI:
-    """The service of these simulators; in the end it lets go of them and of the store's ledger.
+    """The service of these simulators; it closes them and the store's ledger at its end.
 
-    Who may come is for `access` to say; `loopback_only` also turns away pages of other sites.
-    An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
-    and when the service ends. A socket hears within `answer_seconds` what became of its step, or
-    that nobody knows.
+    `access` authenticates callers; `loopback_only` also refuses pages of other sites. An episode
+    without a step for `idle_seconds` is ended; logs are signed every `seal_seconds` and when the
+    service ends. A socket gets within `answer_seconds` the result of its step, or an error that it
+    is unknown.
     """
     runs = Runs(episode_store, simulators, log_signer)
 
@@ -64,7 +64,7 @@ def create_app(
             await episode_store.close()
             await runs.seal()
         except AgentworldError as error:
-            _log.warning("%s; what was answered last is chained and not signed", error)
+            _log.warning("%s; the last answers are logged and not signed", error)
         finally:
             await simulators.close()
             episode_store.ledger.close()
@@ -76,7 +76,7 @@ def create_app(
     app.state.app_state = AppState(simulators, episode_store, runs, access, quota)
     app.state.answer_seconds = answer_seconds
     opened = [open_protocol(name, app) for name in protocols]
-    # As they are: to include a router makes its routes anew, which takes a tenth of a second.
+    # unchanged: including a router builds its routes again, which takes a tenth of a second
     app.router.routes += aliases.router.routes
     for protocol in opened:
         app.router.routes += protocol.routes
@@ -90,6 +90,8 @@ def create_app(
 
 
 def _openapi(app: FastAPI) -> Callable[[Request], Response]:
-    """Written once: to write it takes as long as many steps, and anybody may ask for it."""
+    """Cached, because generating it takes as long as many steps, and every client may request
+    it.
+    """
     document = cache(lambda: json.dumps(app.openapi()).encode())
     return lambda _request: Response(document(), media_type=native.JSON)

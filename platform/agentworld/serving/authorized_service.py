@@ -1,7 +1,7 @@
-"""What every protocol calls: the simulators, for one caller, as far as they may and within limits.
+"""The operations of every protocol, with the rights and limits of one caller.
 
-What belongs to somebody else is not there: the answer is the one for a name that nobody gave. Which
-simulator answers is the run's to say, and never the request's.
+Another tenant's runs and episodes look as if they did not exist. The simulator is that of the run;
+a request cannot choose it.
 """
 
 from contextlib import suppress
@@ -38,7 +38,7 @@ from agentworld.serving.simulators.connections import Simulators
 
 
 class AppState(NamedTuple):
-    """What all entrances of a process share."""
+    """The state that all protocols of a process share."""
 
     simulators: Simulators
     episode_store: EpisodeStore
@@ -48,7 +48,7 @@ class AppState(NamedTuple):
 
 
 class AuthorizedService:
-    """The house as one caller sees it."""
+    """The service with the rights of one caller."""
 
     __slots__ = ("_answering", "_app_state", "_protocol", "caller")
 
@@ -59,10 +59,10 @@ class AuthorizedService:
         self._protocol = protocol
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
-        """Begins a run of the caller's tenant."""
+        """Opens a run of the caller's tenant."""
         caller, app_state = self.caller, self._app_state
         self._check_opens()
-        if caller.name != caller.tenant:  # somebody whom access was checked for
+        if caller.name != caller.tenant:  # an agent's digest for which access was checked
             opening = opening.model_copy(update={"opened_by": caller.name})
         async with app_state.quota.run(caller.tenant, name):
             run = await app_state.runs.open(opening, name, caller.tenant)
@@ -70,9 +70,7 @@ class AuthorizedService:
         return OpenedRun(run=run, token=app_state.access.run_token(run.id, caller.tenant))
 
     async def meaning(self, alias: str) -> Digest:
-        """The simulator that a run of the caller's tenant is opened with by this name, if it gets
-        no canary; raises what opening it would.
-        """
+        """The simulator that this name gives a new run, without a canary; raises as `open_run`."""
         self._check_opens()
         simulators = self._app_state.simulators
         simulator = await simulators.resolve(SimulatorRequest(alias, None, self.caller.tenant))
@@ -85,31 +83,31 @@ class AuthorizedService:
         return await self._app_state.runs.get(run)
 
     async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
-        """Ends a run of the caller's tenant."""
+        """Closes a run of the caller's tenant."""
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._app_state.runs.close(run, closing)
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
-        """Which simulator made an agent, in a run of the caller's tenant.
+        """Signs which simulator made an agent, in a run of the caller's tenant.
 
-        A run's token is an agent's, which says nothing of itself.
+        A run token is an agent's, which must not make claims about itself.
         """
         if self.caller.run is not None:
-            raise InputError("a run's token attests nothing; ask with an API key")
+            raise InputError("a run token cannot attest an agent; use an API key")
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._app_state.runs.attest(run, claim)
 
     async def file(self, statement: StepStatement) -> str:
-        """Keeps what a step signed, whoever brings it, but for an agent."""
+        """Stores a statement that a step signed; any caller except an agent may submit it."""
         self.caller.check("agent")
         if self.caller.run is not None:
-            raise InputError("a run's token files nothing; ask with an API key")
+            raise InputError("a run token cannot store statements; use an API key")
         return await self._app_state.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
-        """Begins an episode in a run of the caller's tenant, or from one that they may see."""
+        """Begins an episode in a run of the tenant, or as a fork of one that the caller sees."""
         await self._check_owns(opening.run, _no_run(opening.run))
         for source in (opening.fork, opening.replay):
             if source is not None:
@@ -130,16 +128,16 @@ class AuthorizedService:
         return session.to_step_result(target.service.digest, target.run, step)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
-        """The same, and what it cost."""
+        """The same, with the step's usage."""
         target = self._find_episode_service(episode) or await self._load_episode_service(episode)
         return await self._take(target.service, episode, request)
 
     def check_allowed(self) -> None:
-        """Raises AccessError where the tenant has used what it may for now."""
+        """Raises AccessError if the tenant has reached a limit."""
         self._app_state.quota.check(self.caller.tenant)
 
     async def check_in(self, run: str, episode: str) -> None:
-        """Raises NotFound for an episode that is not this run's, be it there or not."""
+        """Raises NotFound for an episode that is not in this run, whether or not it exists."""
         await self._check_sees(run, _no_run(run))
         with suppress(NotFound):
             if await self._app_state.episode_store.run_of(episode) == run:
@@ -147,16 +145,16 @@ class AuthorizedService:
         raise NotFound(f"there is no episode {episode} in run {run}; reset to begin one")
 
     async def simulator_of(self, run: str) -> Digest:
-        """Which simulator a run is of that the caller may see."""
+        """The simulator of a run that the caller may see."""
         await self._check_sees(run, _no_run(run))
         return await self._simulator(run)
 
     async def service_of(self, run: str) -> SimulatorService:
-        """What serves a run that the caller may see."""
+        """The service of a run that the caller may see."""
         return await self._app_state.simulators.find(await self.simulator_of(run))
 
     async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
-        """Of a simulator, or of the one that there is, which anybody may see."""
+        """The manifest of a simulator, or of the only one, which every caller may see."""
         simulators = self._app_state.simulators
         digest = simulator or simulators.single
         if digest is None:
@@ -173,19 +171,21 @@ class AuthorizedService:
         return await self._app_state.episode_store.episode(episode)
 
     async def wait_settled(self, episode: str) -> Episode:
-        """The same, once no step of it is under way on this replica."""
+        """The same, after its running step on this replica has ended."""
         await self._simulator(await self._check_sees_episode(episode))
         return await self._app_state.episode_store.wait_settled(episode)
 
     async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
-        """The same as this replica goes on with it: nothing is read of one that it holds, unless
-        `reload`, for another replica may have gone on with it.
+        """The same as an open episode of this replica.
+
+        It is read from the ledger only if this replica does not hold it, or with `reload`, because
+        another replica may have continued it.
         """
         service = await self._service(await self._check_sees_episode(episode))
         return await service.load_open(episode, reload=reload)
 
     async def toolbox(self, episode: str) -> Toolbox:
-        """What may be called in an episode that the caller may see."""
+        """The tools of an episode that the caller may see."""
         service = await self._service(await self._check_sees_episode(episode))
         open_episode = await service.load_open(episode)
         return Toolbox.of(open_episode.domain, open_episode.opening)
@@ -206,18 +206,18 @@ class AuthorizedService:
         return step
 
     def _find_episode_service(self, episode: str) -> "_EpisodeService | None":
-        """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
+        """The service of a caller's episode, if it is known without a query, as for most steps."""
         caller, app_state = self.caller, self._app_state
         open_episode = app_state.episode_store.find_open(episode)
         if open_episode is None or "agent" not in caller.roles:
             return None
         run = open_episode.opening.run
         if caller.run is None:
-            is_theirs = app_state.episode_store.owners.is_known_owner(run, caller.tenant)
+            is_own = app_state.episode_store.owners.is_known_owner(run, caller.tenant)
         else:
-            is_theirs = caller.run == run
+            is_own = caller.run == run
         service = app_state.simulators.connected.get(open_episode.simulator)
-        if service is None or not is_theirs:
+        if service is None or not is_own:
             return None
         self._answering.simulator = open_episode.simulator
         return _EpisodeService(service, run)
@@ -227,11 +227,11 @@ class AuthorizedService:
         return _EpisodeService(await self._service(run), run)
 
     async def _service(self, run: str) -> SimulatorService:
-        """What answers for a run that was checked to be the caller's to ask for."""
+        """The service of a run that the caller may access."""
         return await self._app_state.simulators.find(await self._simulator(run))
 
     async def _simulator(self, run: str) -> Digest:
-        """Of a run that was checked likewise: to name it tells that the run is there."""
+        """The simulator of an accessible run; an error with its name reveals it."""
         simulator = (await self._owner(run)).simulator
         self._app_state.simulators.check(simulator)
         self._answering.simulator = simulator
@@ -240,7 +240,7 @@ class AuthorizedService:
     def _check_opens(self) -> None:
         self.caller.check("agent")
         if self.caller.run is not None:
-            raise InputError("a run's token opens no other run; ask with an API key")
+            raise InputError("a run token cannot open another run; use an API key")
 
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")
@@ -249,14 +249,14 @@ class AuthorizedService:
         return run
 
     async def _check_sees_episode(self, episode: str) -> str:
-        # Nothing else of it is read before: its state tells that it is there.
+        # nothing else is read before, because a run's state reveals that it exists
         self.caller.check("agent", "auditor")
         run = await self._app_state.episode_store.run_of(episode)
         await self._check_sees(run, _no_episode(episode))
         return run
 
     async def _check_owns(self, run: str, message: str) -> None:
-        """May act in it: the run is the caller's tenant's, or the one of their token."""
+        """Raises NotFound unless the run belongs to the caller's tenant, or to their run token."""
         self.caller.check("agent")
         if self.caller.run == run:
             return
@@ -271,7 +271,7 @@ class AuthorizedService:
         await self._owner(run)
 
     async def _owner(self, run: str) -> Owner:
-        """Who holds a run's token knows that it was opened, and nobody else does."""
+        """A caller with the run's token knows that the run exists; no other caller may learn it."""
         try:
             return await self._app_state.episode_store.owners.of(run)
         except NotFound as error:
@@ -280,7 +280,7 @@ class AuthorizedService:
 
 
 class _EpisodeService(NamedTuple):
-    """Where an episode goes on."""
+    """An episode's service."""
 
     service: SimulatorService
     run: str

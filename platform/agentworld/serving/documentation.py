@@ -1,7 +1,7 @@
-"""The service's first answer, which says where to go on, and a page of its routes.
+"""The service's root resource with links, and a page of its routes.
 
-Both need a credential, as every route but `/health` does. The page has no scripts and loads
-nothing: a service without a network shows it too.
+Both need a credential, as every route except `/health`. The page has no scripts and loads nothing,
+so it works without a network.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ code { overflow-wrap: anywhere }
 
 
 def overview(_request: Request) -> Response:
-    """What this is, and where to go on."""
+    """The service's description and links."""
     return JSONResponse(
         {
             "service": "agentworld simulator",
@@ -50,7 +50,7 @@ def overview(_request: Request) -> Response:
 
 
 def documentation(app: FastAPI) -> Callable[[Request], Response]:
-    """A page of all routes, written once."""
+    """A page of all routes, generated once."""
     page = cache(lambda: f"{_HEAD}{''.join(_rows(app.openapi()))}</table>\n</html>\n")
     return lambda _request: HTMLResponse(page())
 

@@ -1,4 +1,4 @@
-"""Work that a service does at intervals, beside its answers."""
+"""Periodic work of a service."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 async def repeating(
     work: Callable[[], Awaitable[object]], every_seconds: float
 ) -> AsyncIterator[None]:
-    """Does the work at intervals while the block runs; a failure is logged and tried again."""
+    """Repeats the work at intervals while the block runs; a failure is logged and retried."""
     task = asyncio.create_task(_repeat(work, every_seconds))
     try:
         yield
@@ -30,6 +30,6 @@ async def _repeat(work: Callable[[], Awaitable[object]], every_seconds: float) -
         try:
             await work()
         except AgentworldError as error:
-            _log.warning("%s; it is tried again in %.0f s", error, every_seconds)
+            _log.warning("%s; retrying in %.0f s", error, every_seconds)
         except Exception:  # noqa: BLE001 - a mistake of ours ends no later attempt
-            _log.exception("our mistake; it is tried again in %.0f s", every_seconds)
+            _log.exception("internal error; retrying in %.0f s", every_seconds)

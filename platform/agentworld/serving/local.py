@@ -1,4 +1,4 @@
-"""A simulator on one machine: an engine and the service as two processes, ended together."""
+"""A simulator on one machine: an engine and the service as two processes that end together."""
 
 import json
 import sys
@@ -25,15 +25,15 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class ListenOptions(NamedTuple):
-    """Who is let in, and where."""
+    """Access and address of the service."""
 
     access: str = "local"
-    """The file that says who may come; `local` asks nobody."""
+    """The access file; `local` disables authentication."""
     port: int | None = None
-    """Null takes a free one."""
+    """Null uses a free port."""
 
     def check(self) -> None:
-        """Raises InputError for a file or a port that would stop the service when it starts."""
+        """Raises InputError for a file or a port that would prevent the start."""
         if self.access != "local":
             Directory.load(Path(self.access))
         if self.port is not None:
@@ -41,24 +41,26 @@ class ListenOptions(NamedTuple):
 
     @property
     def resolved_access(self) -> str:
-        """The access, whatever folder it is read in."""
+        """The access file as an absolute path."""
         return self.access if self.access == "local" else str(Path(self.access).resolve())
 
 
 LOCAL = ListenOptions()
-"""For this machine alone."""
+"""Only this machine can connect."""
 
 
 class LocalSimulator(NamedTuple):
-    """A simulator that answers here."""
+    """A running simulator on this machine."""
 
     url: str
     service: Server
     engine: SupervisedEngine | None
-    """Null for the world of an endpoint."""
+    """Null for a third-party endpoint."""
 
     def wait(self) -> NoReturn:
-        """Until one of its processes ends for good; raises EngineError with the reason."""
+        """Waits until one of its processes has finally ended; raises EngineError with the
+        reason.
+        """
         while True:
             self.service.check()
             if self.engine:
@@ -75,12 +77,11 @@ def serve_simulator(
     log_folder: Path,
     listen_options: ListenOptions = LOCAL,
 ) -> Iterator[LocalSimulator]:
-    """A pinned simulator that answers while the block runs.
+    """Serves a pinned simulator while the block runs, and restarts an engine that ends.
 
-    An engine that ends is started again. Raises InputError naming what is wrong or not as it was
-    pinned, before anything is started, and EngineError with the end of a log when the service
-    dies, or the engine does not start. A world from an endpoint has no engine here; `engine` then
-    only bounds what is asked at once.
+    Raises InputError for an invalid or changed pin, before anything is started, and EngineError
+    with the end of a log if the service dies, or the engine does not start. An endpoint has no
+    engine here; `engine` then only limits concurrent requests.
     """
     manifest = SimulatorManifest.read(manifest_path)
     listen_options.check()
@@ -95,7 +96,7 @@ def serve_simulator(
             "AGENTWORLD_ACCESS": listen_options.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
             "AGENTWORLD_PORT": str(port),
-            # The service runs the very code that starts it, installed or not.
+            # The service runs the same code as this process, installed or not.
             "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
             "AGENTWORLD_MANIFEST": str(manifest_path.resolve()),
             "AGENTWORLD_LEDGER_URL": stores.ledger_url,
@@ -110,7 +111,7 @@ def serve_simulator(
 
 
 def _addresses(engine: SupervisedEngine, model_folder: Path) -> dict[str, str]:
-    """Where the service finds the engine; an endpoint's world names it itself."""
+    """The engine's address for the service; an endpoint's manifest has it."""
     return {
         "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
         "AGENTWORLD_ENGINE_URLS": json.dumps([engine.url]),
@@ -130,7 +131,7 @@ def _engine(
 
     @contextmanager
     def start(stopping: Event) -> Iterator[ServedEngine]:
-        check_files(manifest, model_folder)  # each time: nobody serves what was changed meanwhile
+        check_files(manifest, model_folder)  # at each restart, so that changed files are not served
         check_engine(manifest, recipe)
         with serve(
             model_folder,

@@ -1,7 +1,9 @@
-"""The service's process: `python -m agentworld.serving.main`, set up by the environment alone.
+"""The service's process:
 
-It serves the one simulator that AGENTWORLD_MANIFEST names, or all of the cluster's namespace that
-AGENTWORLD_NAMESPACE names. Several may run over one ledger: any of them answers for any episode.
+`python -m agentworld.serving.main`, configured by environment variables. It serves the one
+simulator that AGENTWORLD_MANIFEST names, or all of the cluster's namespace that
+AGENTWORLD_NAMESPACE names. Several replicas may share one ledger: each can answer for every
+episode.
 """
 
 import sys
@@ -39,7 +41,7 @@ from agentworld.storage.stores import Stores
 
 
 class ServiceSettings(Stores):
-    """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
+    """Settings from AGENTWORLD_MANIFEST and so on."""
 
     manifest: Path | None = None
     """The manifest of the simulator, to serve one; else set `AGENTWORLD_NAMESPACE`."""
@@ -74,7 +76,7 @@ class ServiceSettings(Stores):
     protocols: tuple[str, ...] = PROTOCOLS
     """The protocols that the service offers, as a JSON list."""
     access: Literal["local"] | Path
-    """The access file; `local` trusts everybody on this machine, and listens on loopback alone."""
+    """The access file; `local` trusts all users of this machine, and listens on loopback only."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 8000
@@ -82,11 +84,13 @@ class ServiceSettings(Stores):
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Verifies the one simulator, if it is one, and listens until it is told to stop."""
+    """Verifies the simulator, if there is only one, and listens until the process is told to
+    stop.
+    """
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
-            "the environment names no simulator, or too many; set AGENTWORLD_MANIFEST to serve one,"
-            " or AGENTWORLD_NAMESPACE to serve those of a cluster"
+            "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE, to"
+            " serve those of a cluster"
         )
     read_tokens = read_secret if settings.namespace else ensure_secret
     tokens = RunTokens(read_tokens(settings.keys / RUN_TOKENS))
@@ -114,7 +118,7 @@ def serve(settings: ServiceSettings) -> None:
 
 
 def _verify(path: Path, settings: ServiceSettings) -> SimulatorManifest:
-    """The one simulator, once its files and its promise of seeds were checked."""
+    """The manifest of the only simulator, after its files and its seeds were checked."""
     manifest, num_engines = SimulatorManifest.read(path), 1
     if not isinstance(manifest.engine, Endpoint):
         if settings.model_folder is None or not settings.engine_urls:
@@ -145,11 +149,11 @@ def _catalog(
 
 
 def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:
-    """What answers for a simulator, and the model's name there.
+    """The engines of a simulator, and the model's name there.
 
-    It is somebody's endpoint, or engines of ours: those at known addresses, or those of a cluster.
-    The latter are asked for the simulator's digest as a model, which is what they answer to once
-    every file was verified.
+    They are a third-party endpoint, engines at known addresses, or engines of a cluster. An engine
+    of a cluster serves the model under the simulator's digest, which it does only after every file
+    was verified.
     """
     concurrency, seconds = settings.engine_concurrency, settings.engine_timeout_seconds
     urls, model = settings.engine_urls, settings.engine_model
@@ -175,7 +179,7 @@ def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[En
 
 
 def main() -> int:
-    """Serves until it is told to stop."""
+    """Serves until the process is told to stop."""
     return exit_status(lambda: serve(from_environment(ServiceSettings)))
 
 

@@ -1,4 +1,6 @@
-"""One pinned simulator at work: it asks the engine, judges, and answers what is durable."""
+"""One pinned simulator: sends requests to the engine, determines outcomes, and returns durable
+answers.
+"""
 
 import asyncio
 import time
@@ -31,19 +33,19 @@ from agentworld.serving.telemetry.counts import Timings
 from agentworld.serving.telemetry.metrics import States
 
 Accelerators = Callable[[], tuple[str, ...]]
-"""What the engine computes on now, of each replica where they differ."""
+"""The engine's current accelerators, of each replica if they differ."""
 
 
 class StepAnswer(NamedTuple):
-    """A step that was taken now, or is repeated."""
+    """A new or repeated step."""
 
     step: EpisodeStep
     timings: Timings | None
-    """Where it took how long; null where it is repeated."""
+    """The durations of its parts; null if it is repeated."""
 
 
 class SimulatorService:
-    """The episodes of one simulator, among those that a process keeps."""
+    """The episodes of one simulator in a process."""
 
     def __init__(
         self,
@@ -54,10 +56,8 @@ class SimulatorService:
         states: States = dict,
         accelerators: Accelerators = tuple,
     ) -> None:
-        """`states` tells of each replica of the engine whether it is asked, and `accelerators`
-        what episodes are recorded with.
-
-        Raises InputError where this code is not the pinned.
+        """`states` has the breaker state of each replica of the engine, and `accelerators` the
+        value that episodes record. Raises InputError if this code is not the pinned one.
         """
         check_code(manifest)
         self.manifest = manifest
@@ -70,7 +70,9 @@ class SimulatorService:
         self._accelerators = accelerators
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
-        """Begins an episode of an open run, once under a name; without one it gets a new name."""
+        """Begins an episode of an open run, once for each name; without a name it gets a new
+        one.
+        """
         if opening.task:
             check_rule(opening.task.success)
         if opening.tools:
@@ -89,7 +91,7 @@ class SimulatorService:
         return session.to_reset_result(episode)
 
     async def step(self, name: str, request: Request) -> StepAnswer:
-        """Answers a step once; a step that fails is not recorded and may be tried again."""
+        """Answers a step once; a failed step is not recorded and may be repeated."""
         episode = await self.load_open(name)
         while True:
             try:
@@ -98,18 +100,18 @@ class SimulatorService:
                 num_steps, episode = len(episode.steps), await self._load(name, reload=True)
                 if len(episode.steps) == num_steps:
                     raise
-                # Another replica went on with it meanwhile, and may do so again.
+                # Another replica continued it meanwhile, and may do so again.
 
     async def load_open(self, episode: str, *, reload: bool = False) -> OpenEpisode:
-        """An episode as this replica goes on with it, or `reload` as the ledger has it."""
+        """An episode in this replica's memory; with `reload`, read from the ledger again."""
         open_episode = None if reload else self._episode_store.find_open(episode)
         if open_episode is None:
             return await self._load(episode, reload=reload)
-        self._check_ours(open_episode.simulator)
+        self._check_simulator(open_episode.simulator)
         return open_episode
 
     async def close(self) -> None:
-        """Lets go of the engine."""
+        """Closes the engine."""
         await self._engine.close()
 
     async def _answer(self, episode: OpenEpisode, request: Request) -> StepAnswer:
@@ -156,7 +158,7 @@ class SimulatorService:
     async def _begin(
         self, opening: EpisodeOpening, name: str
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
-        """The new episode, and the record that it repeats."""
+        """The new episode, and the recorded steps if it is a replay."""
         environment: dict[str, object] = {"accelerators": self._accelerators()}
         position = opening.fork or opening.replay
         if position is None:
@@ -164,17 +166,17 @@ class SimulatorService:
             return Episode.new(name, self.digest, opening.model_copy(update=environment)), ()
         source = await self._episode(position.episode)
         opening = session.continue_opening(opening, source, position)
-        if opening.fork:  # what is repeated was computed where it was recorded
+        if opening.fork:  # a replay records the accelerators of the original
             opening = opening.model_copy(update=environment)
         record = source.steps[: position.step]
         episode = Episode.new(name, self.digest, opening)
         return (episode, record) if opening.replay else (session.copy_steps(episode, record), ())
 
     async def _is_recorded(self, episode: Episode) -> bool:
-        """Whether it is there already, with the same start, wherever its engine ran then."""
+        """Whether it exists already with the same start, on whatever accelerators."""
         try:
             current = await self._episode(episode.id)
-        except (NotFound, Conflict):  # what else has this name is not told of
+        except (NotFound, Conflict):  # any other record of this name is not revealed
             return False
         opening = episode.opened_with
         if current.opening:
@@ -183,14 +185,14 @@ class SimulatorService:
 
     async def _episode(self, name: str) -> Episode:
         episode = await self._episode_store.episode(name)
-        self._check_ours(episode.simulator)
+        self._check_simulator(episode.simulator)
         return episode
 
-    def _check_ours(self, simulator: Digest) -> None:
+    def _check_simulator(self, simulator: Digest) -> None:
         if simulator != self.digest:
             raise wrong_simulator(simulator, self.digest)
 
 
 def wrong_simulator(simulator: Digest, own: Digest) -> Conflict:
-    """What belongs to another simulator is refused so."""
-    return Conflict(f"this belongs to simulator {simulator} and is never answered by {own}")
+    """The error for a run or an episode of another simulator."""
+    return Conflict(f"this belongs to simulator {simulator} and not to {own}")

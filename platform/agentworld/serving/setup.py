@@ -1,4 +1,4 @@
-"""What every service's process sets up in the same way."""
+"""The setup that all service processes share."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,19 +33,19 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def access_of(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
-    """Who may come; raises InputError where nobody would be asked and others could reach it."""
+    """The access control; raises InputError if it is `local` and other machines could connect."""
     if access != "local":
         return CheckedAccess(ReloadedAccess(access), tokens)
     if host not in _LOOPBACK:
         raise InputError(
-            f"access is `local`, which asks nobody who they are, and the host is {host};"
+            f"access is `local`, which checks no credentials, and the host is {host};"
             " name an access file, or listen on 127.0.0.1"
         )
     return LocalAccess(tokens)
 
 
 def log_signer_of(stores: Stores, ledger: Ledger, simulator: Digest | None) -> LogCheckpointSigner:
-    """Signs the logs of one simulator's runs, or of all."""
+    """Signs the logs of one simulator's runs, or of all runs."""
     own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
     return _log_signer(
@@ -54,7 +54,7 @@ def log_signer_of(stores: Stores, ledger: Ledger, simulator: Digest | None) -> L
 
 
 def log_signer_on_cluster(stores: Stores, ledger: Ledger) -> LogCheckpointSigner:
-    """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
+    """Signs the logs of all runs with a mounted key; raises NotFound if there is none."""
     own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
     own.signer()
     return _log_signer(
@@ -63,9 +63,9 @@ def log_signer_on_cluster(stores: Stores, ledger: Ledger) -> LogCheckpointSigner
 
 
 def statement_signer_of(stores: Stores, ledger: Ledger) -> StatementSigner:
-    """Signs what is declared of a ledger where no service is asked to.
+    """Signs statements about a ledger if no service is deployed.
 
-    A ledger that a cluster's services sign tells their keys: only one of those makes sense there.
+    A ledger of a cluster's services states their keys: only such a key is accepted there.
     """
     if ledger.signing_keys.all():
         return log_signer_on_cluster(stores, ledger).statement_signer
@@ -91,5 +91,5 @@ def _log_signer(
 
 
 def guard_of(app_state: AppState, limits: Limits) -> Guard:
-    """Names the simulator of a service that has a single one, and counts what is refused."""
+    """Names the simulator of a service that has a single one, and counts refusals."""
     return Guard(app_state.simulators.single, limits, app_state.episode_store.metrics.count_problem)

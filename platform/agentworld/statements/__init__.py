@@ -1,1 +1,1 @@
-"""Signing what the platform knows: edges, moves of aliases, heads of logs."""
+"""Signs statements of the platform: edges, moves of aliases, log checkpoints."""

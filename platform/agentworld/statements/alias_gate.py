@@ -1,4 +1,4 @@
-"""Whether a name may move: what its gate asks for, held against an evaluation. Pure."""
+"""Decides whether an alias may move, by comparing an evaluation with its gate. Pure."""
 
 from collections.abc import Sequence, Set
 
@@ -12,14 +12,14 @@ from agentworld.records.statements.alias import AliasMove
 def judge(
     gates: Sequence[Gate], report: Report | None, digests: Set[Digest]
 ) -> tuple[GateResult, ...]:
-    """Each clause of a gate with what the report found of these subjects."""
+    """Each clause of a gate with the report's figure for these subjects."""
     figures = report.figures(digests) if report else {}
     means = {name: estimate.mean for name, estimate in figures.items() if estimate.num}
     return tuple(gate.judge(means) for gate in gates)
 
 
 def check_may_move(move: AliasMove, report: Report | None, results: Sequence[GateResult]) -> None:
-    """Raises Conflict naming the first figure that keeps the name where it is."""
+    """Raises Conflict with the first figure that does not meet the gate."""
     failed = next((result for result in results if not result.passed), None)
     if failed is None or move.override:
         return
@@ -31,7 +31,7 @@ def check_may_move(move: AliasMove, report: Report | None, results: Sequence[Gat
         )
     if failed.value is None:
         raise Conflict(
-            f"the report {move.report} tells no {failed.metric} of {move.simulator}; name a report"
+            f"the report {move.report} has no {failed.metric} of {move.simulator}; name a report"
             " that does, or override with a reason"
         )
     raise Conflict(
@@ -41,9 +41,9 @@ def check_may_move(move: AliasMove, report: Report | None, results: Sequence[Gat
 
 
 def check_about(move: AliasMove, report: Report, digests: Set[Digest]) -> None:
-    """Raises Conflict for an evaluation of something else, whatever the override says."""
+    """Raises Conflict for an evaluation of another simulator, even with an override."""
     if not report.subjects & digests:
         raise Conflict(
-            f"the report {move.report} is no evaluation of {move.simulator} or of its weights; name"
-            " one that is"
+            f"the report {move.report} is not an evaluation of {move.simulator} or of its weights;"
+            " name one that is"
         )

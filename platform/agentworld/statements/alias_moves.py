@@ -1,4 +1,4 @@
-"""The aliases that a service is asked to move: judged, recorded and signed. Calls block."""
+"""Judges, records and signs moves of aliases for a service. Calls block."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ _DRY = "not recorded"
 
 
 class AliasMoveSigner(NamedTuple):
-    """What is asked for, and the ledger's word on it."""
+    """The requested move, and its record in the ledger."""
 
     ledger: Ledger
     statement_signer: StatementSigner
@@ -37,11 +37,9 @@ class AliasMoveSigner(NamedTuple):
         *,
         dry_run: bool,
     ) -> AliasChange:
-        """From now on the alias means this; raises Conflict where its gate refuses it, and NotFound
-        for an agent of which no edge was signed.
-
-        `artifact` is of the simulator's weights, where they are known: most evaluations are
-        about those.
+        """Points the alias at this target; raises Conflict if its gate refuses it, and NotFound for
+        an agent without a signed edge. `artifact` is that of the simulator's weights, if known:
+        most evaluations are of weights.
         """
         check_alias(alias, move.kind)
         terms: dict[str, Any] = {"kind": move.kind, "reason": move.reason}
@@ -67,7 +65,7 @@ class AliasMoveSigner(NamedTuple):
         request: str | None = None,
         dry_run: bool = False,
     ) -> AliasChange:
-        """The alias means nothing from now on; raises NotFound for one that does not exist."""
+        """Ends the alias; raises NotFound if it does not exist."""
         if dry_run:
             return self.history(alias)[-1].end(by, _DRY, reason, request)
         with self.statement_signer.declaring("alias", alias) as declare:
@@ -75,9 +73,7 @@ class AliasMoveSigner(NamedTuple):
             return self.ledger.aliases.end(alias, by, reason=reason, request=request, **arguments)
 
     def history(self, alias: str | None = None, kind: AliasKind | None = None) -> list[AliasChange]:
-        """What an alias, or each of a kind, meant over time; raises NotFound for one that nobody
-        gave.
-        """
+        """The history of an alias, or of each of a kind; raises NotFound for an unknown alias."""
         changes = self.ledger.aliases.history(alias, kind)
         if alias is not None and not changes:
             raise NotFound(
@@ -86,7 +82,7 @@ class AliasMoveSigner(NamedTuple):
         return changes
 
     def use(self, simulator: Digest) -> SimulatorUse:
-        """The names that mean a simulator, and how many runs and episodes are open with it."""
+        """The aliases of a simulator, and the number of its open runs and episodes."""
         changes, _ = self.ledger.aliases.readable_history("simulator")
         newest = {change.alias: change.meaning for change in changes}
         return SimulatorUse(
@@ -100,7 +96,9 @@ class AliasMoveSigner(NamedTuple):
         )
 
     def _simulator_of(self, alias: str, agent: AgentVersion) -> Digest:
-        """As the agent's edge was signed: who asks learns of no run that they cannot name."""
+        """From the agent's signed edge, so that a caller cannot learn of a run that it cannot
+        name.
+        """
         name, _ = split_alias(alias)
         for _, edge in self.statement_signer.edges(name, agent.artifact, agent.run):
             return edge.simulator

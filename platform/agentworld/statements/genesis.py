@@ -1,7 +1,7 @@
-"""Which ledger an evidence mirror is of, and what that held before its changes were signed.
+"""Binds an evidence mirror to its ledger, and records the ledger's content before signing began.
 
-A ledger has one genesis: what it held is signed, once, and kept in both. So the mirror knows its
-ledger, and refuses another one, whose names and moves would look like what the first one lost.
+A ledger has one genesis: a signed record of its earlier content, stored in both. So the mirror
+refuses another ledger, whose aliases would look like losses of the first one.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,15 +39,15 @@ class LedgerGenesis:
         self._is_signed = False
 
     def known_keys(self) -> TrustedKeys:
-        """Those that are trusted, and its own."""
+        """The trusted keys and its own."""
         own = self._signer().public_key
         return {**self._trusted(), own.keyid: own}
 
     def ensure_genesis(self, *, restored: bool = False) -> None:
-        """Signs, once, what the ledger held before its changes were: later ones have to be.
+        """Signs the genesis once: all later changes must be signed.
 
-        A ledger that was `restored` from a backup of before that gets the genesis that it had.
-        Raises Conflict where the evidence mirror is of another ledger.
+        A ledger that was `restored` from a backup without it gets the earlier genesis. Raises
+        Conflict if the evidence mirror belongs to another ledger.
         """
         if self._is_signed:
             return
@@ -57,16 +57,16 @@ class LedgerGenesis:
             with suppress(Conflict):  # another replica was faster
                 attestations.add(self._genesis())
         self._copy(attestations.find("genesis"), set())
-        self.check_own(restored=restored)  # once more: another ledger may have been faster
+        self.check_own(restored=restored)  # again, because another ledger may have been faster
         self._is_signed = True
 
     def check_own(self, *, restored: bool = False) -> None:
-        """Raises Conflict where the evidence mirror is of another ledger than this."""
+        """Raises Conflict if the evidence mirror belongs to another ledger."""
         if not self._is_signed:
             check_own(self._ledger.attestations, self._mirror, restored=restored)
 
     def _genesis(self) -> Attestation:
-        """As the evidence mirror has it: an old ledger that was restored gets no new one."""
+        """The genesis in the evidence mirror, because a restored ledger gets no new one."""
         envelope = _copy_of_genesis(self._mirror)
         if envelope is None:
             changes = self._ledger.aliases.history()
@@ -77,7 +77,7 @@ class LedgerGenesis:
         return row_of(genesis, envelope)
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
-        """Makes the copies that these folders lack; what no key of ours signed gets none."""
+        """Makes the copies that these folders lack, of records that our keys signed."""
         names = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
         for attestation in attestations:
@@ -92,8 +92,8 @@ class LedgerGenesis:
 
 
 def check_own(attestations: Attestations, mirror: WriteOnce, *, restored: bool = False) -> None:
-    """Raises Conflict where the mirror is of another ledger than the one that kept these."""
-    # First the copy: a ledger keeps what it signs before it has one.
+    """Raises Conflict if the mirror belongs to another ledger than these attestations."""
+    # the mirror's copy first, because a ledger stores a statement before its copy exists
     copy = _copy_of_genesis(mirror)
     own = [attestation.envelope for attestation in attestations.find("genesis")]
     if copy is None or copy in own or (restored and not own):
@@ -113,7 +113,7 @@ def _copy_of_genesis(mirror: WriteOnce) -> bytes | None:
 
 
 def _check_own(attestation: Attestation, keys: TrustedKeys, steps: TrustedKeys) -> None:
-    """Raises EvidenceError for what no key of ours signed, or not under this name."""
+    """Raises EvidenceError for a record that no key of ours signed, or not under this name."""
     kind = statement_kinds().get(attestation.kind)
     if kind is None:
         raise EvidenceError(f"its kind {attestation.kind!r} is unknown; find out who added it")

@@ -1,7 +1,6 @@
-"""Signing the logs of runs, at intervals and when a run is closed, with a copy elsewhere.
-
-The copy is written first and once: whoever shortens the ledger, or restores an old one, does
-not know how to take it back. Keys are read when they are needed, for they may be rotated.
+"""Signs the logs of runs, at intervals and when a run is closed, with a copy in the evidence
+mirror. The copy is written first and only once: an attacker who shortens the ledger, or restores an
+old one, cannot remove it. Keys are read when they are needed, because they may be rotated.
 """
 
 from collections.abc import Callable
@@ -31,8 +30,9 @@ _Keys = TypeVar("_Keys")
 
 
 class LogCheckpointSigner:
-    """Signs the logs of one simulator, or of all. Calls block; several replicas may seal the same
-    run.
+    """Signs the logs of one simulator, or of all.
+
+    Calls block; several replicas may sign the same run.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class LogCheckpointSigner:
             trusted=partial(_read, trusted),
             step_keys=partial(_read, step_keys),
         )
-        """Signs with the same keys what is no log."""
+        """Signs statements beside the logs with the same keys."""
 
     def check_closing(self, run: AgentRun, closing: RunClosing) -> None:
-        """Raises InputError for a signature that no step's key made over just these weights."""
+        """Raises InputError for a signature that is not of a step's key over these weights."""
         if closing.signature is None:
             return
         weights = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
@@ -74,24 +74,24 @@ class LogCheckpointSigner:
             raise InputError(f"the run cannot be closed with this signature: {error}") from error
 
     def seal_all(self) -> int:
-        """Signs every log that grew since it was signed last; returns how many."""
+        """Signs every log that grew since its last checkpoint; returns their number."""
         runs = self._ledger.logs.unsealed_runs(self._simulator)
         problems = []
         for run in runs:
             try:
                 self.seal(run)
-            except EvidenceError as error:  # one log that forked keeps no other from being signed
+            except EvidenceError as error:  # one forked log does not prevent the others
                 problems.append(str(error))
-        with self._turn:  # a run that stands still is not kept in memory
+        with self._turn:  # an idle run is not kept in memory
             self._read = {run: read for run, read in self._read.items() if run in runs}
         if problems:
             raise EvidenceError("; ".join(problems))
         return len(runs)
 
     def seal(self, run: str) -> None:
-        """Signs a log as it is now; raises EvidenceError where another one was signed as this.
+        """Signs the current log; raises EvidenceError if another log was signed for this run.
 
-        Raises Conflict where the evidence mirror is of another ledger.
+        Raises Conflict if the evidence mirror belongs to another ledger.
         """
         self.statement_signer.check_own()
         checkpoint = self._checkpoint(run)
@@ -100,12 +100,12 @@ class LogCheckpointSigner:
             self._ledger.logs.add_checkpoint(run, checkpoint.length, envelope)
 
     def seal_end(self, run: str) -> None:
-        """Signs a log that has not been to its end; one that has is not read again."""
+        """Signs a log to its end; does nothing if that was done."""
         if run in self._ledger.logs.unsealed_runs(self._ledger.owner(run).simulator):
             self.seal(run)
 
     def _copy(self, checkpoint: RunCheckpoint) -> bytes:
-        """What the evidence mirror holds of this length: ours, or the same by another key."""
+        """The evidence mirror's checkpoint of this length: ours, or an equal one by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)
         envelope = sign_checkpoint(checkpoint, _read(self._signer))
         try:
@@ -131,14 +131,14 @@ class LogCheckpointSigner:
 
 
 class _LogState(NamedTuple):
-    """What was read of a log so far."""
+    """The part of a log that has been read."""
 
     tree: MerkleTree
     traffic: TrafficCount
 
 
 def _read(keys: Callable[[], _Keys]) -> _Keys:
-    """Trouble with the service's own keys is no mistake of whoever asks."""
+    """Errors of the service's own keys are not the caller's mistake."""
     try:
         return keys()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The keys of a service on a cluster: one that signs, mounted, and public ones in the ledger."""
+"""The keys of a service on a cluster: a mounted signing key, and public keys in the ledger."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +10,7 @@ from agentworld.signing.keys import Signer, TrustedKeys, public_pem, read_public
 
 
 class MountedKeys:
-    """Keys that nobody writes beside the one that signs."""
+    """Keys without a place to write new ones."""
 
     def __init__(self, folder: Path, ledger_keys: SigningKeys) -> None:
         self._folder = folder
@@ -18,7 +18,7 @@ class MountedKeys:
         self._keyid = ""
 
     def signer(self) -> Signer:
-        """The current signer; the ledger knows its public key before it can sign."""
+        """The current signer; its public key is in the ledger before it can sign."""
         signer = read_signer(self._folder)
         key = signer.public_key
         if key.keyid != self._keyid:
@@ -28,7 +28,7 @@ class MountedKeys:
 
 
 def read_trusted_keys(ledger_keys: SigningKeys) -> TrustedKeys:
-    """Every key that ever signed, as the ledger has it; what is none is trusted by nobody."""
+    """All keys in the ledger that ever signed; invalid ones are not trusted."""
     keys: TrustedKeys = {}
     for ledger_key in ledger_keys.all():
         with suppress(EvidenceError), reading(f"the ledger's key {ledger_key.key}"):

@@ -1,7 +1,7 @@
-"""Signing what the platform knows beside the logs of runs, with a copy where nothing is changed.
+"""Signs statements beside the logs of runs, with a copy in the evidence mirror.
 
-The ledger keeps it first: who is killed before the copy is made leaves a signature that holds, and
-the next one who asks the same makes the copy, or a service at its intervals.
+The ledger stores a statement first. If the process is killed before the copy, the signature is
+valid, and the next equal request or a periodic task makes the copy.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,16 @@ _MANY = 100
 
 
 class StatementSigner(LedgerGenesis):
-    """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
+    """Signs for one ledger.
+
+    Calls block; several replicas may sign the same, which is stored once.
+    """
 
     _last_copied = 0
-    """The place to which every copy was made."""
+    """The position up to which every copy was made."""
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
-        """What can be said of a claim by now; the same again is signed once."""
+        """The edge for a claim, by what is known now; a repeated request is signed once."""
         self.ensure_genesis()
         edge = join(claim, self._observe(run, claim), now())
         attestation = self._find_same(edge)
@@ -46,29 +49,32 @@ class StatementSigner(LedgerGenesis):
         )
 
     def edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
-        """What was signed of a run, an artifact and a name, the newest first."""
+        """The signed edges of a run, an artifact and a name, the newest first."""
         rows = self._ledger.attestations.find("edge", subject=artifact, run=run)
         for attestation in reversed(rows):
-            with suppress(EvidenceError):  # which the audit says
+            with suppress(EvidenceError):  # the audit reports it
                 edge = verify_envelope(attestation.envelope, Edge, self.known_keys())
                 if (edge.claim.agent, edge.claim.artifact, edge.run) == (name, artifact, run):
                     yield attestation, edge
 
     def file(self, statement: StepStatement) -> str:
-        """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
+        """Stores a step's signed statement; returns its name.
+
+        Raises InputError if no step signed it.
+        """
         keys = self._step_keys(), self.known_keys()
         return Files(self._ledger.attestations, self._mirror, *keys).add(statement)
 
     @contextmanager
     def declaring(self, kind: str, subject: str) -> Iterator[Declare]:
-        """Signs what the block declares about a subject and keeps in the ledger; copied after it.
+        """Signs the declarations that the block makes about a subject, and copies them at its end.
 
-        Told once more, what is there already gets the copy that it lacks.
+        If a declaration is repeated, an existing one gets a missing copy.
         """
         self.ensure_genesis()
         yield lambda declaration: attest(declaration, self._signer())
         attestations = self._ledger.attestations.find(kind, subject=subject)
-        # One is copied without a look at its folder: a run may have thousands of erasures.
+        # A single one is copied without listing its folder: a run may have thousands of erasures.
         folders = (
             {attestation.name.rpartition("/")[0] for attestation in attestations}
             if len(attestations) > 1
@@ -77,26 +83,26 @@ class StatementSigner(LedgerGenesis):
         self._copy(attestations, folders)
 
     def declare(self, declaration: SignedRecord) -> None:
-        """Signs and keeps what an operator says: a restore, a withdrawal."""
+        """Signs and stores an operator's declaration: a restore, a withdrawal."""
         with self.declaring(declaration.kind, declaration.columns.subject) as declare:
             self._ledger.attestations.add(declare(declaration))
 
     def copy_missing(self) -> None:
-        """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
+        """Makes missing copies of killed processes; raises EvidenceError for an invalid record.
 
-        Of what it looked through it asks no second time.
+        Records that were checked are not checked again.
         """
         self.ensure_genesis()
         attestations, sequence = self._ledger.attestations.after(self._last_copied)
         folders = {attestation.name.rpartition("/")[0] for attestation in attestations}
-        if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
+        if len(folders) > _MANY:  # as at the start of a service: one listing of all is cheaper
             folders = {attestation.name.partition("/")[0] for attestation in attestations}
         if problems := self._copy(attestations, folders):
             raise EvidenceError("; ".join(problems))
         self._last_copied = sequence
 
     def _find_same(self, edge: Edge) -> Attestation | None:
-        """The newest of this run and artifact and name, where it says the same."""
+        """The newest edge of this run, artifact and name, if it is equal."""
         claim = edge.claim
         for attestation, earlier in self.edges(claim.agent, claim.artifact, edge.run):
             return attestation if earlier.model_copy(update={"at": edge.at}) == edge else None
@@ -115,7 +121,7 @@ class StatementSigner(LedgerGenesis):
         return RunEvidence(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
-        """The newest checkpoint, which both stores hold; null where nothing was signed yet."""
+        """The newest checkpoint, which both stores have; null if nothing was signed yet."""
         stored = self._ledger.logs.checkpoints(run.id)
         if not stored:
             return None

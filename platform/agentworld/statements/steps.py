@@ -1,4 +1,4 @@
-"""Keeping what steps signed of their own work: with the ledger, and where nothing is changed."""
+"""Stores the signed statements of steps: in the ledger, and in the evidence mirror."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,24 +15,29 @@ from agentworld.storage.objects import WriteOnce
 
 
 class Files(NamedTuple):
-    """Of one ledger. Calls block; several may hand in the same, which is kept once."""
+    """Statements of one ledger.
+
+    Calls block; several callers may submit the same one, which is stored once.
+    """
 
     attestations: Attestations
     mirror: WriteOnce
     step_keys: TrustedKeys
     trusted: TrustedKeys
-    """Of the service, or of who declares in its place."""
+    """The signer of the service, or of the command in its place."""
 
     def add(self, statement: StepStatement) -> str:
-        """The name that it is kept under; raises InputError for what no step signed.
+        """The name under which it is stored; raises InputError if no step signed it.
 
-        Raises Conflict where the evidence mirror is of another ledger.
+        Raises Conflict if the evidence mirror belongs to another ledger.
         """
         check_own(self.attestations, self.mirror)
         envelope = statement.envelope.encode()
         kind = statement_kinds().get(statement.kind)
         if kind is None or not issubclass(kind, StepRecord):
-            raise InputError(f"no step signs a {statement.kind!r}; hand in what a step signed")
+            raise InputError(
+                f"no step signs a {statement.kind!r}; submit a statement that a step signed"
+            )
         try:
             record = verify_envelope(envelope, kind, self.step_keys)
         except EvidenceError as error:
@@ -40,21 +45,21 @@ class Files(NamedTuple):
         attestation = self._find_same(record)
         if attestation is None:
             attestation = row_of(record, envelope)
-            with suppress(Conflict):  # another replica was faster with the same
+            with suppress(Conflict):  # another replica was faster, with the same statement
                 self.attestations.add(attestation)
         self.mirror.put(attestation.name, attestation.envelope)
         return attestation.name
 
     def _find_same(self, record: StepRecord) -> Attestation | None:
-        """The first that says the same and counts."""
+        """The first equal and valid one."""
         subject = record.columns.subject
-        # First: a withdrawal is of one that is there.
+        # in order, because a withdrawal must follow its version
         attestations = self.attestations.find(record.kind, subject=subject)
         withdrawals = find_withdrawn(
             self.attestations.find("withdrawal", subject=subject), self.trusted
         )
         for attestation in attestations:
-            with suppress(EvidenceError):  # which the audit says
+            with suppress(EvidenceError):  # the audit reports it
                 earlier = verify_row(attestation, type(record), self.step_keys)
                 if earlier.same == record.same and earlier.digest not in withdrawals:
                     return attestation

@@ -1,4 +1,4 @@
-"""The agent learns by RL in its run's simulator alone."""
+"""Trains the agent by RL in its run's simulator only."""
 
 import asyncio
 from functools import partial

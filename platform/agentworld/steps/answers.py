@@ -1,4 +1,4 @@
-"""Where a step finds what endpoints answered."""
+"""Opens the cached answers of endpoints for a step."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -7,8 +7,9 @@ from pathlib import Path
 from agentworld.scoring.answers import AnswerStore
 
 _STORE = "agentworld.operations.answers"
-"""Loaded by its name, as `training_run` does: where answers are kept changes no answer, so that a
-change of the code that keeps them asks and trains nothing again."""
+"""Loaded by name, as `training_run` is: the cache does not change answers, so a change of its code
+must not repeat requests or trainings.
+"""
 
 
 def open_answers(store: Path) -> AnswerStore:

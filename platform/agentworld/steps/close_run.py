@@ -1,4 +1,4 @@
-"""The agent's run is closed with the weights that it made, which are signed."""
+"""Closes the agent's run with the digest of its weights and the step key's signature."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ from agentworld.storage.simulators import SimulatorStore
 
 
 def plan(task: Task) -> Plan:
-    """Writes the run as it was closed; a step that was killed closes it once."""
+    """Writes the closed run; a killed step closes it once."""
     weights = task.digests["agent"]
     run = Practice.read(task.folders["agent"] / PRACTICE).run
 
@@ -33,7 +33,7 @@ async def _close(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
     closing = RunClosing(final_weights=weights, signature=sign_weights(run_weights, signer))
     async with run_backend(SimulatorStore(store).find(run.simulator), store) as backend:
         current = await backend.get(run.id)
-        # Signed by a key that was rotated since, it is closed all the same.
+        # accepted even if the key was rotated since
         if current.final_weights == weights:
             return current
         return await backend.close(run.id, closing)

@@ -1,4 +1,4 @@
-"""Explorers act in live environments, or what was recorded elsewhere is imported."""
+"""Records explorers in live environments, or imports recordings from elsewhere."""
 
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """Recordings count by their content and not by where they are, and so does what reads them."""
+    """The step's key has the digest of recordings and of the code that reads them, not their
+    address.
+    """
     part = task.recipe.collect
     if part.trajectories is None:
         domains = collected_domains(part)

@@ -1,9 +1,9 @@
-"""The last step of every pipeline, whatever happened before: how the run ended, for good.
+"""The last step of every pipeline, run in any case: records how the run ended.
 
-Steps say how they fare in files of the store, which an earlier run may have left. Of this run is
-what its pipeline's steps said since the last run of the same pipeline ended, and since its own
-first step began; Kubeflow does not tell every program when a run began. Two runs of one pipeline
-that share a store at the same time are not told apart, nor are the `collect` of two pipelines.
+Steps report their progress in files of the store, which may be from an earlier run. A report
+belongs to this run if it is newer than the last conclusion of the same pipeline and not older than
+this run's first step. Kubeflow does not tell every program when a run began. Concurrent runs of one
+pipeline in the same store are not distinguished, nor are the `collect` steps of two pipelines.
 """
 
 import re
@@ -29,21 +29,21 @@ _DONE = ("finished", "reused")
 
 
 class Status(Protocol):
-    """What Kubeflow says of all steps together."""
+    """Kubeflow's state of all steps together."""
 
     @property
     def state(self) -> str:
-        """SUCCEEDED, or how else they ended."""
+        """SUCCEEDED, or another final state."""
         ...
 
     @property
     def error_message(self) -> str | None:
-        """What it knows of a failure."""
+        """The reason of a failure, if Kubeflow knows it."""
         ...
 
 
 class _End(NamedTuple):
-    """How a run ended, and by which step."""
+    """How a run ended, and at which step."""
 
     state: Literal["succeeded", "refused", "failed"]
     step: str = ""
@@ -53,12 +53,12 @@ class _End(NamedTuple):
 
 @on_store
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
-    """The file of the record, which is written once for a job; says it in a line, too.
+    """Writes the record once for each job and prints a line; returns its file.
 
-    Raises StoreError where the disk takes no record.
+    Raises StoreError if the record cannot be written.
     """
     if not re.fullmatch("[A-Za-z0-9-]+", job):
-        raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
+        raise InputError(f"{job!r} is not a job's id; use letters, digits and - only")
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
         reports = _read_reports(Path(store), pipeline, status)
@@ -85,16 +85,16 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
 
 
 def conclusions(store: Path) -> list[Conclusion]:
-    """How the runs of a store ended, the newest first, but for those whose record is garbled."""
+    """The conclusions of a store's runs, the newest first, without unreadable records."""
     records: list[Conclusion] = []
     for path in (store / _JOBS).glob("*.json"):
-        with suppress(InputError):  # one bad record stops no other run
+        with suppress(InputError):  # a bad record must not hide the others
             records.append(Conclusion.read(path))
     return sorted(records, key=lambda conclusion: conclusion.ended, reverse=True)
 
 
 def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
-    """What the steps of this run said last, in their order."""
+    """The last reports of this run's steps, in their order."""
     last = next(
         (conclusion for conclusion in conclusions(store) if conclusion.pipeline == pipeline), None
     )
@@ -107,7 +107,8 @@ def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgre
     if start is None:
         return reports
     if status.state == _SUCCEEDED:
-        # Its second step began after its first; a first that began later is another pipeline's.
+        # The second step begins after the first; a report of the first that is newer belongs to
+        # another pipeline.
         return reports[1:] if reports[1:] and reports[1].started < start else reports
     return [report for report in reports if report.started >= start]
 
@@ -119,7 +120,7 @@ def _start_time(reports: Sequence[StepProgress], pipeline: str) -> float | None:
 def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
         return _find_refusal(store, reports) or _End("succeeded")
-    message = status.error_message or f"Kubeflow says {status.state}, and no more"
+    message = status.error_message or f"Kubeflow says {status.state}, without a reason"
     for report in reports:
         if report.state == "failed":
             return _End("failed", report.step, report.failure, report.sentence)
@@ -134,7 +135,7 @@ def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
 def _find_refusal(store: Path, reports: Sequence[StepProgress]) -> _End | None:
     for report in reports:
         if report.step == "gate" and report.state in _DONE:
-            # Another pod may have had its copy of a bucket elsewhere.
+            # another pod's working copy of a bucket may have another path
             verdict = verdict_of(store / "steps" / report.step / Path(report.folder).name)
             if verdict.verdict == "refused":
                 return _End("refused", report.step, "", verdict.reason)

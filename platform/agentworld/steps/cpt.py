@@ -18,11 +18,13 @@ from agentworld.steps.training_run import training_run
 from agentworld.storage.pools import read_dataset
 
 _CORPORA = "agentworld.data.corpora"
-"""Loaded by name: the code that reads files then belongs to the step's key only with corpora."""
+"""Loaded by name, so that the code that reads corpora is in the step's key only if it has
+corpora.
+"""
 
 
 def plan(task: Task) -> Plan:
-    """Trains a new model, or one from the base that the recipe names."""
+    """Trains a new model, or the base that the recipe names."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
     check_rates("cpt", recipe.cpt, from_scratch=start.from_scratch)
     corpora = _open_corpora(recipe.cpt)
@@ -51,7 +53,7 @@ def plan(task: Task) -> Plan:
 
 
 def _open_corpora(recipe: CptRecipe) -> dict[str, Corpus]:
-    """Raises InputError where one cannot be read."""
+    """Raises InputError if a corpus cannot be read."""
     if not recipe.corpora:
         return {}
     corpora: dict[str, Corpus] = import_module(_CORPORA).open_corpora(recipe.corpora)
@@ -59,13 +61,13 @@ def _open_corpora(recipe: CptRecipe) -> dict[str, Corpus]:
 
 
 def _inputs_of(corpora: Mapping[str, Corpus]) -> dict[str, Digest]:
-    """The content of each, and the code that reads them."""
+    """The digest of each corpus, and of the code that reads them."""
     contents = {f"corpus {name}": corpus.content for name, corpus in corpora.items()}
     return {"corpora": module_digest(_CORPORA), **contents} if contents else {}
 
 
 def _without_secrets(recipe: CptRecipe) -> CptRecipe:
-    """As a checkpoint has it: an address may hold a password or a signature."""
+    """The recipe in a checkpoint: an address may contain a password or a signature."""
     corpora = {
         name: corpus.model_copy(update={"address": redact(corpus.address)})
         for name, corpus in recipe.corpora.items()

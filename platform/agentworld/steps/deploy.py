@@ -1,4 +1,4 @@
-"""What passed its gate is what a name means from now on; what it meant before stays."""
+"""Points the alias at a simulator that passed its gate; its earlier simulator stays available."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,32 +21,32 @@ _BY = "pipeline"
 
 
 class AliasTarget(NamedTuple):
-    """What a name shall mean."""
+    """The simulator that an alias should point at."""
 
     alias: str
     simulator: PinnedSimulator
     conditions: MoveConditions
-    """What lets it move."""
+    """The conditions of the move."""
     key: str
-    """Told again with it, it is moved once, and never back."""
+    """The idempotency key of the move: a repeated request moves nothing back."""
 
 
 class DeployResult(Record):
-    """What the step made."""
+    """The result of the step."""
 
     alias: str
     simulator: Digest
     report: Digest | None
     gate: tuple[Gate, ...]
-    """What the report had to show."""
+    """The clauses that the report had to meet."""
 
 
 Serve = Callable[[AliasTarget], None]
-"""Has the simulator served, and makes the name mean it."""
+"""Serves the simulator, and points the alias at it."""
 
 
 def plan(task: Task) -> Plan:
-    """Writes what the recipe's alias means, in this store."""
+    """Writes the target of the recipe's alias, in this store."""
 
     def set_in_store(target: AliasTarget) -> None:
         digest = target.simulator.digest
@@ -56,9 +56,9 @@ def plan(task: Task) -> Plan:
 
 
 def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
-    """The same wherever it is served; `place` names it among what the step reads.
+    """The same with any way of serving; `place` identifies it in the step's inputs.
 
-    Raises InputError where the recipe has a gate and no evaluation is attached.
+    Raises InputError if the recipe has a gate and no evaluation is attached.
     """
     settings = task.recipe
     pinned = PinnedSimulator.read(Path(task.texts["simulator"]))
@@ -66,7 +66,7 @@ def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
     conditions = _conditions_of(settings.gate, pinned, report)
 
     def work(out: Path, _: OnProgress) -> Digest:
-        if report:  # where who judges the move looks it up
+        if report:  # where the service that judges the move reads it
             ObjectStore(Stores.objects_url_of(task.store)).put(report.canonical)
         alias = settings.deploy.alias
         serve(AliasTarget(alias, pinned, conditions, key=f"deploy-{out.name}"))
@@ -85,9 +85,9 @@ def plan_by(serve: Serve, place: dict[str, Digest], task: Task) -> Plan:
 def _conditions_of(
     gates: Sequence[Gate], simulator: PinnedSimulator, report: WorldModelReport | None
 ) -> MoveConditions:
-    """What a recipe's gate asks of the stage that made the weights, in an alias's words.
-
-    The rest of it is about other stages and baselines, and was judged by the step `gate`.
+    """The clauses of a recipe's gate about the stage that made the weights, in the form of an
+    alias's gate. The other clauses are about other stages and baselines, and were judged by the
+    step `gate`.
     """
     if report is None:
         if gates:

@@ -1,4 +1,4 @@
-"""Each stage's checkpoint and four baselines on the same held-out live episodes."""
+"""Evaluates each stage's checkpoint and four baselines on the same held-out live episodes."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -40,10 +40,7 @@ _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
 
 
 def plan(task: Task) -> Plan:
-    """Scores all of them side by side.
-
-    Raises InputError for an embedding model that is not there.
-    """
+    """Scores several of them at the same time. Raises InputError for a missing embedding model."""
     settings, data = task.recipe, task.folders["data"]
     stages = stage_folders(task)
 
@@ -80,7 +77,7 @@ def plan(task: Task) -> Plan:
 
 
 def _parts(recipe: Recipe, on_progress: OnProgress) -> Sequence[OnProgress]:
-    """The predictors' part of the work, and the judge's."""
+    """Progress callbacks for the predictors, and for the judge."""
     if recipe.evaluate.judge:
         return sequential_parts(on_progress, 2)
     return on_progress, ignore_progress
@@ -93,9 +90,9 @@ def _judge_all(
     out: Path,
     on_progress: OnProgress,
 ) -> tuple[dict[str, ScoredWorld], JudgeUse | None]:
-    """The worlds with the scores of the recipe's judge, if it names one.
+    """Adds the scores of the recipe's judge, if it has one.
 
-    No model is served meanwhile, and a killed step asks for no answer again.
+    No model is served meanwhile, and a killed step repeats no request.
     """
     recipe = task.recipe.evaluate
     if recipe.judge is None:
@@ -110,14 +107,16 @@ def _judge_all(
 
 
 def _guesses(out: Path, name: str) -> Path:
-    """What a predictor said; in a folder of its own, for every step fetches the files beside."""
+    """The file of a predictor's answers; in its own folder, because every step downloads the files
+    beside its record.
+    """
     return out / "guesses" / f"{name}.json"
 
 
 def _compare(
     stages: dict[str, ScoredWorld], baselines: dict[str, ScoredWorld], by: Comparison
 ) -> dict[str, WorldModelScore]:
-    """The stages' scores with their leads, and what each gained over the one before it."""
+    """The stages' scores with their leads, and the gain of each over the one before it."""
     scores: dict[str, WorldModelScore] = {}
     before = ""
     for stage, scored in stages.items():
@@ -129,7 +128,7 @@ def _compare(
 
 
 def _differences(worlds: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
-    """What RL gained, and by how much the best of the stages after CPT leads, or CPT alone."""
+    """The gain of RL, and the lead of the best stage after CPT, or of CPT alone."""
     stages = [worlds[name] for name in ("sft", "rl") if name in worlds] or [worlds["cpt"]]
     best = max(stages, key=lambda world: world.score.exact_match.mean)
     baselines = [world for name, world in worlds.items() if name not in WORLD_STAGES]
@@ -145,12 +144,12 @@ _Scorer = Callable[[OnProgress], ScoredWorld]
 def _run_all(
     scorers: dict[str, _Scorer], recipe: EvaluateRecipe, out: Path, on_progress: OnProgress
 ) -> dict[str, ScoredWorld]:
-    """Every score; those that a killed step had finished are read."""
+    """All scores; the finished ones of a killed step are reused."""
     parts = concurrent_parts(on_progress, len(scorers))
 
     def run(name: str, part: OnProgress) -> ScoredWorld:
         path = out / f"{name}.json"
-        # A bucket gets the files of a killed step in any order.
+        # A bucket receives the files of a killed step in any order.
         is_whole = path.is_file() and not (recipe.judge and not _guesses(out, name).is_file())
         if not is_whole:
             scorers[name](part).write(path)
@@ -169,7 +168,7 @@ def _stage_scorer(
     *,
     is_last: bool,
 ) -> _Scorer:
-    """Serves the stage's model while it is scored, as the simulator will serve the last one."""
+    """Serves the stage's model while it is scored, with the engine of the later simulator."""
 
     def score(on_progress: OnProgress) -> ScoredWorld:
         with serve(
@@ -229,7 +228,7 @@ BASELINES: dict[str, Callable[[Path], Engine]] = {
     "frequent": lambda data: MostFrequent(_training(data)),
     "nearest": lambda data: NearestTransition(_training(data)),
 }
-"""What needs no training, by the data set that it may read."""
+"""The baselines, as functions of the data set."""
 
 
 def _baselines(

@@ -1,4 +1,4 @@
-"""Says whether the world model may go on; a poor one is refused, and nothing fails."""
+"""Decides whether the pipeline continues with the world model; a refusal is not a failure."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,9 +14,8 @@ from agentworld.runner.task import Plan, Task
 
 
 def plan(task: Task) -> Plan:
-    """Compares a mean, as for an alias, whatever its interval.
-
-    Its work raises InputError where the report has no such figure.
+    """Compares the mean with each bound, as for an alias, and ignores its interval. Raises
+    InputError at run time if the report has no such figure.
     """
 
     def work(out: Path, _: OnProgress) -> Digest:
@@ -51,6 +50,6 @@ def _unknown(metric: str, figures: Iterable[str]) -> str:
     parts = [parts_of(name) for name in figures]
     scored, measures = (", ".join(dict.fromkeys(part[place] for part in parts)) for place in (0, 1))
     return (
-        f"the recipe's gate asks for {metric!r}, which the report does not tell; join one of"
+        f"the recipe's gate asks for {metric!r}, which the report does not have; join one of"
         f" {scored} and one of {measures} by a dot"
     )

@@ -1,4 +1,4 @@
-"""A policy imitates explorers, from the weights of the simulator that it will act in."""
+"""Trains a policy to imitate explorers, from the weights of its simulator's world model."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ from agentworld.train.parent import Parent
 
 
 def plan(task: Task) -> Plan:
-    """Trains an agent, and writes for which simulator it is.
+    """Trains an agent, and records its simulator.
 
-    That is found here and never again, by its folder, an alias or the start of its digest; empty
-    means the alias that the recipe deploys to. Raises InputError for one without weights, or whose
-    weights were never registered.
+    The simulator is resolved here only, by its folder, an alias or the start of its digest; empty
+    means the alias that the recipe deploys to. Raises InputError for a simulator without weights,
+    or whose weights were never registered.
     """
     settings = task.recipe
     pinned = resolve_simulator(task.texts["simulator"] or settings.deploy.alias, task.store)
@@ -38,12 +38,12 @@ def plan(task: Task) -> Plan:
     world_model = world_model_of(pinned.manifest.artifact, task.store)
     if world_model is None:
         raise InputError(
-            f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
+            f"no registered version has the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
         )
     last = world_model.stages[-1]
     check_rates("agent.imitation", settings.agent.imitation, from_scratch=last.from_scratch)
-    # Here and not only where the agent learns by it, which is hours later.
+    # checked here, because RL would fail only hours later
     check_rates("agent.rl", settings.agent.rl, from_scratch=last.from_scratch)
 
     def work(out: Path, on_progress: OnProgress) -> Digest:
@@ -63,7 +63,7 @@ def plan(task: Task) -> Plan:
 
 
 def _episodes(task: Task) -> Iterable[Trajectory]:
-    """What was collected, without secrets where a data set of it would have none."""
+    """The collected trajectories, with secrets replaced if the recipe does so for data sets."""
     trajectories = read_trajectories(task.folders["collected"])
     if not task.recipe.prepare.redact:
         return trajectories

@@ -1,6 +1,6 @@
-"""Every night: what is served, held against fresh episodes of a live environment.
+"""Measures the served simulator every night, with fresh live episodes.
 
-It is asked as an agent asks: of the service that AGENTWORLD_SERVICE_URL names, if any.
+It is used through the service that AGENTWORLD_SERVICE_URL names, if set, as agents use it.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ from agentworld.storage.trajectories import read_trajectories, write_trajectorie
 LIVE = "live.jsonl"
 _REPLAYED = "replayed"
 
-# An episode's seed is ten million times a recipe's, and the largest number in JSON is 2**53.
+# An episode's seed is ten million times a recipe's, and the largest exact number in JSON is 2**53.
 _NUM_SEEDS = 2**29
 
 
 class _Measurement(NamedTuple):
-    """What is measured, and where."""
+    """The simulator and the folder of a measurement."""
 
     job: str
     pinned: PinnedSimulator
@@ -61,18 +61,18 @@ class _Measurement(NamedTuple):
 
     @property
     def live_digest(self) -> Digest:
-        """Of the live episodes: nothing else acts, so that they stand where weights do."""
+        """The digest of the live episodes, in place of an agent's weights in the run's record."""
         return digest_file(self.out / LIVE)
 
 
 def plan(task: Task) -> Plan:
-    """Writes the report, and attaches it to the simulator.
+    """Writes the report, and attaches it to the simulator. If `simulator` is empty, the recipe's is
+    used: `nightly.simulator`, or the alias that it deploys to. Names are resolved here. Each `job`
+    has its own live episodes; the same job again reuses its replayed episodes.
 
-    An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
-    resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
-    replayed. Its work raises EnvironmentUnavailable where no live environment can be had, and
-    SimulatorError where nothing was answered. A metric or an embedding model that is not there is
-    an InputError before any episode is live.
+    At run time it raises EnvironmentUnavailable if no live environment can be opened, and
+    SimulatorError if nothing was answered. Raises InputError for a missing metric or embedding
+    model before any live episode.
     """
     settings, home, job = task.recipe, task.store, task.texts["job"]
     service = from_environment(ClientSettings).service_url
@@ -81,7 +81,7 @@ def plan(task: Task) -> Plan:
     domains = collected_domains(settings.collect)
     if unknown := [name for name in domains if name not in pinned.manifest.domains]:
         raise InputError(
-            f"{pinned.digest} is no world of the domain {unknown[0]!r}, which the recipe's collect"
+            f"{pinned.digest} has no domain {unknown[0]!r}, which the recipe's collect"
             " names; name another simulator"
         )
 
@@ -110,7 +110,7 @@ def plan(task: Task) -> Plan:
 
 
 def _live(measurement: _Measurement) -> list[Sample]:
-    """Held-out episodes as a data set would hold them, without secrets where it has none."""
+    """Held-out episodes in the form of a data set, with secrets replaced if the recipe does so."""
     path, recipe = measurement.out / LIVE, measurement.recipe
     if not path.is_file():
         seed = int(digest_json(measurement.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
@@ -135,7 +135,7 @@ def _live(measurement: _Measurement) -> list[Sample]:
 def _replay_all(
     measurement: _Measurement, samples: Sequence[Sample], on_progress: OnProgress
 ) -> list[ReplayedEpisode]:
-    """Every episode; those that a killed step had replayed are read."""
+    """Every replayed episode; the finished ones of a killed step are reused."""
     folder = measurement.out / _REPLAYED
     replays = {int(path.stem): ReplayedEpisode.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: sample for number, sample in enumerate(samples) if number not in replays}
@@ -155,9 +155,9 @@ async def _replay(
     samples: Mapping[int, Sample],
     on_progress: OnProgress,
 ) -> dict[int, ReplayedEpisode]:
-    """One run of these episodes; an episode without any verdict is not kept for a later try.
+    """Replays these episodes in one run; an episode without any verdict is tried again next time.
 
-    The run's name is kept while the run is open.
+    The run's name is stored while the run is open.
     """
     folder = Disk(measurement.out / _REPLAYED)
     slots = asyncio.Semaphore(measurement.recipe.nightly.concurrency)
@@ -175,7 +175,7 @@ async def _replay(
 
     try:
         run = await _open_run(measurement, client)
-        if run.closing and samples:  # killed right after it was closed: the others have a new one
+        if run.closing and samples:  # killed after it was closed
             forget_run_name(measurement.out)
             run = await _open_run(measurement, client)
         episodes = await asyncio.gather(*(replay_sample(run.id, *item) for item in samples.items()))
@@ -188,7 +188,7 @@ async def _replay(
 
 
 async def _open_run(measurement: _Measurement, client: SimulatorClient) -> AgentRun:
-    """A new run, or the one that a killed step had opened."""
+    """A new run, or the one that a killed step opened."""
     opening = RunOpening(
         agent="nightly",
         starting_weights=measurement.live_digest,

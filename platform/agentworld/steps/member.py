@@ -1,5 +1,6 @@
-"""One of the processes that do a training step together: `torchrun -m agentworld.steps.member STEP
-ARGUMENT...` on each node, with one store for all of them.
+"""One process of a training step that runs in several:
+
+`torchrun -m agentworld.steps.member STEP ARGUMENT...` on each node, with one shared store.
 """
 
 import os
@@ -14,7 +15,7 @@ from agentworld.steps.table import STEPS, names_of
 
 
 def main(words: Sequence[str]) -> None:
-    """Does this process's part of a step, which is named first; its arguments follow."""
+    """Does this process's part of a step; the first word is the step, the others its arguments."""
     step, *arguments = words or [""]
     if step not in names_of("training"):
         steps = ", ".join(names_of("training"))
@@ -27,6 +28,6 @@ def main(words: Sequence[str]) -> None:
 if __name__ == "__main__":
     status = exit_status(lambda: main(sys.argv[1:]))
     if status:
-        # torch's threads still wait for the others, and an ordinary end may abort in them.
+        # torch's threads still wait for the other processes, and a normal exit may abort in them.
         sys.stdout.flush()
         os._exit(status)

@@ -1,4 +1,4 @@
-"""The agent's run is opened, with its first weights and its simulator for good."""
+"""Opens the agent's run, with its first weights and its simulator."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def plan(task: Task) -> Plan:
-    """Writes the run as it was opened; a step that was killed opens no second one."""
+    """Writes the opened run; a killed step opens no second one."""
     digest = SelectedSimulator.read(task.folders["imitated"] / SELECTED_SIMULATOR).simulator
     simulator = SimulatorStore(task.store).find(digest)
     opening = RunOpening(
@@ -34,7 +34,7 @@ def plan(task: Task) -> Plan:
     inputs = {
         "simulator": digest,
         "ledger": ledger_digest(),
-        # Whatever trains the agent anew needs a run anew, for the last one is closed.
+        # A repeated training needs a new run, because the last one is closed.
         "training": code_digest("agent", (domain_of_agent(task.recipe, simulator),)),
     }
     return Plan(work, inputs)

@@ -1,4 +1,4 @@
-"""Trajectories become samples in disjoint pools."""
+"""Makes samples in disjoint pools from trajectories."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from agentworld.storage.trajectories import domains_in
 
 
 def plan(task: Task) -> Plan:
-    """Benchmarks count by their content and not by where they are."""
+    """The step's key has the digest of each benchmark, not its address."""
     recipe, collected = task.recipe.prepare, task.folders["collected"]
     benchmarks = [digest_of(benchmark) for benchmark in recipe.benchmarks]
     inputs = {f"benchmark {number}": digest for number, digest in enumerate(benchmarks)}

@@ -1,4 +1,4 @@
-"""The last checkpoint becomes a version of the world model."""
+"""Registers the last checkpoint as a version of the world model."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from agentworld.steps.stages import stage_folders
 
 
 def plan(task: Task) -> Plan:
-    """Writes which version it is."""
+    """Writes the registered version."""
     folders = stage_folders(task)
     last = [*folders][-1]
     model = model_of(folders[last])
@@ -41,5 +41,5 @@ def plan(task: Task) -> Plan:
 
 
 def _name_of(world_model: WorldModel) -> str:
-    """By the kinds of world that it was trained on: `agentworld-shell`."""
+    """The default name, from the domains of its data: `agentworld-shell`."""
     return "-".join(["agentworld", *(world_model.domains or ["text"])])

@@ -1,4 +1,4 @@
-"""An agent that was tried live becomes a version."""
+"""Registers a validated agent as a version."""
 
 from pathlib import Path
 
@@ -27,9 +27,9 @@ from agentworld.storage.receipts import read_receipt
 
 
 def plan(task: Task) -> Plan:
-    """Writes which version it is, and of which run.
+    """Writes the version and its run.
 
-    Raises InputError where the run made, or the validation tried, another agent.
+    Raises InputError if the run or the validation belongs to another agent.
     """
     name, store, weights = task.recipe.agent.name, task.store, task.digests["agent"]
     agent, run_folder, validation = (

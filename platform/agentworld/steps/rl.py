@@ -1,4 +1,4 @@
-"""RL of the SFT checkpoint, or of the recipe's base, on what it predicts."""
+"""RL of the SFT checkpoint, or of the recipe's base, with rewards for its predictions."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
-    """Trains the parent's model on the rewards of the recipe.
+    """Trains the parent's model with the recipe's rewards.
 
-    A judge's answers are kept in the store, beside all steps, as soon as they come.
+    Every answer of a judge is stored immediately, for all steps.
     """
     recipe, data, start = task.recipe.rl, task.folders["data"], start_of(task)
     if start.parent is None:

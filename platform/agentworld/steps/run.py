@@ -9,7 +9,7 @@ from agentworld.steps.table import STEPS
 
 
 def run_by_name(step: str, recipe: str, store: str, *arguments: str) -> str:
-    """The folder that a step answers, made now or before; its arguments as its entry lists them."""
+    """The folder of a step's result, new or reused; the step's declaration lists its arguments."""
     return run_planned(STEPS[step], _planner_of(step), recipe, store, *arguments)
 
 

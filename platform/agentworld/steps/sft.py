@@ -15,7 +15,7 @@ from agentworld.storage.traces import read_trace_set
 
 
 def plan(task: Task) -> Plan:
-    """Trains the parent's model, where there is none as CPT does; on traces, if they are given."""
+    """Trains the parent's model, or a new one as CPT does; on traces, if given."""
     recipe, data, start = task.recipe, task.folders["data"], start_of(task)
     check_rates("sft", recipe.sft, from_scratch=start.from_scratch)
     traces = task.folders.get("traces")
@@ -36,7 +36,7 @@ def plan(task: Task) -> Plan:
 
 
 def _check_traces(task: Task) -> None:
-    """Raises InputError where the recipe has traces that are not given, or for those of others."""
+    """Raises InputError if the recipe's traces are not given, or belong to another recipe."""
     folder, recipe = task.folders.get("traces"), task.recipe
     if folder is None:
         if recipe.traces:

@@ -1,6 +1,6 @@
-"""A version of the world model becomes a pinned simulator.
+"""Pins a version of the world model as a simulator.
 
-It has answered once, unless its engine is in an image that is not this one.
+The simulator has answered once, unless its engine is in another image than this one.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def plan(task: Task) -> Plan:
-    """Answers the folder of the simulator, in the store of simulators."""
+    """The result is the simulator's folder, in the store of simulators."""
     settings, store = task.recipe, task.store
     ref = _ref_of(task.texts["version"])
     registry = open_registry(store)
@@ -42,7 +42,7 @@ def plan(task: Task) -> Plan:
         simulator = pin_model(artifact, model_of(out), settings, store, world_model.domains)
         shutil.rmtree(model_of(out))
         _attach_report(simulator, world_model, store)
-        if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
+        if is_installed(settings.engine.kind):  # otherwise the step deploy asks it
             with serve_client(simulator.folder, settings.engine, store, out / "logs") as client:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
@@ -58,13 +58,13 @@ def plan(task: Task) -> Plan:
 
 
 def _ref_of(version: str) -> VersionRef:
-    """From NAME@VERSION, or the folder of the step that registered it."""
+    """Parses NAME@VERSION, or reads the folder of the step that registered it."""
     path = Path(version) / VERSION
     return VersionRef.read(path) if path.is_file() else VersionRef.parse(version)
 
 
 def _attach_report(simulator: PinnedSimulator, world_model: WorldModel, store: Path) -> None:
-    """The evaluation that the version was registered with, where this store has it."""
+    """Attaches the evaluation with which the version was registered, if this store has it."""
     step = step_that_made(store, "evaluate", world_model.report)
     report = WorldModelReport.read(step.folder / REPORT) if step else None
     if report and world_model.artifact in report.subjects:

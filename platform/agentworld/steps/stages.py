@@ -1,4 +1,4 @@
-"""The stages that a step is given."""
+"""The stages among a step's inputs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from agentworld.runner.task import Task
 
 
 def stage_folders(task: Task) -> Mapping[str, Path]:
-    """By stage, in the order of training; raises InputError where none is given."""
+    """Folders by stage, in the order of training; raises InputError if there is none."""
     folders: dict[str, Path] = {
         stage: task.folders[stage] for stage in WORLD_STAGES if stage in task.folders
     }

@@ -1,4 +1,4 @@
-"""Where the training of a stage starts."""
+"""The model from which a stage's training starts."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -16,29 +16,32 @@ if TYPE_CHECKING:
     from agentworld.operations.base_model import Base
 
 _BASES = "agentworld.operations.base_model"
-"""Loaded by its name: the digest of what was fetched is an input of the step, so that the code that
-fetches is none of the step's, and a change of it trains nothing again."""
+"""Loaded by name: the digest of the fetched files is an input of the step, so a change of the code
+that fetches them repeats no training.
+"""
 
 _LEAST_RATE = 1e-4
-"""By less a model that began with random weights learns nothing in the steps of a recipe."""
+"""With a smaller rate, a model with random weights learns nothing in the steps of a recipe."""
 
 
 class Start(NamedTuple):
-    """A model, or none."""
+    """The start of a training."""
 
     parent: Callable[[], Parent] | None
-    """The model, whose files are verified where it was fetched; null for a new model."""
+    """The model, whose files are verified if they were fetched; null for a new model."""
     inputs: Mapping[str, Digest]
-    """What the step reads of it beside its parent."""
+    """The step's inputs in addition to its parent."""
     from_scratch: bool = False
-    """Whether training begins with random weights, here or in a training before.
+    """Whether training began with random weights, here or in an earlier training.
 
-    False for a base from elsewhere: no record says how its training began.
+    False for a base from elsewhere, because no record says how its training began.
     """
 
 
 def start_of(task: Task) -> Start:
-    """The parent stage where one is given, else the base that the recipe names, else nothing."""
+    """The parent stage if there is one, otherwise the base that the recipe names, otherwise
+    nothing.
+    """
     if "parent" in task.folders:
         parent = parent_of(task.folders["parent"])
         return Start(lambda: parent, {}, parent.from_scratch)
@@ -47,7 +50,8 @@ def start_of(task: Task) -> Start:
         return Start(None, {}, from_scratch=True)
     find: Callable[[str, Path], Base] = import_module(_BASES).find_base
     base, template = find(model.base, task.store), _template_of(model)
-    # What made the base is no input: processes that train together may not all reach the registry.
+    # The base's record is not an input, because not all processes of a training may reach the
+    # registry.
     inputs = {"base": base.digest}
     if template is not None:
         inputs["chat_template"] = digest_bytes(template.encode())
@@ -65,7 +69,7 @@ def parent_of(folder: Path) -> Parent:
 
 
 def check_rates(part: str, recipe: NextTokenRecipe | GroupRlRecipe, *, from_scratch: bool) -> None:
-    """Raises InputError where a part of the recipe would teach a model from scratch nothing."""
+    """Raises InputError if a learning rate of the recipe is too small for a model from scratch."""
     muon = recipe.muon_learning_rate if isinstance(recipe, NextTokenRecipe) else None
     if from_scratch and max(recipe.learning_rate, muon or 0) < _LEAST_RATE:
         raise InputError(
@@ -84,6 +88,6 @@ def _template_of(model: ModelRecipe) -> str | None:
         return Path(text).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"model.chat_template is no template, and no file that can be read: {text!r}; give a"
+            f"model.chat_template is neither a template nor a readable file: {text!r}; give a"
             " template's text, or the path of one"
         ) from error

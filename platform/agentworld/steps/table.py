@@ -1,7 +1,7 @@
 """Every step of the pipelines, one declaration each, in their order.
 
-The code of a step is its module of the same name. No step imports this table, so that a new entry
-changes no other step's code, and nothing is trained again.
+The code of a step is its module of the same name. No step imports this table, so a new entry does
+not change another step's code digest, and repeats no training.
 """
 
 from typing import TYPE_CHECKING
@@ -16,22 +16,26 @@ _SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's a
 
 
 def _of_collect(recipe: "Recipe") -> "Record":
-    """Recorded trajectories count by their content, as an input, and processes not at all."""
+    """Without the address of recordings, whose digest is an input, and without the number of
+    processes.
+    """
     return recipe.collect.model_copy(update={"trajectories": None, "num_workers": 1})
 
 
 def _of_prepare(recipe: "Recipe") -> "Record":
-    """Benchmarks count by their content, as inputs, and processes not at all."""
+    """Without the addresses of benchmarks, whose digests are inputs, and without the number of
+    processes.
+    """
     return recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
 
 
 def _of_traces(recipe: "Recipe") -> "list[Record]":
-    """Endpoints count by what they are asked, and not by where they are."""
+    """Without the addresses of endpoints."""
     return [recipe.traces.identity] if recipe.traces else []
 
 
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
-    """Corpora count by their content, as inputs, and by their weights."""
+    """Without the addresses of corpora, whose digests are inputs; with their weights."""
     corpora = {
         name: corpus.model_copy(update={"address": "", "content": None})
         for name, corpus in recipe.cpt.corpora.items()
@@ -44,7 +48,7 @@ def _of_sft(recipe: "Recipe") -> "list[Record]":
 
 
 def _new_model(recipe: "Recipe") -> "list[Record]":
-    """The sizes of a model count where no base is named."""
+    """The sizes of a new model, if no base is named."""
     return [] if recipe.model.base else [recipe.model]
 
 
@@ -57,7 +61,7 @@ def _of_evaluate(recipe: "Recipe") -> "list[Record]":
 
 
 def _of_measure(recipe: "Recipe") -> "list[Record]":
-    """The folder of an embedding model counts by its content, as an input."""
+    """Without the folder of an embedding model, whose digest is an input."""
     nightly = recipe.nightly.model_copy(update={"embedding_model": None})
     return [nightly, _of_collect(recipe), _of_prepare(recipe)]
 
@@ -276,7 +280,7 @@ _TABLE = (
 STEPS = {step.name: step for step in _TABLE}
 
 CONCLUDE = "conclude"
-"""The last task of every pipeline: it makes nothing, so that it is no step of the table."""
+"""The last task of every pipeline; it has no result, so it is not a step of the table."""
 
 
 def names_of(kind: Kind) -> tuple[str, ...]:
@@ -292,4 +296,4 @@ def steps_of(*pipelines: str, optional: bool = False) -> tuple[str, ...]:
 
 MAIN_JOB = steps_of("world_model", "agent")
 AFTER_GATE = MAIN_JOB[MAIN_JOB.index("gate") + 1 :]
-"""What a gate that refuses leaves undone."""
+"""The steps that are skipped if a gate refuses."""

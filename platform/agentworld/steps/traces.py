@@ -12,7 +12,7 @@ from agentworld.storage.pools import read_dataset
 
 
 def plan(task: Task) -> Plan:
-    """Answers are kept in the store, beside all steps, as soon as they come."""
+    """Answers are stored immediately, for all steps."""
     recipe, data = task.recipe.traces, task.folders["data"]
     if recipe is None:
         raise InputError("the recipe names no teacher; add a section `traces` with one")

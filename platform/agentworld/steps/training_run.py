@@ -1,4 +1,4 @@
-"""Where a training step logs its figures."""
+"""Records a training step's figures."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -10,15 +10,16 @@ from agentworld.records.metrics import OnMetrics
 from agentworld.runner.task import Task
 
 _LOGGING = "agentworld.operations.training_run"
-"""Loaded by its name, as `start` does with what fetches a base: figures are no result of the step,
-so that a change of the code that logs them trains nothing again."""
+"""Loaded by name, as `start` loads the code that fetches a base: figures are not part of the step's
+result, so a change of the code that records them repeats no training.
+"""
 
 
 def training_run(
     task: Task, folder: Path, inputs: Mapping[str, Digest]
 ) -> AbstractContextManager[OnMetrics]:
-    """A callback that logs figures while the block runs, to the run of a step's folder; `inputs`
-    are what the step reads beside the folders of other steps.
+    """A callback that records figures while the block runs, for the run of a step's folder;
+    `inputs` are the step's inputs in addition to folders of other steps.
     """
     read = {**task.digests, **inputs}
     run: AbstractContextManager[OnMetrics] = import_module(_LOGGING).training_run(

@@ -1,4 +1,4 @@
-"""The agent at each stage of its training, in the simulator and live."""
+"""Validates the agent at each stage of its training, in the simulator and live."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -53,21 +53,21 @@ _IMITATED, _TRAINED = "imitated", "trained"
 
 
 class _Episodes(NamedTuple):
-    """What one agent did in both worlds."""
+    """An agent's episodes in both worlds."""
 
     simulated: list[EpisodeResult]
     live: list[EpisodeResult]
 
 
 class _Weights(NamedTuple):
-    """What an agent is served from."""
+    """The weights of an agent."""
 
     digest: Digest
     model: Path
 
 
 class _Agent(NamedTuple):
-    """An agent whose engine runs."""
+    """An agent with a running engine."""
 
     name: str
     weights: Digest
@@ -75,9 +75,9 @@ class _Agent(NamedTuple):
 
 
 def plan(task: Task) -> Plan:
-    """Writes the report, the live episodes and the agents' log of the simulated.
+    """Writes the report, the live episodes and the agents' log of the simulated ones.
 
-    The simulator is that of the agent's run, or one that is named: by an alias, or a digest.
+    The simulator is that of the agent's run, or the one of a given alias or digest.
     """
     settings, store = task.recipe, task.store
     imitated, agent = task.folders["imitated"], task.folders["agent"]
@@ -99,7 +99,7 @@ def plan(task: Task) -> Plan:
                 parts = sequential_parts(on_progress, len(agents))
                 episodes_of = {}
                 for (name, weights), on_part in zip(agents.items(), parts, strict=True):
-                    # One at a time: vLLM takes most of a device's memory for itself.
+                    # one at a time, because vLLM allocates most of a device's memory
                     with _served_agent(name, weights, settings, logs) as served_agent:
                         episodes = _try(served_agent, worlds, domain, settings, out, on_part)
                     episodes_of[name] = episodes
@@ -128,7 +128,7 @@ def plan(task: Task) -> Plan:
 
 
 def _base(imitated: Path, store: Path) -> _Weights:
-    """Those of the world model, from which the agent began to imitate."""
+    """The world model's weights, from which imitation started."""
     simulator = SimulatorStore(store).find(
         SelectedSimulator.read(imitated / SELECTED_SIMULATOR).simulator
     )
@@ -147,7 +147,7 @@ def _simulator(name: str, agent: Path, store: Path) -> Digest:
 
 @contextmanager
 def _served_agent(name: str, weights: _Weights, recipe: Recipe, logs: Path) -> Iterator[_Agent]:
-    """Drawn from as in training: the policy that is judged is the one that learned."""
+    """Sampled as in training, so that the validated policy is the trained one."""
     practice = recipe.agent.rl
     sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
     model = fetch(weights.model).resolve()
@@ -163,7 +163,7 @@ def _served_agent(name: str, weights: _Weights, recipe: Recipe, logs: Path) -> I
 
 
 class _Worlds(NamedTuple):
-    """Where an agent is tried."""
+    """The two worlds of a validation."""
 
     simulated: SimulatorClient
     live: LiveWorld
@@ -172,7 +172,7 @@ class _Worlds(NamedTuple):
 def _try(
     agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, on_progress: OnProgress
 ) -> _Episodes:
-    """Lets an agent do the same tasks in both worlds."""
+    """Plays the same tasks in both worlds."""
     task_of = partial(live_domain(domain).task, held_out=True)
     tasks = held_out_tasks(recipe.validation, task_of)
     opening = RunOpening(
@@ -192,7 +192,7 @@ def _try(
         try:
             live = await play(worlds.live, share_of(on_progress, 0.5, 1))
         finally:
-            # In the loop that opened them: those whose agent failed before the task's end are open.
+            # In the event loop that opened them: episodes whose agent failed early are still open.
             await worlds.live.close()
         await agent.policy.engine.close()
         return _Episodes(simulated, live)
@@ -211,7 +211,7 @@ def _live_file(agent: str) -> str:
 def _trajectories(
     domain: str, episodes: Sequence[EpisodeResult], artifact: Digest
 ) -> list[Trajectory]:
-    """Live episodes in the form that the next data set can be made of."""
+    """Live episodes as trajectories, for the next data set."""
     return [
         Trajectory(
             domain=domain,

@@ -31,7 +31,7 @@ _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
 
 
 class _AgentTrainer(FiniteTrainer, GRPOTrainer):
-    """TRL's, which ends where it diverges."""
+    """TRL's trainer, which ends if the training diverges."""
 
 
 class Practice(NamedTuple):

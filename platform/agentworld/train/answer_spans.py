@@ -100,7 +100,7 @@ def _span(
 ) -> tuple[int, int] | None:
     """The span of the answer at a place; null if it does not directly follow its prompt."""
     content = messages[place]["content"]
-    # As an engine is told: templates of models that think end the prompt with an empty thought.
+    # as an engine sets it: templates of models that think end the prompt with an empty thought.
     prompt = _render(
         tokenizer,
         messages[:place],

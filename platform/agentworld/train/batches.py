@@ -38,14 +38,14 @@ def width(length: int) -> int:
 
 
 class BatchTokens(NamedTuple):
-    """How many tokens some batches have."""
+    """Token counts of some batches."""
 
     num_tokens: int
-    """Of their rows."""
+    """Without padding."""
     num_computed: int
-    """With the padding."""
+    """With padding."""
     sum_of_squares: int
-    """Of the rows' lengths."""
+    """The sum of the squares of the rows' lengths."""
     num_rows: int
 
 
@@ -81,7 +81,7 @@ class TokenBatches(Sampler[list[int]]):
         return iter(self._batches)
 
     def tokens(self, first: int, last: int) -> BatchTokens:
-        """Of the batches from the first to the one before the last, as one process has them."""
+        """The counts of the batches `first` to `last - 1`, for one process."""
         batches = [[self._lengths[index] for index in batch] for batch in self._batches[first:last]]
         num_tokens = sum(map(sum, batches))
         num_padded = sum(len(batch) * width(max(batch, default=0)) for batch in batches)
@@ -106,7 +106,8 @@ class TokenBatches(Sampler[list[int]]):
             batches[-1].append(index)
         is_lone = len(batches) > 1 and len(batches[-1]) == 1 < len(batches[-2]) - 1
         if is_lone and 2 * width(self._lengths[batches[-1][0]]) <= self._tokens:
-            # A lone row is a shape of its own to torch.compile: all layers would be compiled anew.
+            # torch.compile treats a single row as another shape, and would compile all layers
+            # again.
             batches[-1].insert(0, batches[-2].pop())
         return batches
 
@@ -141,11 +142,11 @@ class ShareOfBatches(Sampler[list[int]]):
 
     @property
     def numbers(self) -> set[int]:
-        """Of all rows of this share."""
+        """The numbers of all rows of this share."""
         return {number for batch in self for number in batch}
 
     def __iter__(self) -> Iterator[list[int]]:
-        # A batch ascends by length: in turn, each share gets some of the short and of the long.
+        # A batch ascends by length: dealt in turn, each share gets some short and some long rows.
         return (batch[self._number :: self._num_shares] for batch in self._batches)
 
 

@@ -1,4 +1,4 @@
-"""What is known of GPUs: their memory, and how fast they multiply matrices of bfloat16."""
+"""Known GPUs: memory, and peak FLOP/s of bfloat16 matrix multiplication."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ class Card(NamedTuple):
     """One kind of GPU."""
 
     cuda_name: str
-    """What CUDA calls it."""
+    """CUDA's name."""
     gib: float
-    """Memory, as errors of torch name it for such a card; only an H200 was ours."""
+    """Memory in GiB, as torch reports it for such a card; only an H200 was measured."""
     flops: float
-    """Of bfloat16, dense, in a second, by NVIDIA's data sheet."""
+    """Dense bfloat16 FLOP/s, by NVIDIA's data sheet."""
 
 
 CARDS = {
@@ -22,9 +22,9 @@ CARDS = {
     "H200": Card("NVIDIA H200", 139.8, 989e12),
     "B200": Card("NVIDIA B200", 178.3, 2_250e12),
 }
-"""By the name that people use."""
+"""By the common name."""
 
 
 def peak_flops(cuda_name: str) -> float | None:
-    """Of a card by CUDA's name; null for one that is not known."""
+    """Peak FLOP/s of a card by CUDA's name; null for an unknown card."""
     return next((card.flops for card in CARDS.values() if card.cuda_name == cuda_name), None)

@@ -46,7 +46,7 @@ def refuse_failures(folder: Path) -> Iterator[None]:
         raise
     except InputError as error:
         raise InputError(f"{folder}: {error}") from error
-    except Exception as error:  # whatever Python raises, a template can
+    except Exception as error:  # a template can raise any error of Python
         message = " ".join(str(error).split())[:200]
         raise InputError(
             f"{folder} has a chat template or a tokenizer that makes no prompt of a system's and a"

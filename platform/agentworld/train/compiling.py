@@ -24,7 +24,7 @@ def compile_layers(model: PreTrainedModel) -> None:
     layer_classes = set(model._no_split_modules or ())
     for module in model.modules():
         if type(module).__name__ in layer_classes:
-            # Batches have many shapes: one code for all of them.
+            # Batches have many shapes, and share one compiled code.
             module.compile(dynamic=True)
 
 

@@ -1,7 +1,7 @@
 """Mixes documents of corpora with the rows of episodes, by weight.
 
-Which documents are taken depends on the recipe's seed, the corpus and the number of tokens that its
-weight asks for. None is taken twice in an epoch.
+The chosen documents depend on the recipe's seed, the corpus and the number of tokens of its weight.
+A document occurs at most once in an epoch.
 """
 
 import heapq
@@ -21,16 +21,16 @@ from agentworld.train.encode import Conversation, Row, encode, fit
 
 
 class Mixture(NamedTuple):
-    """What a stage is trained on."""
+    """The rows of a stage."""
 
     rows: list[Row]
     corpora: dict[str, CorpusUse] = {}
     figures: dict[str, float] = {}
-    """How many episodes were cut off, for the record of the training."""
+    """The number of truncated episodes, for the training's record."""
 
 
 class _Picked(NamedTuple):
-    """The documents of a corpus that are trained on."""
+    """The chosen documents of a corpus."""
 
     num_documents: int
     rows: list[Row]
@@ -42,8 +42,8 @@ def mix(
     episodes: list[Row],
     corpora: Mapping[str, Corpus],
 ) -> Mixture:
-    """The rows of episodes, and after them those of each corpus; raises InputError where one has
-    less text than its weight asks for.
+    """The rows of episodes, then those of each corpus; raises InputError if a corpus has too little
+    text for its weight.
     """
     encoder = _Encoder(tokenizer, recipe.sequence_tokens or recipe.tokens_per_batch)
     num_tokens = _num_tokens(episodes)
@@ -68,19 +68,19 @@ def mix(
 
 
 class _Encoder:
-    """Encodes documents in rows of at most so many tokens."""
+    """Encodes documents as rows of at most so many tokens."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, most_tokens: int) -> None:
         self._tokenizer = tokenizer
         self._most_tokens = most_tokens
 
     def rows_of(self, document: Document) -> list[Row]:
-        """None where nothing of it can be predicted."""
+        """Empty if the document has no token to predict."""
         rows = self._text(document) if document.prompt is None else self._answer(document)
         return [row for row in rows if row.is_target[1:].any()]
 
     def _text(self, document: Document) -> list[Row]:
-        """Every token must be predicted, and the end of the text; a long one is several rows."""
+        """Every token and the end of the text are targets; a long text becomes several rows."""
         ids = self._tokenizer(document.text, add_special_tokens=False, verbose=False)["input_ids"]
         end = self._tokenizer.eos_token_id
         tokens = np.array(ids if end is None else [*ids, end], dtype=np.int32)
@@ -89,7 +89,7 @@ class _Encoder:
         return [Row(part, np.ones(len(part), dtype=np.bool_)) for part in parts]
 
     def _answer(self, document: Document) -> list[Row]:
-        """The completion must be predicted, as the answer of a single turn."""
+        """The completion is the target, as the answer of a single turn."""
         messages: list[Message] = [
             {"role": "user", "content": document.prompt or ""},
             {"role": "assistant", "content": document.text},
@@ -100,9 +100,10 @@ class _Encoder:
 def _pick(
     name: str, seed: int, corpus: Corpus, encoder: _Encoder, num_episode_tokens: int
 ) -> _Picked:
-    """Documents in a random order, as many as have the tokens that the weight asks for.
+    """Documents in a random order, until they have the tokens of the weight.
 
-    One pass keeps no more than these, and encodes few others: a heap has the last of them first.
+    One pass keeps only these documents in memory, in a heap with the last one first, and encodes
+    few others.
     """
     budget = corpus.weight * num_episode_tokens
     rng = random.Random(f"{seed} {name}")

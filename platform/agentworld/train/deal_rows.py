@@ -1,6 +1,6 @@
-"""Rows for several processes: rank 0 has all of them, and sends each process those that it trains.
+"""Distributes rows to several processes: rank 0 has all of them, and sends each process its own.
 
-Tokens are sent as tensors, in pieces; nothing is pickled, and no process but rank 0 has all rows.
+Tokens are sent as tensors, in parts; nothing is pickled, and only rank 0 has all rows.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def _receive(
 
 
 def _pieces(lengths: Sequence[int], numbers: Collection[int]) -> Iterator[list[int]]:
-    """The numbers of the rows that are sent at once."""
+    """The numbers of the rows that are sent together."""
     piece: list[int] = []
     num_tokens = 0
     for number in sorted(numbers):

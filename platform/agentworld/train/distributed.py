@@ -15,7 +15,7 @@ from agentworld.errors import Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 
-_PATIENCE = timedelta(days=7)  # as long as a step may be tried; a peer that dies is noticed at once
+_PATIENCE = timedelta(days=7)  # a peer that dies is detected at once
 
 _Value = TypeVar("_Value")
 
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 def process_group() -> Iterator[None]:
     """Joins the process group of this step, if its launcher started several processes.
 
-    Raises Preempted where another process is lost.
+    Raises Preempted if another process is lost.
     """
     ranks = from_environment(Ranks)
     has_gpu = torch.cuda.is_available()
@@ -34,8 +34,8 @@ def process_group() -> Iterator[None]:
         dist.init_process_group(
             "nccl" if has_gpu else "gloo", rank=ranks.rank, world_size=ranks.world_size
         )
-    # No `finally`: all ranks must leave the group together, and after a failure others may wait
-    # elsewhere.
+    # No `finally`: all ranks must leave the group together, and after a failure others may be
+    # waiting elsewhere.
     try:
         yield
     except RuntimeError as error:
@@ -50,7 +50,7 @@ def process_group() -> Iterator[None]:
 
 
 def _is_of_another_rank(error: RuntimeError) -> bool:
-    """Errors of gloo have no class of their own."""
+    """Recognises errors of gloo by their text, because they have no class of their own."""
     return isinstance(error, dist.DistError) or "gloo/transport" in str(error)
 
 
@@ -75,7 +75,7 @@ def any_rank(holds: bool) -> bool:
 
 @contextmanager
 def patient_group() -> Iterator[dist.ProcessGroup]:
-    """All processes over their CPUs with a long timeout, for work that may take one of them hours.
+    """All processes in a CPU group with a long timeout, for work that may take one process hours.
 
     No `finally`, as in `process_group`.
     """

@@ -1,4 +1,4 @@
-"""A trainer that ends where its weights stop being numbers, and writes no such checkpoint."""
+"""A trainer that stops if its weights become NaN or infinite, and writes no such checkpoint."""
 
 import math
 from typing import Any
@@ -10,10 +10,10 @@ from agentworld.errors import InputError
 
 
 class FiniteTrainer(Trainer):
-    """Looks at the norm of the gradient before it logs and before it saves; with ZeRO at each step.
+    """Checks the norm of the gradient before it logs and before it saves; with ZeRO at each step.
 
-    A loss, a gradient or a weight that is no number makes each later gradient one, so that none is
-    missed. The Trainer itself leaves such losses out of what it logs and goes on.
+    A loss, a gradient or a weight that is not finite makes each later gradient NaN, so none is
+    missed. The Trainer itself would leave such losses out of its log and continue.
     """
 
     def _maybe_log_save_evaluate(
@@ -23,7 +23,7 @@ class FiniteTrainer(Trainer):
         *arguments: Any,
         **options: Any,
     ) -> None:
-        # DeepSpeed leaves out a step whose gradient is no number, and the next one may be.
+        # DeepSpeed skips a step whose gradient is not finite, and the next gradient may be finite.
         if self.control.should_log or self.control.should_save or self.is_deepspeed_enabled:
             self._check_finite(grad_norm)
         super()._maybe_log_save_evaluate(tr_loss, grad_norm, *arguments, **options)

@@ -129,9 +129,9 @@ def _row(
 def _row_of_pieces(
     tokenizer: PreTrainedTokenizerFast, rendered: RenderedConversation
 ) -> Row | None:
-    """Prompts and answers encoded apart, as an engine has them, where one token would be of both.
+    """Encodes prompts and answers separately, as an engine does, if one token would belong to both.
 
-    Null for a tokenizer that writes pieces otherwise than the whole.
+    Null for a tokenizer whose tokens of the parts differ from those of the whole.
     """
     ends = [0, *(boundary for span in rendered.answers for boundary in span), len(rendered.text)]
     pieces = [rendered.text[start:end] for start, end in pairwise(ends)]

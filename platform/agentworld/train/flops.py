@@ -1,4 +1,4 @@
-"""What a training computes, by the formula of docs/benchmarks.md: 6 N + 6 L H d T for a token."""
+"""The FLOPs of a training, by the formula of docs/benchmarks.md: 6 N + 6 L H d T for a token."""
 
 from typing import NamedTuple, Self
 
@@ -9,7 +9,7 @@ from agentworld.train.zero import num_elements
 
 
 class Flops(NamedTuple):
-    """Of the forward and the backward pass; what is computed again does not count."""
+    """FLOPs of the forward and the backward pass, without recomputation."""
 
     by_token: int
     by_token_and_position: int
@@ -20,7 +20,7 @@ class Flops(NamedTuple):
         config = model.config
         if mixing_layers(model) or getattr(config, "num_experts", None):
             return None
-        # A frozen weight has no gradient of its own.
+        # a frozen weight has no gradient
         weights = [
             (6 if weight.requires_grad else 4) * num_elements(weight)
             for weight in model.parameters()
@@ -31,5 +31,5 @@ class Flops(NamedTuple):
         return cls(sum(weights), 6 * config.num_hidden_layers * width)
 
     def num(self, num_tokens: int, sum_of_squares: int) -> int:
-        """Of rows with this many tokens, and this sum of the squares of their lengths."""
+        """The FLOPs of rows with this many tokens, and this sum of the squares of their lengths."""
         return num_tokens * self.by_token + sum_of_squares * self.by_token_and_position

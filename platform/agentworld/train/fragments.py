@@ -20,23 +20,23 @@ _FILES = "fragments-*.safetensors"
 _WEIGHT = "weight"
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 _STEP = "step"
-"""How many steps AdamW took; the same for all weights."""
+"""The number of AdamW's steps; the same for all weights."""
 
 
 class _Fragment(NamedTuple):
     """A range of a weight that this process trains."""
 
     name: str
-    """Of the weight."""
+    """The weight's name."""
     start: int
-    """The first element, in the flattened weight."""
+    """The range's first element in the flattened weight."""
     trained: torch.Tensor
-    """What the optimizer steps; ranges of several weights may be in it."""
+    """The tensor that the optimizer updates, which may have ranges of several weights."""
     place: slice
-    """Where the range is, in that tensor flattened."""
+    """The range's first element in that tensor, flattened."""
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The range, in a tensor that is like the trained one."""
+        """The range in a tensor of the same shape."""
         return tensor.detach().view(-1)[self.place]
 
 
@@ -107,7 +107,7 @@ class _StoredFragments:
 
 
 def _optimizer(trainer: Trainer) -> torch.optim.Optimizer:
-    """The one that steps; Accelerate's and DeepSpeed's are around it."""
+    """The optimizer inside the wrappers of Accelerate and DeepSpeed."""
     optimizer = trainer.optimizer
     while hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
@@ -115,7 +115,7 @@ def _optimizer(trainer: Trainer) -> torch.optim.Optimizer:
 
 
 def _fragments(trainer: Trainer) -> Iterator[_Fragment]:
-    """Of the weights that are trained; some processes may have nothing of a weight."""
+    """The fragments of the trained weights; a process may have nothing of a weight."""
     weights = [item for item in trainer.model.named_parameters() if item[1].requires_grad]
     if not trainer.is_deepspeed_enabled:
         for name, weight in weights:
@@ -126,7 +126,7 @@ def _fragments(trainer: Trainer) -> Iterator[_Fragment]:
         if trainer.deepspeed.zero_optimization_stage() == 3:
             group, first, length = zero.grad_position[zero.get_param_id(weight)]
             start = length * rank()
-            # The last process's range is filled up to the length of the others.
+            # The last process's range is padded to the length of the others.
             last = first + min(length, max(0, weight.ds_numel - start))
             trained = zero.fp32_partitioned_groups_flat[group]
         elif weight._hp_mapping is not None:

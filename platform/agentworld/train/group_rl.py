@@ -45,7 +45,7 @@ def group_config(
         report_to=[],
         disable_tqdm=True,
         gradient_checkpointing=gradient_checkpointing,
-        ddp_find_unused_parameters=False,  # each weight has a part in each loss
+        ddp_find_unused_parameters=False,  # all weights are used in each loss
     )
     return on_one_device(config)
 

@@ -59,7 +59,7 @@ def _target_modules(model: PreTrainedModel, recipe: LoraRecipe) -> list[str]:
 
 
 def merge_layers(adapter: PeftModel) -> PreTrainedModel:
-    """The model with its adapter in its weights, also where these are in parts."""
+    """The model with its adapter merged into its weights, also if these are in parts."""
     for module in adapter.modules():
         if isinstance(module, LoraLayer):
             with gathered(module.parameters(), changed=True):
@@ -68,9 +68,9 @@ def merge_layers(adapter: PeftModel) -> PreTrainedModel:
 
 
 def save_adapter(adapter: PeftModel, folder: Path) -> None:
-    """Writes the files of PEFT on rank 0; the same weights make the same bytes, wherever made.
+    """Writes PEFT's files on rank 0; equal weights give equal bytes on any machine.
 
-    PEFT itself would name the folder of the base, and list layers in the order of their hashes.
+    PEFT itself would write the base's path, and list layers in the order of their hashes.
     """
     with gathered(weight for weight in adapter.parameters() if weight.requires_grad):
         tensors = get_peft_model_state_dict(adapter, save_embedding_layers=False)

@@ -1,4 +1,4 @@
-"""A causal LM and its tokenizer: a new one from a recipe, or any folder that holds one."""
+"""A causal LM and its tokenizer: a new one from a recipe, or one in a folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -28,29 +28,29 @@ from agentworld.train.parent import Parent
 from agentworld.train.sharding import load_in_parts, save_model
 from agentworld.train.zero import num_elements
 
-_ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
-_EMBEDDING_SCALE = 0.1  # loud enough to be heard beside what random layers add
+_ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the previous token
+_EMBEDDING_SCALE = 0.1  # large compared with what random layers add
 _SHARP = 1.5
-# Qwen3 normalises queries and keys, which bounds how sharply a new model can look at one
-# token among hundreds. Starting above 1 lets copying emerge some hundred steps earlier.
+# Qwen3 normalises queries and keys, which limits how sharply a new model can attend to one token
+# among hundreds. With an initial value above 1, copying emerges some hundred steps earlier.
 
 
-# On a CPU the backward pass of the fused form takes longer than all of the plain one.
+# On a CPU the backward pass of the fused attention takes longer than all of the plain one.
 ATTENTION = "sdpa" if torch.cuda.is_available() else "eager"
-"""What transformers calls the attention of padded rows."""
+"""The name in transformers of the attention for padded rows."""
 
 
 class LanguageModel(NamedTuple):
-    """What every stage starts from and saves."""
+    """A model that a stage trains and saves."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     adapter: PeftModel | None = None
-    """The same model with the adapter that is trained; null where all weights are."""
+    """The same model with its trained adapter; null if all weights are trained."""
 
     @property
     def trained(self) -> PreTrainedModel | PeftModel:
-        """The model of which a trainer saves what it trains."""
+        """The model whose trained weights a trainer saves."""
         return self.adapter or self.model
 
     @property
@@ -62,7 +62,7 @@ class LanguageModel(NamedTuple):
         """Writes safetensors weights, tokenizer, chat template and generation defaults.
 
         All processes call it, and rank 0 writes. An adapter is written beside the weights of its
-        base, and taken out of the model.
+        base, and removed from the model.
         """
         if self.adapter is not None:
             save_adapter(self.adapter, folder / ADAPTER)
@@ -72,11 +72,11 @@ class LanguageModel(NamedTuple):
             self.tokenizer.save_pretrained(folder)
 
     def with_adapter(self, recipe: LoraRecipe, seed: int) -> "LanguageModel":
-        """The model with a new adapter, which alone is trained."""
+        """The model with a new adapter; only the adapter is trained."""
         return self._replace(adapter=add_adapter(self.model, recipe, seed))
 
     def merged(self) -> "LanguageModel":
-        """The model with its adapter in its weights."""
+        """The model with its adapter merged into its weights."""
         if self.adapter is None:
             return self
         return LanguageModel(merge_layers(self.adapter), self.tokenizer)
@@ -124,21 +124,21 @@ def new_config(recipe: ModelRecipe, vocabulary_size: int, **tokens: int | None) 
 def load_model(
     parent: Parent, zero_stage: int | None = None, offload: Offload | None = None
 ) -> LanguageModel:
-    """Reads a folder with safetensors weights; no code of the folder's is run.
+    """Loads a folder with safetensors weights; executes no code of the folder.
 
-    For several processes at ZeRO stage 3 each has its part of the weights alone, unless the folder
-    has an adapter to merge.
+    At ZeRO stage 3 with several processes, each loads only its part of the weights, unless the
+    folder has an adapter to merge.
     """
     folder = parent.folder
     if not any(folder.glob("*.safetensors")):
-        raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
+        raise InputError(f"{folder} has no safetensors weights; name the folder of a causal LM")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise _unloadable(folder, error) from error
     if parent.chat_template is not None:
         tokenizer.chat_template = parent.chat_template
-    mark_answers(tokenizer, folder)  # before gigabytes are read
+    mark_answers(tokenizer, folder)  # before gigabytes are loaded
     try:
         if zero_stage == 3 and num_ranks() > 1 and not has_adapter(folder):
             model = load_in_parts(folder, ATTENTION, offload)
@@ -158,7 +158,9 @@ def load_model(
 
 
 def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Has an engine stop where the chat template ends an answer; a base may name another end."""
+    """Makes engines stop at the chat template's end of an answer; a base may have another end
+    token.
+    """
     end = end_of_answer(tokenizer)
     last = next(
         (
@@ -180,4 +182,4 @@ def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:
     message = " ".join(str(error).split())[:200]
-    return InputError(f"{folder} holds no causal LM that can be loaded ({message}); name another")
+    return InputError(f"{folder} has no causal LM that can be loaded ({message}); name another")

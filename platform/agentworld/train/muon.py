@@ -16,7 +16,7 @@ class BatchedMuon(torch.optim.Muon):
     """Takes the steps of `torch.optim.Muon`, and keeps its state."""
 
     def step(self, _closure: object = None) -> None:
-        """One step; a weight without a gradient stays as it is."""
+        """Takes one step; a weight without a gradient stays unchanged."""
         with torch.no_grad():
             for group in self.param_groups:
                 self._step(group)

@@ -57,9 +57,9 @@ def run(
     traces: Path | None = None,
     corpora: Mapping[str, Corpus] = {},
 ) -> Checkpoint:
-    """Trains from `parent`, or a new model where there is none; writes `out/model`.
+    """Trains from `parent`, or a new model if there is none; writes `out/model`.
 
-    With a folder of traces the loss counts these alone, thoughts included. Corpora are mixed with
+    With a folder of traces the loss counts only these, thoughts included. Corpora are mixed with
     the episodes by the weights of the recipe.
     """
     _check(recipe, parent, out)
@@ -74,13 +74,13 @@ def run(
     check_architecture(language_model.model, recipe.sequence_parallel)
     if recipe.lora:
         language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-    # A trainer deals the first process's rows to all.
+    # The trainer sends the first process's rows to all.
     is_first = rank() == 0
     samples = read_pool(data, dataset, pool)
     mixture = _mix(recipe, language_model, samples, traces, corpora) if is_first else Mixture([])
     rows = mixture.rows
     held_out = _held_out(recipe, language_model, data)
-    # A killed run that has a checkpoint of the episodes has learned to copy before.
+    # A killed run with a checkpoint of the episodes has finished the copy warm-up.
     is_warm = parent or on_rank_zero(lambda: newest_checkpoint(out / CHECKPOINTS))
     texts = [] if is_warm else warm_up_rows(language_model, model, tiny_models)
     share = 0.0
@@ -119,7 +119,7 @@ def new_tiny_model(
 def warm_up_rows(
     language_model: LanguageModel, model: ModelRecipe, tiny_models: Sequence[TinyModel]
 ) -> list[Row]:
-    """What a new model learns before it sees an episode."""
+    """The warm-up rows of a new model, before its first episode."""
     texts = [
         text
         for tiny_model in tiny_models
@@ -129,7 +129,7 @@ def warm_up_rows(
 
 
 def _check(recipe: NextTokenRecipe, parent: Parent | None, out: Path) -> None:
-    """Raises InputError for what can be refused before anything is read."""
+    """Raises InputError for settings that can be refused before any data is read."""
     check_zero(recipe.zero_stage, out)
     check_processes(recipe.sequence_parallel, num_ranks())
     if recipe.lora and parent is None:
@@ -171,7 +171,9 @@ def _mix(
 
 
 def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:
-    """In the form of the training's own rows; null where a recipe measures nothing on them."""
+    """Rows of held-out samples in the form of the training's rows; null if the recipe does not
+    validate.
+    """
     if recipe.validate_every is None:
         return None
     pool = read_pool(data, read_dataset(data), "held_out")

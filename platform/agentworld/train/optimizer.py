@@ -20,7 +20,7 @@ class MuonAndAdamW(Optimizer):
     def __init__(self, muon: Muon, adamw: AdamW) -> None:
         self._parts: tuple[Optimizer, ...] = (muon, adamw)
         super().__init__([p for part in self._parts for p in _weights(part)], defaults={})
-        # The very same dictionaries, so that a scheduler's new rate reaches the parts.
+        # the same dictionaries, so that a scheduler's new rate reaches both optimizers
         self.param_groups = [group for part in self._parts for group in part.param_groups]
 
     def step(self, _closure: Callable[[], float] | None = None) -> None:
@@ -29,18 +29,18 @@ class MuonAndAdamW(Optimizer):
             part.step()
 
     def state_dict(self) -> dict[str, Any]:
-        """Both parts' states."""
+        """The states of both parts."""
         return {"parts": [part.state_dict() for part in self._parts]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Both parts' states."""
+        """Loads the states of both parts."""
         for part, state in zip(self._parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self.param_groups = [group for part in self._parts for group in part.param_groups]
 
 
 def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer:
-    """AdamW alone where there is no rate for Muon."""
+    """AdamW alone if there is no rate for Muon."""
     of_adamw: dict[str, Any] = {
         "lr": recipe.learning_rate,
         "betas": recipe.adam_betas,
@@ -61,7 +61,7 @@ def make_optimizer(model: PreTrainedModel, recipe: NextTokenRecipe) -> Optimizer
 
 
 def is_for_muon(name: str, weight: torch.Tensor) -> bool:
-    """Whether Muon trains a weight, where a recipe has a rate for it: matrices in the layers."""
+    """Whether Muon trains a weight if a recipe has a rate for it: matrices in the layers."""
     return ".layers." in name and weight.ndim == 2
 
 

@@ -18,17 +18,17 @@ from agentworld.train.batches import NO_ROW
 from agentworld.train.encode import Row
 
 PACKED_ATTENTION = "packed"
-"""What transformers calls the attention of packed rows."""
+"""The name in transformers of the attention for packed rows."""
 _FULL = "full_attention"
 _OTHER_ATTENTION = ("dropout", "softcap", "s_aux", "sliding_window")
-"""Options that transformers hands to an attention, and that change what it computes."""
+"""Options that transformers passes to an attention and that change its result."""
 
 
 def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
-    """`input_ids`, `is_target`, `position_ids` (1, T); where rows end is `cu_seq_lens_q` (N+1,).
+    """`input_ids`, `is_target`, `position_ids` (1, T); the rows' ends are `cu_seq_lens_q` (N+1,).
 
-    The first token of a row is no target: what is before it is another row. Of no rows, one
-    without targets.
+    The first token of a row is not a target, because the token before it belongs to another row.
+    No rows give one row without targets.
     """
     rows = rows or [NO_ROW]
     lengths = [len(row.input_ids) for row in rows]
@@ -46,10 +46,10 @@ def pack(rows: Sequence[Row]) -> dict[str, torch.Tensor | int]:
 
 
 def packs(model: PreTrainedModel, packing: bool | None) -> bool:
-    """Whether rows are packed, where a recipe says so or nothing of it.
+    """Whether to pack rows, given the recipe's setting or none.
 
-    On a CPU short rows are faster padded: an attention for each row costs more than the padding.
-    Raises InputError for a recipe that packs rows for a model that would mix them.
+    On a CPU padding is faster for short rows: an attention for each row costs more than the
+    padding. Raises InputError if the recipe packs rows for a model that would mix them.
     """
     if packing is False or (packing is None and not torch.cuda.is_available()):
         return False
@@ -63,7 +63,7 @@ def packs(model: PreTrainedModel, packing: bool | None) -> bool:
 
 
 def mixing_layers(model: PreTrainedModel) -> str:
-    """What a model has beside full attention; empty where it has nothing else."""
+    """A model's layers other than full attention; empty if there are none."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or [_FULL]) - {_FULL}
     if kinds:
@@ -73,11 +73,11 @@ def mixing_layers(model: PreTrainedModel) -> str:
     return "" if model._supports_attention_backend else "an attention of its own"
 
 
-def refuse_options(options: Mapping[str, object], what: str, advice: str) -> None:
-    """Raises InputError where a layer asks for more than full causal attention."""
+def refuse_options(options: Mapping[str, object], subject: str, advice: str) -> None:
+    """Raises InputError if a layer needs more than full causal attention."""
     for name in _OTHER_ATTENTION:
         if isinstance(options.get(name), torch.Tensor) or options.get(name):
-            raise InputError(f"{what} would lose the {name} of this model's attention; {advice}")
+            raise InputError(f"{subject} would lose the {name} of this model's attention; {advice}")
 
 
 def _attend(
@@ -94,10 +94,10 @@ def _attend(
 ) -> tuple[torch.Tensor, None]:
     """Causal attention within each row: query (1, H, T, D), key and value (1, K, T, D).
 
-    Raises InputError for an option of an attention that this one is not.
+    Raises InputError for an unsupported option.
     """
     refuse_options(options, "packed rows", "set packing to false")
-    # Norms of queries and keys answer in the float32 of their weights.
+    # Norms of queries and keys return the float32 of their weights.
     query, key = query.to(value.dtype), key.to(value.dtype)
     if query.is_cuda:
         attended = varlen_attn(

@@ -27,7 +27,7 @@ def train_to_end(trainer: Trainer) -> None:
     notice, folder = _Notice(), Path(trainer.args.output_dir)
     trainer.add_callback(_ManifestCallback())
     trainer.add_callback(notice)
-    # By name, because each machine may have its working copy of a bucket at another path.
+    # by name, because each machine's working copy of a bucket may have another path
     name = on_rank_zero(lambda: newest_checkpoint(folder))
     newest = name and str(folder / name)
     with notice.listen():
@@ -59,12 +59,12 @@ class _ManifestCallback(TrainerCallback):
 
 
 class _Notice(TrainerCallback):
-    """Receives the signal, and ends all processes of the training after the same step."""
+    """Receives the signal, and stops all processes of the training after the same step."""
 
     def __init__(self) -> None:
         self.is_preempted = False
         self._is_signalled = False
-        """Whether this process got a signal; it may come while the ranks exchange the flag."""
+        """Whether this process got a signal; it may arrive while the ranks exchange the flag."""
 
     @contextmanager
     def listen(self) -> Iterator[None]:
@@ -85,7 +85,7 @@ class _Notice(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """After each optimizer step; if any process got a signal, all end after this step."""
+        """After each optimizer step: if any process got a signal, all stop after this step."""
         self.is_preempted = any_rank(self._is_signalled)
         if self.is_preempted:
             control.should_save = control.should_training_stop = True

@@ -8,9 +8,9 @@ from agentworld.records.sample import Sample
 
 
 def recorded_thoughts(sample: Sample) -> Sequence[str]:
-    """For each target turn, what its domain says of the state before it.
+    """For each target turn, its domain's thought from the state before it.
 
-    Raises InputError where no state was recorded.
+    Raises InputError if no state was recorded.
     """
     thoughts = [""] * len(sample.turns)
     domain = domain_of(sample.domain)

@@ -36,7 +36,7 @@ def newest_checkpoint(folder: Path) -> str | None:
     for checkpoint in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
         if _is_whole(checkpoint):
             return checkpoint.name
-        _log.warning("%s is not as it was written; the one before it is taken", checkpoint)
+        _log.warning("%s was changed or damaged; using the one before it", checkpoint)
     return None
 
 

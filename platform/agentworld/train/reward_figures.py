@@ -1,4 +1,4 @@
-"""The rewards of a step in numbers: answers without one, and what a judge was asked for."""
+"""A step's figures of rewards: answers without a reward, and the judge's usage."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ _OF_JUDGE = {
     "judge_dollars": "dollars",
 }
 REWARD_FIGURES = (_HOLES, *_OF_JUDGE)
-"""The names that a trainer logs them by."""
+"""The names under which a trainer logs them."""
 
 
 def reward_figures(
     rewards: Sequence[float | None], usage: EndpointUsage | None
 ) -> dict[str, float]:
-    """Of this process's answers, for a trainer that logs the mean over all processes.
+    """The figures of this process's answers, for a trainer that logs the mean over all processes.
 
     An unknown number is NaN, which the trainer logs as null. A step without a judge has no `usage`.
     """
@@ -32,7 +32,7 @@ def reward_figures(
 
 
 def reward_totals(logs: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
-    """The sums over the steps that a trainer logged; one with an unknown part is left out."""
+    """The sums over the steps that a trainer logged; a figure with an unknown step is left out."""
     totals = {}
     for name in REWARD_FIGURES:
         values = [entry[name] for entry in logs if name in entry]

@@ -19,11 +19,11 @@ _NAMES = {
     **{name: name for name in REWARD_FIGURES},
 }
 _NUM_TOKENS = "num_tokens"
-"""Of prompts and answers, of all processes, since the training began."""
+"""Tokens of prompts and answers, of all processes, since the training began."""
 
 
 class RlMetrics(TrainerCallback):
-    """Reports what the trainer logs."""
+    """Reports the trainer's logged figures."""
 
     def __init__(self, on_metrics: OnMetrics) -> None:
         self._on_metrics = on_metrics
@@ -32,7 +32,7 @@ class RlMetrics(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Starts the clock; a training that resumes has counted tokens before."""
+        """Starts the clock; a resumed training has counted tokens before."""
         self._last = float(state.num_input_tokens_seen), time.perf_counter()
 
     def on_log(
@@ -43,7 +43,7 @@ class RlMetrics(TrainerCallback):
         logs: Mapping[str, float | None],
         **_: object,
     ) -> None:
-        """Each step; at the end the trainer logs a summary without a loss."""
+        """At each step; at the end the trainer logs a summary without a loss."""
         if "loss" not in logs:
             return
         figures = figures_of(logs, _NAMES)

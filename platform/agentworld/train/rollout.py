@@ -28,7 +28,7 @@ from agentworld.rendering.messages import agent_messages
 
 @dataclass
 class Rollout:
-    """One episode as the trainer needs it."""
+    """One episode in the trainer's form."""
 
     task: Task
     episode: str = ""
@@ -70,7 +70,7 @@ class PolicyAction(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """A model that writes the next action for a batch of attempts."""
+    """A model that writes the next action for a batch of rollouts."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
@@ -92,7 +92,7 @@ class Policy:
             {"input_ids": [attempt.token_ids for attempt in attempts]},
             padding_side="left",
             return_tensors="pt",
-        ).to(self.model.device)  # the tokenizer knows no GPU
+        ).to(self.model.device)  # the tokenizer's tensors are on the CPU
         with torch.no_grad():
             completions = self.model.generate(
                 **batch,
@@ -153,7 +153,7 @@ async def _begin(policy: Policy, world: World, attempt: Rollout) -> None:
         attempt.episode = await world.reset(attempt.task)
     except SimulatorError:
         attempt.done = True
-        # A trainer reads no row without a token; this one is nobody's.
+        # A trainer accepts no row without a token; this token is not a target.
         attempt.add([policy.tokenizer.eos_token_id], is_target=False)
 
 

@@ -18,7 +18,7 @@ from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.packing import mixing_layers, refuse_options
 
 _ATTENTION = "sequence_parallel"
-"""What transformers calls the attention of shared sequences."""
+"""The name in transformers of the attention of shared sequences."""
 _HEADS, _TOKENS = 1, 2
 """Dimensions of queries, keys and values (B, H, T, D)."""
 
@@ -37,7 +37,7 @@ class SequenceGroup:
 
     @property
     def num_groups(self) -> int:
-        """Of all processes."""
+        """The number of groups of all processes."""
         return num_ranks() // self.num_processes
 
     def group_of(self, other: int) -> int:
@@ -77,10 +77,10 @@ class SequenceGroup:
     ) -> tuple[torch.Tensor, None]:
         """Causal attention: query (B, H, T / N, D), key and value (B, K, T / N, D).
 
-        Raises InputError for an option of an attention that this one is not.
+        Raises InputError for an unsupported option.
         """
         refuse_options(options, "sequences shared by processes", "leave sequence_parallel out")
-        # Norms of queries and keys answer in the float32 of their weights.
+        # Norms of queries and keys return the float32 of their weights.
         query, key = query.to(value.dtype), key.to(value.dtype)
         num_copies = self.num_processes // key.size(_HEADS)
         if num_copies > 1:
@@ -106,9 +106,9 @@ class SequenceGroup:
 
 
 def check_processes(num_sharing: int | None, num_processes: int) -> None:
-    """Raises InputError where some processes would be in no group.
+    """Raises InputError if the processes cannot be divided into groups.
 
-    A single process trains alone, whatever a recipe says.
+    A single process trains alone, whatever the recipe says.
     """
     if num_sharing and num_processes > 1 and num_processes % num_sharing:
         raise InputError(
@@ -119,7 +119,7 @@ def check_processes(num_sharing: int | None, num_processes: int) -> None:
 
 
 def check_architecture(model: PreTrainedModel, num_sharing: int | None) -> None:
-    """Raises InputError for a model that would not compute with parts what it does with a whole."""
+    """Raises InputError for a model that would compute otherwise with parts of a sequence."""
     if not num_sharing:
         return
     name = type(model).__name__

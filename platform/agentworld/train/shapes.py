@@ -30,7 +30,7 @@ def check_shapes(folder: Path) -> None:
         return
     try:
         missing, mismatched = _load(kind, config, folder)
-    except ImportError:  # it needs a package that is not here
+    except ImportError:  # it needs a package that is not installed
         return
     for wrong, problem in ((missing, "lacks"), (mismatched, "has in another shape")):
         if wrong:
@@ -99,5 +99,5 @@ def _files(folder: Path) -> Iterable[Path]:
 def _no_model(folder: Path, error: Exception) -> InputError:
     message = " ".join(str(error).split())[:200]
     return InputError(
-        f"{folder} holds no model that transformers can make ({message}); correct its config.json"
+        f"{folder} has no model that transformers can create ({message}); correct its config.json"
     )

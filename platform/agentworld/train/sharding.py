@@ -1,7 +1,7 @@
-"""A model in parts (ZeRO stage 3), from its folder and into one; no process holds the whole model.
+"""Loads and saves a sharded model (ZeRO stage 3); no process holds the whole model.
 
-The folder's files are those of `save_pretrained` with shards of at most `SHARD_BYTES`, whatever
-number of processes wrote them.
+The folder's files are those of `save_pretrained` with shards of at most `SHARD_BYTES`, for any
+number of processes.
 """
 
 import json
@@ -40,14 +40,14 @@ _Tensors = dict[str, torch.Tensor]
 
 
 def load_in_parts(folder: Path, attention: str, offload: Offload | None = None) -> PreTrainedModel:
-    """A model in float32, each of whose weights is cut as soon as it is made.
+    """A model in float32, each of whose weights is sharded as soon as it is created.
 
     Its weights are read layer by layer, because some files have a layer's experts one by one.
-    Raises ValueError for files that lack a weight, or that have one of another shape.
+    Raises ValueError for files that lack a weight, or have one of another shape.
     """
     zero = {"stage": 3, **offloading(offload)}
     settings = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": zero}
-    context = HfDeepSpeedConfig(settings)  # transformers looks at it as long as it is there
+    context = HfDeepSpeedConfig(settings)  # transformers checks it while it exists
     model = AutoModelForCausalLM.from_config(
         AutoConfig.from_pretrained(folder, trust_remote_code=False),
         dtype=torch.float32,
@@ -64,7 +64,7 @@ def load_in_parts(folder: Path, attention: str, offload: Offload | None = None) 
         missing &= others
     del context
     _check_complete(model, missing)
-    # As `from_pretrained` does: the model is saved by the names that its files have.
+    # as `from_pretrained` does: the model is saved under the names in its files
     model._weight_conversions = [
         conversion for conversion in config.weight_mapping if conversion.was_used()
     ]
@@ -74,7 +74,7 @@ def load_in_parts(folder: Path, attention: str, offload: Offload | None = None) 
 
 
 def _check_complete(model: PreTrainedModel, missing: set[str]) -> None:
-    """An output layer that is the embedding may have no name in the files."""
+    """An output layer that shares the embedding may have no name in the files."""
     weights = model.state_dict(keep_vars=True)
     loaded = {id(weights[name]) for name in weights.keys() - missing}
     if lacking := sorted(name for name in missing if id(weights[name]) not in loaded):
@@ -91,7 +91,7 @@ def _files_of_weights(folder: Path) -> dict[str, Path]:
 
 
 def _read(names: Iterable[str], paths: Mapping[str, Path]) -> _Tensors:
-    """Tensors of a layer; their files are mapped into memory as long as these are there."""
+    """The tensors of a layer; their files are mapped into memory as long as they exist."""
     tensors = {}
     for name in names:
         with safe_open(paths[name], framework="pt") as file:
@@ -100,7 +100,7 @@ def _read(names: Iterable[str], paths: Mapping[str, Path]) -> _Tensors:
 
 
 def save_model(model: PreTrainedModel, folder: Path) -> None:
-    """Writes weights and settings on rank 0; all processes take part if the model is in parts."""
+    """Writes weights and settings on rank 0; all processes take part if the model is sharded."""
     if is_in_parts(model):
         _save_in_parts(model, folder)
     elif rank() == 0:
@@ -108,7 +108,7 @@ def save_model(model: PreTrainedModel, folder: Path) -> None:
 
 
 def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
-    """Gathers layer by layer, and writes a file as soon as its weights are there."""
+    """Gathers layer by layer, and writes each file when its weights are complete."""
     weights = _weights(model)
     layers = _layers(weights)
     shapes = {
@@ -125,7 +125,7 @@ def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
     split = split_state_dict_into_shards_factory(
         revert_weight_conversion(model, shapes),
         get_storage_size=get_torch_storage_size,
-        # Experts that are cut out of one tensor come into one file, as `save_pretrained` has them.
+        # Experts that are slices of one tensor go into one file, as in `save_pretrained`.
         get_storage_id=lambda tensor: tensor.untyped_storage()._cdata,
         filename_pattern="model{suffix}.safetensors",
         max_shard_size=SHARD_BYTES,
@@ -144,7 +144,7 @@ def _save_in_parts(model: PreTrainedModel, folder: Path) -> None:
 
 
 def _gather(model: PreTrainedModel, layer: _Tensors) -> _Tensors:
-    """The tensors of a layer as its files have them: on rank 0; the others have their names."""
+    """The tensors of a layer as in its files: on rank 0; the other ranks have only the names."""
     with gathered(layer.values()):
         device = "cpu" if rank() == 0 else "meta"
         tensors = {name: weight.detach().to(device, copy=True) for name, weight in layer.items()}
@@ -169,7 +169,7 @@ def _save_settings(model: PreTrainedModel, folder: Path, split: StateDictSplit) 
 
 
 def _weights(model: PreTrainedModel) -> _Tensors:
-    """Weights and buffers that are saved, by name; an output layer may be the embedding."""
+    """The weights and buffers that are saved, by name; an output layer may share the embedding."""
     ids: set[int] = set()
     weights = {}
     for name, weight in model.state_dict(keep_vars=True).items():
@@ -180,7 +180,7 @@ def _weights(model: PreTrainedModel) -> _Tensors:
 
 
 def _layers(names: Iterable[str]) -> list[list[str]]:
-    """The names of each layer together, and each other name alone."""
+    """The names of each layer as a group, and each other name alone."""
     layers: dict[str, list[str]] = {}
     for name in names:
         layer = _LAYER.match(name)

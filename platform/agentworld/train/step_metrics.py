@@ -1,4 +1,4 @@
-"""A training's figures by step: its loss, and how well it uses the device."""
+"""A training's figures by step: its loss, and its use of the device."""
 
 import resource
 import time
@@ -23,20 +23,20 @@ _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradie
 
 
 def figures_of(logs: Mapping[str, float | None], more_names: dict[str, str]) -> dict[str, float]:
-    """What a trainer logged, under our names; a trainer logs null for a mean of nothing."""
+    """The logged figures under our names; a trainer logs null for a mean of nothing."""
     figures = {name: logs.get(key) for key, name in (_NAMES | more_names).items()}
     return {name: float(value) for name, value in figures.items() if value is not None}
 
 
 def memory_gib() -> float:
-    """The most so far: of the GPU's tensors, or of this process where there is no GPU."""
+    """Peak memory so far: of the GPU's tensors, or of this process without a GPU."""
     if torch.cuda.is_available():
         return float(torch.cuda.max_memory_allocated()) / GIB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
 
 
 class StepMetrics(TrainerCallback):
-    """Reports what the trainer logs, and the batches of the steps since it last did."""
+    """Reports the logged figures, and the batches of the steps since the last log."""
 
     def __init__(
         self,
@@ -80,7 +80,9 @@ class StepMetrics(TrainerCallback):
         self._on_metrics(last, figures | self._mfu(tokens, ended - started))
 
     def _mfu(self, tokens: BatchTokens, seconds: float) -> dict[str, float]:
-        """By the formula of docs/benchmarks.md, where it holds for the model and the card."""
+        """The model FLOPs utilisation by the formula of docs/benchmarks.md, if it is valid for the
+        model and the card.
+        """
         peak = peak_flops(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
         if peak is None or self._flops is None:
             return {}

@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerFast
 END = "<|end|>"
 _ROLES = ["<|system|>", "<|user|>", "<|assistant|>"]
 _SPECIAL = [END, "<|pad|>", *_ROLES]
-# Tells a server where the answer stands in what was generated; without it `transformers serve`
-# takes the template of Qwen3's own tokenizer and answers with the prompt.
+# Marks the start of the answer in generated text for a server; without it `transformers serve` uses
+# the template of Qwen3's own tokenizer and answers with the prompt.
 _RESPONSE_TEMPLATE = {
     "start_anchor": "<|assistant|>",
     "fields": {"content": {"close": END, "content_args": {"strip": False}}},
@@ -40,7 +40,7 @@ def train_tokenizer(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_tokens(["<think>", "</think>"])  # not special: a parser must see them
+    tokenizer.add_tokens(["<think>", "</think>"])  # not special, because a parser must see them
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=END,

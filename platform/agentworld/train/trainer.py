@@ -1,4 +1,4 @@
-"""One trainer for everything that learns by next-token loss: CPT, SFT and imitation."""
+"""The trainer of everything with a next-token loss: CPT, SFT and imitation."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -46,11 +46,13 @@ from agentworld.train.zero import computing, on_one_device
 from agentworld.train.zero_trainer import ZeroTrainer
 
 Batch = dict[str, torch.Tensor]
-"""Of `collate` or `pack`, with `targets`; where processes share sequences, the part of one."""
+"""The batch of `collate` or `pack`, with `targets`; if processes share sequences, the part of
+one.
+"""
 
 
 class TrainerProgress(TrainerCallback):
-    """Tells how far the training is."""
+    """Reports the progress of a training."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         self._on_progress = on_progress
@@ -63,7 +65,7 @@ class TrainerProgress(TrainerCallback):
 
 
 class NextTokenTrainer(ZeroTrainer):
-    """Batches by tokens, and a loss over the target tokens alone. Rank 0 has the rows."""
+    """Batches by tokens, with a loss over target tokens only. Rank 0 has the rows."""
 
     def __init__(
         self,
@@ -77,7 +79,8 @@ class NextTokenTrainer(ZeroTrainer):
     ) -> None:
         group = SequenceGroup(recipe.sequence_parallel)
         self._group = group
-        # Not packed by a single process either: batches are those of any number of processes.
+        # A single process does not pack either, so that batches are the same for any number of
+        # processes.
         self._packed = recipe.sequence_parallel is None and packs(
             language_model.model, recipe.packing
         )
@@ -113,7 +116,7 @@ class NextTokenTrainer(ZeroTrainer):
                 share=slice(group.group_of(rank()), None, group.num_groups),
             )
             self.add_callback(validation)
-        self.model_accepts_loss_kwargs = True  # the loss below is divided already
+        self.model_accepts_loss_kwargs = True  # the loss below is already divided
 
     def get_train_dataloader(self) -> DataLoader[Row]:
         """Batches by tokens instead of by rows."""
@@ -134,7 +137,7 @@ class NextTokenTrainer(ZeroTrainer):
         num_batches: int,
         device: torch.device,
     ) -> tuple[list[dict[str, torch.Tensor]], torch.Tensor]:
-        """The batches of a step, and how many targets all processes together have in them."""
+        """The batches of a step, and the number of targets of all processes in them."""
         batches = list(islice(epoch_iterator, num_batches))
         num_targets = sum(map(_num_targets, batches), torch.tensor(0))
         num_targets = num_targets.to(device)
@@ -150,9 +153,9 @@ class NextTokenTrainer(ZeroTrainer):
         num_items_in_batch: torch.Tensor,
         **_: object,
     ) -> torch.Tensor:
-        """Cross-entropy over the targets of a batch, as a part of the step's mean.
+        """Cross-entropy over the targets of a batch, divided by the step's number of targets.
 
-        A mean over processes comes later, so that each one's part is multiplied by their number.
+        Processes are averaged later, so each one's part is multiplied by their number.
         """
         targets = inputs.pop("targets")  # (B, T)
         is_target = targets != NO_TARGET
@@ -164,11 +167,11 @@ class NextTokenTrainer(ZeroTrainer):
         return loss * num_ranks() / num_items_in_batch
 
     def floating_point_ops(self, _inputs: Batch) -> int:
-        """0: the Trainer would count the weights again at each step; `StepMetrics` has the MFU."""
+        """0: the Trainer would count the weights at each step; `StepMetrics` computes the MFU."""
         return 0
 
     def _attention(self) -> str:
-        """What transformers calls the attention of these batches."""
+        """The name in transformers of the attention for these batches."""
         if self._group.num_processes > 1:
             return self._group.attention()
         return PACKED_ATTENTION if self._packed else ATTENTION
@@ -178,12 +181,12 @@ class NextTokenTrainer(ZeroTrainer):
         return self._group.part_of(to_next_tokens(batch))
 
     def _validate(self, rows: list[Row]) -> tuple[torch.Tensor, int]:
-        """The summed loss of held-out rows, and how many targets they have."""
+        """The summed loss of held-out rows, and the number of their targets."""
         batch = self._prepare_inputs(self._collate(rows))
         num_targets = int(_num_targets(batch))
         model = self.model_wrapped
         model.eval()
-        # Compiled layers would be compiled once more for a forward pass alone.
+        # A forward pass alone would make compiled layers compile again.
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             loss = self.compute_loss(model, batch, num_items_in_batch=torch.tensor(num_ranks()))
         model.train()
@@ -192,8 +195,8 @@ class NextTokenTrainer(ZeroTrainer):
     def _loss_sum(
         self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
-        """Only targets pass the output layer."""
-        # The Trainer's own mixed precision is around `model.forward`, which is not called here.
+        """Computes logits of targets only."""
+        # The Trainer applies mixed precision to `model.forward`, which is not called here.
         with self.accelerator.autocast():
             hidden = self._causal_lm.model(**inputs).last_hidden_state[is_target]
             return loss_sum(hidden, self._causal_lm.lm_head, truth)
@@ -205,7 +208,9 @@ class NextTokenTrainer(ZeroTrainer):
         is_target: torch.Tensor,
         truth: torch.Tensor,
     ) -> torch.Tensor:
-        """Gradients are synchronised by the wrapped model's own forward; it keeps whole columns."""
+        """Calls the wrapped model's own forward, which synchronises gradients; it keeps whole
+        columns.
+        """
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
         return cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
@@ -224,7 +229,7 @@ def train_rows(
     on_metrics: OnMetrics = ignore_metrics,
     held_out: HeldOut | None = None,
 ) -> dict[str, float]:
-    """Trains in place, from the newest whole checkpoint in `out` if there is one."""
+    """Trains in place, from the newest complete checkpoint in `out` if there is one."""
     if recipe.compile_layers:
         compile_layers(language_model.model)
     trainer = NextTokenTrainer(language_model, recipe, rows, out, on_progress, on_metrics, held_out)
@@ -258,6 +263,6 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
         disable_tqdm=True,
         remove_unused_columns=False,
         label_names=[],
-        ddp_find_unused_parameters=False,  # each weight has a part in each loss
+        ddp_find_unused_parameters=False,  # all weights are used in each loss
     )
     return on_one_device(arguments)

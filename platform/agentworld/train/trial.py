@@ -1,4 +1,4 @@
-"""Checks a foreign model in a process of its own, which `storage.limited` starts."""
+"""Checks a model from elsewhere in its own process, which `storage.limited` starts."""
 
 import sys
 from pathlib import Path
@@ -7,9 +7,9 @@ from agentworld.storage.limited import answer, bound
 from agentworld.train.chat_template import check_renders, load_tokenizer
 from agentworld.train.shapes import check_shapes
 
-_LOADING_SECONDS = 120  # a vocabulary of a million words takes some
+_LOADING_SECONDS = 120  # for a vocabulary of a million words
 _RENDERING_SECONDS = 5
-_SHAPING_SECONDS = 300  # a model of a thousand experts in each layer takes some
+_SHAPING_SECONDS = 300  # for a model of a thousand experts in each layer
 _GIB = 4
 
 

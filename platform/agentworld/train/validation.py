@@ -1,6 +1,6 @@
 """The loss on held-out samples, by domain, while a training runs.
 
-It changes nothing of the training: no gradient, no random number, and no weight.
+It does not affect the training: no gradients, no random numbers, no changes of weights.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from agentworld.train.distributed import num_ranks
 from agentworld.train.encode import Row
 
 VALIDATION_LOSS = "validation_loss"
-"""The name of the mean over all tokens; that of a domain has a slash and the domain after it."""
+"""The name of the mean over all tokens; a domain's has a slash and the domain appended."""
 
 
 class HeldOut(NamedTuple):
-    """What the loss is measured on, and how often."""
+    """The samples of the validation loss, and how often it is measured."""
 
     rows: Mapping[str, Sequence[Row]]
-    """By domain."""
+    """Samples by domain."""
     every: int
-    """Steps of the optimizer."""
+    """Optimizer steps between measurements."""
 
 
 def samples_by_domain(samples: Iterable[Sample], most: int) -> dict[str, list[Sample]]:
@@ -42,8 +42,8 @@ def samples_by_domain(samples: Iterable[Sample], most: int) -> dict[str, list[Sa
 class Validation(TrainerCallback):
     """Measures before the first step, every few steps, and after the last one.
 
-    Each process computes its share of every batch, so that all take part in what the model
-    exchanges; the sums are added up over the processes. `share` has the rows of a batch.
+    Each process computes its share of every batch, because all must take part in the model's
+    communication; the sums are added up over the processes. `share` has the rows of a batch.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Validation(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """What the training starts from; a training that resumes measured it before."""
+        """At the start of a training; a resumed training has measured it before."""
         if state.global_step == 0:
             self._measure(0)
 

@@ -37,7 +37,7 @@ from agentworld.train.zero_trainer import ZeroTrainer
 
 
 class _WorldRlTrainer(ZeroTrainer, GRPOTrainer):
-    """TRL's, with our checkpoints."""
+    """TRL's trainer, with our checkpoints."""
 
 
 @process_group()
@@ -51,10 +51,11 @@ def run(
     *,
     answers: AnswerStore | None = None,
 ) -> Checkpoint:
-    """Trains from `parent`; writes `out/model`. A missing verdict leaves a hole in its group.
+    """Trains from `parent`; writes `out/model`.
 
-    A judge is asked for nothing that `answers` holds. Raises JudgeError where half of its verdicts
-    are missing, and InputError where no answer at all got a reward.
+    A missing verdict leaves a hole in its group. Questions whose answers are in `answers` are not
+    sent to the judge. Raises JudgeError if half of the verdicts are missing, and InputError if no
+    answer got a reward.
     """
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)

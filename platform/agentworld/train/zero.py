@@ -1,4 +1,4 @@
-"""ZeRO: several processes share the state of a training (optimizer, gradients, weights) in parts.
+"""ZeRO: several processes shard the state of a training (optimizer, gradients, weights).
 
 DeepSpeed implements it, after Rajbhandari et al. 2020, https://arxiv.org/abs/1910.02054. A single
 process trains without it.
@@ -24,7 +24,9 @@ from agentworld.storage.working_copy import copy_of
 from agentworld.train.distributed import num_ranks
 
 SHARD_BYTES = 5_000_000_000
-"""The most of a file of weights, and of what a process has at stage 3 beside its part."""
+"""The largest size of a file of weights, and of a process's memory at stage 3 in addition to its
+part.
+"""
 
 
 def check_zero(stage: int | None, out: Path) -> None:
@@ -53,16 +55,16 @@ def computing(
     Construct the trainer directly after this call, because the call configures Accelerate.
     """
     has_gpu = torch.cuda.is_available()
-    # Older GPUs have no bfloat16, and would emulate it.
+    # older GPUs would only emulate bfloat16
     if has_gpu and not torch.cuda.is_bf16_supported(including_emulation=False):
         in_bfloat16 = False
     if stage is None or num_ranks() == 1:
         return {"use_cpu": not has_gpu, "bf16": in_bfloat16}
-    # With `use_cpu` Accelerate leaves DeepSpeed out, and without it each process on a CPU takes
-    # itself for the only one.
+    # With `use_cpu` Accelerate ignores DeepSpeed, and without it each process on a CPU assumes that
+    # it is the only one.
     AcceleratorState._reset_state(reset_partial_state=True)
     PartialState(cpu=not has_gpu).distributed_type = DistributedType.DEEPSPEED
-    # Of torch, about how DeepSpeed calls it, and told again at each step.
+    # torch's warning about DeepSpeed, which would repeat at each step
     warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
     return {
         "bf16": False,
@@ -82,7 +84,7 @@ def on_one_device(arguments: TrainingArguments) -> TrainingArguments:
 
 
 def offloading(offload: Offload | None) -> dict[str, Any]:
-    """What DeepSpeed's configuration of ZeRO says of the CPU's memory."""
+    """DeepSpeed's settings for offloading to the CPU's memory."""
     # torch rounds page-locked memory up to a power of two, up to twice what a plan counts.
     memory = {"device": "cpu", "pin_memory": False}
     parts = {None: (), "optimizer": ("optimizer",), "parameters": ("optimizer", "param")}
@@ -94,20 +96,21 @@ def _deepspeed_config(stage: int, offload: Offload | None, *, in_bfloat16: bool)
     return {
         "zero_optimization": {
             "stage": stage,
-            # DeepSpeed's own are for large models: 2 GB on each device, and small weights uncut.
+            # DeepSpeed's defaults are for large models: 2 GB on each device, and small weights
+            # unsharded.
             "reduce_bucket_size": "auto",
             "stage3_prefetch_bucket_size": "auto",
             "stage3_param_persistence_threshold": "auto",
-            # Whole weights that may be there at once, and weights that are stepped at once.
+            # The number of gathered weights, and of weights that are updated at once.
             "stage3_max_live_parameters": SHARD_BYTES // 4,
             "stage3_max_reuse_distance": SHARD_BYTES // 4,
             "sub_group_size": SHARD_BYTES // 4,
             **offloading(offload),
         },
-        # AdamW of torch steps on CPUs too; DeepSpeed's own is compiled at its first use.
+        # torch's AdamW also runs on CPUs; DeepSpeed's own is compiled at its first use.
         "zero_force_ds_cpu_optimizer": False,
-        # As without DeepSpeed: layers compute in bfloat16, weights and sums of gradients are of
-        # float32. Its `bf16` would round the weights.
+        # As without DeepSpeed: layers compute in bfloat16, weights and gradient sums are float32.
+        # Its `bf16` would round the weights.
         "torch_autocast": {
             "enabled": in_bfloat16,
             "dtype": "bfloat16",
@@ -125,16 +128,16 @@ def is_in_parts(model: torch.nn.Module) -> bool:
 
 
 def num_elements(weight: torch.Tensor) -> int:
-    """Of the whole weight, also where this process has a part of it."""
+    """The size of the whole weight, even if this process has a part of it."""
     return int(getattr(weight, "ds_numel", weight.numel()))
 
 
 def gathered(
     weights: Iterable[torch.Tensor], *, changed: bool = False
 ) -> AbstractContextManager[object]:
-    """Weights are whole while the block runs; all processes enter it.
+    """Gathers weights while the block runs; all processes enter it.
 
-    With `changed`, what rank 0 makes of them stays.
+    With `changed`, rank 0's changes are kept.
     """
     parts = [weight for weight in weights if hasattr(weight, "ds_id")]
     if not parts:
@@ -152,7 +155,7 @@ def release(trainer: Trainer) -> None:
     if not trainer.is_deepspeed_enabled:
         return
     if is_in_parts(trainer.model):
-        trainer.deepspeed.optimizer.checkpoint_event_prologue()  # frees what is gathered
+        trainer.deepspeed.optimizer.checkpoint_event_prologue()  # frees gathered weights
     trainer.deepspeed.destroy()
     if not is_in_parts(trainer.model):
         for weight in trainer.model.parameters():

@@ -1,4 +1,4 @@
-"""A trainer whose checkpoints, of a stage with ZeRO, any number of processes can resume."""
+"""A trainer whose ZeRO checkpoints can be resumed by any number of processes."""
 
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ from agentworld.train.fragments import load_fragments, save_fragments
 
 
 class ZeroTrainer(FiniteTrainer):
-    """Writes fragments in place of what DeepSpeed writes, which as many processes can read alone.
-
-    Without a `zero_stage` it is the Trainer.
+    """Writes fragments instead of DeepSpeed's checkpoint, which only the same number of processes
+    can read. Without a `zero_stage` it is the Trainer.
     """
 
     zero_stage: int | None = None
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """The weights of a checkpoint are in its fragments; nothing is gathered for it."""
+        """Does nothing for a checkpoint with ZeRO: its fragments have the weights, and none are
+        gathered.
+        """
         if self.zero_stage is None or not _internal_call:
             super().save_model(output_dir, _internal_call=_internal_call)
 
@@ -40,7 +41,7 @@ class ZeroTrainer(FiniteTrainer):
     def _prepare_for_training(
         self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: str | None
     ) -> Any:
-        """The Trainer would have DeepSpeed read the checkpoint."""
+        """Resumes from fragments; the Trainer would make DeepSpeed read the checkpoint."""
         own = self.zero_stage is None
         model = super()._prepare_for_training(
             max_steps, train_dataloader, resume_from_checkpoint if own else None
@@ -50,7 +51,7 @@ class ZeroTrainer(FiniteTrainer):
             load_fragments(self, checkpoint)
             state = torch.load(checkpoint / SCHEDULER_NAME, weights_only=True)
             self.lr_scheduler.load_state_dict(state)
-            # It sets no rate before its next step, and the fragments have none.
+            # The scheduler sets no rate before its next step, and fragments have none.
             for group, rate in zip(
                 self.optimizer.param_groups, self.lr_scheduler.get_last_lr(), strict=True
             ):

@@ -1,1 +1,1 @@
-"""The pages: what each of them reads, and the template that shows it."""
+"""The page handlers."""

@@ -1,4 +1,4 @@
-"""An agent: the chain back to its data, and how it did in the live environment."""
+"""An agent's page: the chain back to its data, and its live validation."""
 
 from starlette.requests import Request
 
@@ -16,7 +16,7 @@ from agentworld_console.scoped_view import ScopedView
 
 
 def agent(view: ScopedView, request: Request) -> Answer:
-    """Its chain, its grade, and its figures; no chain where its run is gone or garbled."""
+    """Its chain, its grade, and its figures; no chain if its run is missing or garbled."""
     ref = VersionRef.parse(request.path_params["agent"])
     agent = view.agent(ref)
     force = request.query_params.get("check") == "1"
@@ -47,7 +47,7 @@ def agent(view: ScopedView, request: Request) -> Answer:
 
 
 def _visible_base(view: ScopedView, base: BaseLink) -> BaseLink:
-    """A base; without name and address where it is a version behind no simulator that is seen."""
+    """A base, without name and address if no visible simulator serves that version."""
     if view.is_whole:
         return base
     if base.world_model:
@@ -63,7 +63,7 @@ def _grade(edge: EdgeAudit) -> dict[str, object]:
 
 
 def _report(view: ScopedView, agent: Agent, chain: AgentChain) -> AgentReport | None:
-    """The live validation that the chain tells of; null where the chain says what broke it."""
+    """The live validation in the chain; null if the chain is broken."""
     try:
         validated = validation_of(agent, chain.simulator, view.sources)
     except EvidenceError:

@@ -1,4 +1,4 @@
-"""A data set: what was made of it, and what it holds."""
+"""A data set's page: its descendants, and its content."""
 
 from starlette.requests import Request
 
@@ -17,7 +17,7 @@ from agentworld_console.table import Listing
 
 
 def dataset(view: ScopedView, request: Request) -> Answer:
-    """The world models that read it, their simulators, and the agents that those trained."""
+    """The world models that read it, their simulators, and the agents that these trained."""
     name = request.path_params["data"]
     data_sets = DataSets(view)
     matches = data_sets.find(name)
@@ -40,7 +40,9 @@ def dataset(view: ScopedView, request: Request) -> Answer:
 
 
 def contents(view: ScopedView, request: Request) -> Answer:
-    """Counts, example turns and quarantine: whose recordings they are, only an auditor may know."""
+    """Counts, example turns and quarantine; for auditors only, because they reveal the
+    recordings.
+    """
     name = request.path_params["data"]
     stored = prepared_dataset(name, view.library.store) if view.is_whole else None
     if stored is None:
@@ -49,13 +51,13 @@ def contents(view: ScopedView, request: Request) -> Answer:
 
 
 def simulators_sheet(view: ScopedView, request: Request) -> Answer:
-    """All simulators that it came into."""
+    """All simulators that were made from it."""
     name = request.path_params["data"]
     return Sheet(f"simulators-{name[7:19]}", _simulators(view, name, _served_readers(view, name)))
 
 
 def runs_sheet(view: ScopedView, request: Request) -> Answer:
-    """All runs of those, and the agents that they made."""
+    """All runs of those, and their agents."""
     name = request.path_params["data"]
     listing = _runs(view, name, _served_readers(view, name), lists.OF_A_FILE)
     return Sheet(f"runs-{name[7:19]}", listing)

@@ -1,4 +1,4 @@
-"""An episode, turn by turn."""
+"""An episode's page, turn by turn."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from agentworld_console.table import Listing, Part, Row
 
 _MOST_STEPS = 50
 _STEPS_OF_A_FILE = 4
-"""That are written at once: a text may be a megabyte."""
+"""Turns that are written at once, because a text may be a megabyte."""
 _MOST_PRIOR_TURNS = 20
-"""Turns that came before, on the page."""
+"""The most prior turns that the page shows."""
 _COLUMNS = (
     *("step", "action", "observation", "reward", "done", "truncated", "low confidence"),
     *("mean logprob", "agreement", "input tokens", "cached tokens", "output tokens", "seconds"),
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def episode(view: ScopedView, request: Request) -> Answer:
-    """What was done and what was shown for it, a part at a time."""
+    """Actions and observations, a part at a time."""
     name, query = request.path_params["episode"], request.query_params
     episode, first = view.episode(name), lists.number(query.get("from", ""))
     is_long = view.is_long(view.run(episode.run)) and query.get("check") != "1"
@@ -49,7 +49,7 @@ def episode(view: ScopedView, request: Request) -> Answer:
 
 
 def opening(view: ScopedView, request: Request) -> Answer:
-    """All that it was opened with; raises NotFound where that was erased."""
+    """The complete opening; raises NotFound if it was erased."""
     name = request.path_params["episode"]
     opening = view.episode(name).opening
     if opening is None:
@@ -58,7 +58,7 @@ def opening(view: ScopedView, request: Request) -> Answer:
 
 
 def text(view: ScopedView, request: Request) -> Answer:
-    """All that was said in a step; raises NotFound where that was erased."""
+    """The complete texts of a step; raises NotFound if they were erased."""
     parameters = request.path_params
     name, number, kind = parameters["episode"], parameters["step"], parameters["text"]
     steps = {step.number: step for step in view.episode(name).steps}
@@ -71,7 +71,7 @@ def text(view: ScopedView, request: Request) -> Answer:
 
 
 def sheet(view: ScopedView, request: Request) -> Answer:
-    """Its steps, with their whole texts."""
+    """Its steps with complete texts."""
     name = request.path_params["episode"]
     episode = view.episode(name)
 
@@ -85,14 +85,14 @@ def sheet(view: ScopedView, request: Request) -> Answer:
 
 
 def forks_sheet(view: ScopedView, request: Request) -> Answer:
-    """All that were made of it."""
+    """All its forks and replays."""
     name = request.path_params["episode"]
     view.check_episode(name)
     return Sheet(f"forks-{name}", lists.forks(view, name, lists.OF_A_FILE))
 
 
 def _record(view: ScopedView, episode: Episode) -> EpisodeVerification | None:
-    """Null where nothing was signed."""
+    """Null if nothing was signed."""
     evidence = view.sources.evidence
     return verify_episode(episode.id, view.library.ledger, evidence) if evidence else None
 

@@ -1,4 +1,4 @@
-"""The lineage graph, and the same as a list."""
+"""The lineage graph, and its edges as a list."""
 
 from starlette.requests import Request
 
@@ -14,7 +14,7 @@ _COLUMNS = ("from", "from kind", "to", "to kind")
 
 
 def graph(view: ScopedView, request: Request) -> Answer:
-    """As a picture, and as a table below it."""
+    """An SVG, and a table below it."""
     lineage, is_cut = _build_graph(view, request)
     layout, (kind, name) = lineage.layout, _subject(request)
     values = {

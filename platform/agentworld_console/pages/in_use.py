@@ -1,4 +1,4 @@
-"""The agents in use, and what has to be validated anew."""
+"""The agents in use, and those that need revalidation."""
 
 from starlette.requests import Request
 
@@ -8,7 +8,7 @@ from agentworld_console.scoped_view import ScopedView
 
 
 def in_use(view: ScopedView, request: Request) -> Answer:
-    """As which names, since when, and how far each is proven."""
+    """Agents by alias, the time of the last move, and their grades."""
     query = request.query_params
     values = {
         "problems": view.problems_in_use(force=query.get("check") == "1"),

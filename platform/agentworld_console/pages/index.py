@@ -1,4 +1,4 @@
-"""The first page, the long lists, and what leads a name to its page."""
+"""The first page, the long lists, and the search."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -27,9 +27,9 @@ class _ListPage(NamedTuple):
 
     title: str
     build: _ListBuilder
-    """With so many rows at once."""
+    """The number of rows of a page."""
     command: str
-    """That prints the same."""
+    """The command that prints the same."""
 
 
 LISTS = {
@@ -39,13 +39,13 @@ LISTS = {
     "datasets": _ListPage("Data sets", lists.datasets, "data list"),
     "runs": _ListPage("Runs", lists.runs, "run list"),
 }
-"""By their addresses."""
+"""By their paths."""
 _ON_THE_FIRST_PAGE = "agents", "simulators", "runs"
 _DIGEST = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
 def index(view: ScopedView, _request: Request) -> Answer:
-    """The newest of everything."""
+    """The newest entries of every list."""
     newest = {name: LISTS[name].build(view, _NEWEST) for name in _ON_THE_FIRST_PAGE}
     return Page("index.html", {name: ListView.of(listing) for name, listing in newest.items()})
 
@@ -62,12 +62,12 @@ def list_of(name: str) -> PageHandler:
 
 
 def sheet_of(name: str) -> PageHandler:
-    """The whole of a long list."""
+    """A whole list as CSV."""
     return lambda view, _request: Sheet(name, LISTS[name].build(view, lists.OF_A_FILE))
 
 
 def search(view: ScopedView, request: Request) -> Answer:
-    """The page of what is named, or the pages that it may be."""
+    """Redirects to the only match, or lists the matches."""
     name = request.query_params.get("q", "").strip()
     if not name:
         return Redirect("/")
@@ -80,7 +80,7 @@ def search(view: ScopedView, request: Request) -> Answer:
 
 
 def _hits(view: ScopedView, name: str) -> Iterator[tuple[str, Link]]:
-    """What each is, and its page."""
+    """The matches with their kinds and pages."""
     for simulator in view.find_simulators(name)[:_MOST_HITS]:
         yield "simulator", rows.simulator_link(view, simulator)
     for digest in DataSets(view).find(name)[:_MOST_HITS] if _DIGEST.fullmatch(name) else ():
@@ -90,7 +90,7 @@ def _hits(view: ScopedView, name: str) -> Iterator[tuple[str, Link]]:
 
 
 def _exact(view: ScopedView, name: str) -> str:
-    """An agent's version, a run or an episode; empty where it is none that is seen."""
+    """The page of a visible agent's version, run or episode; empty if there is none."""
     with suppress(InputError):
         view.agent(VersionRef.parse(name))
         return page_path("agents", name)

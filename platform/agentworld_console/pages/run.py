@@ -8,7 +8,7 @@ from agentworld_console.scoped_view import ScopedView
 
 
 def run(view: ScopedView, request: Request) -> Answer:
-    """How it was opened, the state of its record, and a part of its episodes."""
+    """Its opening, the state of its record, and a part of its episodes."""
     name, query = request.path_params["run"], request.query_params
     run = view.run(name)
     record = view.record(run, force=query.get("check") == "1")
@@ -17,7 +17,7 @@ def run(view: ScopedView, request: Request) -> Answer:
         "run": run,
         "num_open": counts.num_open_episodes(run=name),
         "record": record,
-        "rewards": counts.rewards(name) if record.checked else None,  # reads as much
+        "rewards": counts.rewards(name) if record.checked else None,  # costs as much
         "episodes": ListView.of(lists.episodes(view, name), query.get("from", "")),
         "simulator": rows.simulator_link(view, run.simulator),
         "agents": [rows.agent_link(agent.ref) for agent in view.agents_of([run])[name]],

@@ -1,4 +1,4 @@
-"""A simulator: what it is, what is known of it, and what it trained."""
+"""A simulator's page: its manifest, its evaluations, and its agents."""
 
 from collections.abc import Mapping, Set
 from typing import NamedTuple, Self
@@ -28,12 +28,12 @@ _TITLES = {
     "served": ("Served simulator on fresh live episodes", "turns"),
     "agent": ("Agent on held-out tasks", "tasks"),
 }
-"""By kind of report, and what its means are over."""
+"""By kind of report, what its means are over."""
 _DIFFERENCES = {"change", "gain", "leads", "live_gain"}
 
 
 def simulator(view: ScopedView, request: Request) -> Answer:
-    """Its manifest, evaluations, names, who trains on it now, and the agents that it touched."""
+    """Its manifest, evaluations, aliases, open runs, and the agents that it trained."""
     name = request.path_params["simulator"]
     matches = view.find_simulators(name)
     if matches != [name]:
@@ -63,13 +63,13 @@ def simulator(view: ScopedView, request: Request) -> Answer:
 
 
 def runs_sheet(view: ScopedView, request: Request) -> Answer:
-    """All runs that it served."""
+    """All runs of the simulator."""
     name = request.path_params["simulator"]
     return Sheet(f"runs-{name[7:19]}", lists.runs_of(view, _runs(name), [name], lists.OF_A_FILE))
 
 
 def aliases_sheet(view: ScopedView, request: Request) -> Answer:
-    """All names that meant it."""
+    """All aliases that pointed at it."""
     name = request.path_params["simulator"]
     return Sheet(f"aliases-{name[7:19]}", lists.meanings(view, name))
 
@@ -79,14 +79,14 @@ def _runs(simulator: Digest) -> str:
 
 
 def _world_models(view: ScopedView, manifest: SimulatorManifest | None) -> list[Version]:
-    """The registered versions whose weights it serves; an endpoint serves none."""
+    """The registered versions of its weights; none for an endpoint."""
     if manifest is None or manifest.artifact is None:
         return []
     return view.library.registry.versions(kind="world-model", artifact=manifest.artifact)
 
 
 def _data(versions: list[Version]) -> list[Digest]:
-    """What their stages read, each once."""
+    """The data sets of their stages, each once."""
     return list(dict.fromkeys(data for version in versions for data in data_of(version).values()))
 
 
@@ -103,17 +103,17 @@ class _Evaluation(NamedTuple):
     digest: Digest
     figures: Mapping[str, Estimate] = {}
     folded: Mapping[str, Estimate] = {}
-    """Of groups of turns and beside others: too many to be read at a glance."""
+    """Figures by group and by baseline, which are too many for a summary."""
 
     @property
     def baselines(self) -> str:
-        """What the baselines predict that it leads over."""
+        """What the baselines of its leads predict."""
         names = (name.partition("leads.")[2].partition(".")[0] for name in self.folded)
         return explain_baselines(dict.fromkeys(names))
 
     @classmethod
     def of(cls, report: Report, subjects: Set[Digest]) -> Self:
-        """The figures of one of these."""
+        """The figures of one of these subjects."""
         figures = report.figures(subjects)
         folded_figures = {
             name: figure for name, figure in figures.items() if _FOLDED & {*name.split(".")}
@@ -123,14 +123,14 @@ class _Evaluation(NamedTuple):
 
 
 def _reports(view: ScopedView, pinned: PinnedSimulator) -> list[_Evaluation]:
-    """Those of agents for the auditor."""
+    """The evaluations; those of agents for auditors only."""
     subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
     reports = []
     for digest in pinned.reports:
         try:
             with reading(digest):
                 report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
-        except EvidenceError:  # as `audit verify` tells
+        except EvidenceError:  # `audit verify` reports it
             reports.append(_Evaluation("garbled report", "", digest))
         else:
             if view.is_whole or not isinstance(report, AgentReport):

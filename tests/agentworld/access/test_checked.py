@@ -117,7 +117,7 @@ def test_where_no_account_is_named_no_cluster_is_needed(tmp_path):
 def test_a_service_that_can_ask_no_cluster_says_so_when_it_starts(tmp_path):
     (tmp_path / "access.yaml").write_text(FILE.rstrip() + ACCOUNTS)
     (tmp_path / "kubeconfig").write_text("{}")
-    with pytest.raises(AccessError, match="there is no cluster to ask"):
+    with pytest.raises(AccessError, match="no cluster is configured"):
         CheckedAccess(
             ReloadedAccess(tmp_path / "access.yaml"),
             TOKENS,

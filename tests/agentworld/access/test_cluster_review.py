@@ -105,7 +105,7 @@ def test_the_token_of_an_account_that_is_gone_is_nobodys(core, review):
 
 def test_a_service_that_may_not_ask_says_that_it_cannot(control_plane, core):
     asked = cluster_review(kubeconfig=control_plane.kubeconfig_of(made(core, TRAINER, None)))
-    with pytest.raises(AccessError, match="cannot be asked") as failed:
+    with pytest.raises(AccessError, match="did not review") as failed:
         asyncio.run(asked(made(core)))
     assert failed.value.kind == "unavailable"
 

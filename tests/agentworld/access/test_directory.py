@@ -85,9 +85,9 @@ def changed(**tenant):
     ("text", "place"),
     [
         ("", "the whole"),
-        ("tenants: [", "line 1 is no YAML"),
-        ("tenants: {a: \x00}", "is no YAML"),
-        ("tenants: {a: 2020-99-99}", "is no YAML"),
+        ("tenants: [", "line 1 is not YAML"),
+        ("tenants: {a: \x00}", "is not YAML"),
+        ("tenants: {a: 2020-99-99}", "is not YAML"),
         ("others: {}", "tenants: Field required"),
         ({"tenants": {"acme": {"secrets": {}}}}, "tenants.acme.secrets: Extra"),
         (changed(keys={"ci": {"sha256": DIGEST}}), "tenants.acme.keys.ci.roles: Field required"),
@@ -132,24 +132,24 @@ def test_one_key_for_two_is_refused_by_their_names(load):
     other = {**WHOLE["tenants"]["audit"]["keys"]["jo"], "sha256": DIGEST}
     twice = {"tenants": {"acme": WHOLE["tenants"]["acme"], "audit": {"keys": {"jo": other}}}}
     said = wrong(load, twice)
-    assert "acme/ci and audit/jo have one key" in said
+    assert "acme/ci and audit/jo share one key" in said
     assert DIGEST not in said
 
 
 def test_one_key_under_two_names_of_a_tenant_is_refused(load):
     key = {"sha256": DIGEST, "roles": ["agent"]}
-    assert "acme/a and acme/b have one key" in wrong(load, changed(keys={"a": key, "b": key}))
+    assert "acme/a and acme/b share one key" in wrong(load, changed(keys={"a": key, "b": key}))
 
 
 def test_one_service_account_of_two_tenants_is_refused(load):
     accounts = {"service_accounts": {"team-a/trainer": ["agent"]}}
     twice = {"tenants": {"acme": accounts, "other": accounts}}
-    assert "acme and other have one service account" in wrong(load, twice)
+    assert "acme and other share one service account" in wrong(load, twice)
 
 
 def test_a_name_that_is_there_twice_is_refused_and_does_not_take_the_firsts_place(load):
     text = "tenants:\n  acme: {limits: {open_runs: 1}}\n  acme: {}\n"
-    assert "names a thing again" in wrong(load, text)
+    assert "repeats a key" in wrong(load, text)
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):

@@ -69,7 +69,7 @@ def test_a_file_that_is_wrong_now_changes_nothing_and_is_told_once(path, caplog,
             clock.now += 2
             assert has_key(file)
     (told,) = caplog.messages
-    assert told.endswith("correct it; what it said before still holds")
+    assert told.endswith("correct it; the last valid version stays in use")
     path.write_text(NONE)
     clock.now += 2
     assert not has_key(file)

@@ -33,7 +33,7 @@ def test_a_name_has_a_meaning_and_one_that_means_nothing_is_not_found(tmp_path):
 @pytest.mark.parametrize("body", ['""', '"sha256:ab"', "[]", "{}", "<html>"])
 def test_what_is_no_digest_is_no_answer(body):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=body))
-    told = "answer to /aliases/terminal/simulator is none"
+    told = "response to /aliases/terminal/simulator is invalid"
     with pytest.raises(SimulatorError, match=told) as refused:
         asyncio.run(asked(SimulatorClient("http://simulator", transport=transport), "terminal"))
     assert refused.value.kind == "protocol"

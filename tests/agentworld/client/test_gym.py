@@ -49,7 +49,7 @@ def test_gymnasiums_check_of_a_simulator_without_seeds_says_why_it_fails(serve):
     ):
         check_env(env)
     said = str(caught.value)
-    assert "the seed 123 cannot be honoured: the simulator's seed policy is `refuse`" in said
+    assert "the seed 123 cannot be used: the simulator's seed policy is `refuse`" in said
     assert "name a simulator whose policy is `seeded`" in said
 
 
@@ -141,7 +141,7 @@ def test_a_seed_is_that_of_the_episode(serve):
 
 def test_a_seed_that_the_simulator_cannot_honour_is_refused(serve):
     with opened(serve()) as env:
-        with pytest.raises(SimulatorError, match="the seed 7 cannot be honoured") as caught:
+        with pytest.raises(SimulatorError, match="the seed 7 cannot be used") as caught:
             env.reset(seed=7)
         assert caught.value.kind == "input"
         assert env.run.num_episodes == 0
@@ -185,8 +185,8 @@ def test_an_episode_is_forked_and_replayed_by_options(serve):
         ({"reset_mask": [True]}, "there is no option 'reset_mask'; there are task, domain,"),
         ({"run": "another"}, "there is no option 'run'"),
         ({"seed": 3}, "there is no option 'seed'"),
-        ({"task": None, "turn_limit": 0}, "no episode begins so: turn_limit"),
-        ({"task": "report rimo.txt"}, "no episode begins so: task"),
+        ({"task": None, "turn_limit": 0}, "the start of the episode is invalid: turn_limit"),
+        ({"task": "report rimo.txt"}, "the start of the episode is invalid: task"),
         (
             {"initial_state": "b.txt", "turn_limit": 9},
             "brings its own initial_state and turn_limit",
@@ -257,7 +257,7 @@ def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
     with SimulatorEnv(client, OPENING) as env:
         env.reset()
-        with pytest.raises(SimulatorError, match="gave no answer"):
+        with pytest.raises(SimulatorError, match="did not answer"):
             env.step("echo a")
         shown, *_, info = env.step("echo a")
     assert (shown, info["step"], len(served.engine.requests)) == ("a\n[0] ~", 1, 1)

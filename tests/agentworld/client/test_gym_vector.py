@@ -212,7 +212,7 @@ def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
         env.reset()
         with pytest.raises(SimulatorError):
             env.step(("echo a", "echo b"))
-        with pytest.raises(InputError, match="the answer to 'echo a' is here and was not read yet"):
+        with pytest.raises(InputError, match="the result of 'echo a' has not been read yet"):
             env.step(("echo c", "echo b"))
         assert len(served.engine.requests) == 2
         assert env.step(("echo a", "echo c"))[0] == ("a\n[0] ~", "c\n[0] ~")
@@ -239,7 +239,7 @@ def test_a_reset_that_failed_somewhere_is_repeated_only_there(serve, losing):
     transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
     with closing(SimulatorVectorEnv(client, OPENING, tasks(4), num_envs=3)) as env:
-        with pytest.raises(SimulatorError, match="repeat the reset as it was"):
+        with pytest.raises(SimulatorError, match="repeat the reset unchanged"):
             env.reset()
         with pytest.raises(InputError, match="call reset first"):
             env.step(("ls",) * 3)

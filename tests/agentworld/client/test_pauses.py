@@ -21,7 +21,7 @@ def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeyp
 
     monkeypatch.setattr(asyncio, "sleep", pass_by)
     client = SimulatorClient("http://sim", transport=httpx.MockTransport(gone), attempts=2_000)
-    with pytest.raises(SimulatorError, match="gave no answer"):
+    with pytest.raises(SimulatorError, match="did not answer"):
         asyncio.run(client.manifest())
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[7:] == [8.0] * 1_992
@@ -54,7 +54,7 @@ def test_an_engine_that_starts_is_asked_again_for_as_long_as_the_caller_says(cap
     assert starting.ask(start_seconds=600) == digest("answer")
     assert starting.num_asked == 11
     assert len(caplog.messages) == 10
-    assert "none yet; asked again, for at most" in caplog.text
+    assert "none yet; retrying for at most" in caplog.text
 
 
 def test_an_engine_that_does_not_start_in_that_time_is_a_failure():

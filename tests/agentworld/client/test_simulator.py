@@ -251,7 +251,7 @@ def test_a_run_of_another_simulator_is_not_entered():
 
 def test_a_manifest_must_be_the_one_that_the_simulator_names():
     asked = client(Script(records.manifest(control_text="another")))
-    with pytest.raises(SimulatorError, match="never moves"):
+    with pytest.raises(SimulatorError, match="never changes"):
         asyncio.run(asked.manifest())
     assert asyncio.run(client(Script(records.manifest())).manifest()).digest == OURS
 
@@ -310,7 +310,7 @@ def test_an_action_of_any_kind_is_sent_as_it_is():
 
 @pytest.mark.parametrize("url", ["sim", "ftp://sim", "http://", "http://sim:port"])
 def test_what_is_no_address_is_refused_before_anything_is_sent(url):
-    with pytest.raises(InputError, match="is no address of a simulator"):
+    with pytest.raises(InputError, match="is not a simulator's address"):
         SimulatorClient(url)
 
 

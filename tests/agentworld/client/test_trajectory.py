@@ -90,7 +90,7 @@ def test_what_follows_a_torn_file_is_read(tmp_path):
 
 def test_a_line_that_is_none_is_named_with_its_file(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(write_line(line(1)) + b"{}\n")
-    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no line of a trajectory: kind"):
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a line of a trajectory: kind"):
         written(tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_a_path_that_the_server_does_not_know_says_nothing_about_an_object(fake,
 )
 def test_outside_of_a_cluster_one_sentence_says_what_to_set(monkeypatch, or_current, variable):
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", "/nowhere")
-    with pytest.raises(InputError, match=f"run in one, or set {variable}$"):
+    with pytest.raises(InputError, match=f"run in a cluster, or set {variable}$"):
         configuration(None, or_current=or_current)
 
 

@@ -154,7 +154,7 @@ def test_after_a_source_was_changed_meanwhile_nothing_is_gone_on_with(recipe, tm
     def tick(_done, _total):
         write_trajectories(tmp_path / "logs/d.jsonl", [records.trajectory(seed=77)])
 
-    with pytest.raises(InputError, match="was changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was read"):
         run(recipe, tmp_path / "out", tick)
     assert not (tmp_path / "out/import.json").exists()
 

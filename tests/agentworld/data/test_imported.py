@@ -84,7 +84,7 @@ def test_a_line_that_is_none_goes_to_quarantine_and_hides_no_other(tmp_path, lin
 def test_a_strict_import_refuses_a_line_that_is_none(tmp_path, line):
     log(tmp_path, records.trajectory())
     add_lines(tmp_path, line)
-    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no episode: "):
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is not an episode: "):
         taken_in(tmp_path, RECIPE.model_copy(update={"strict": True}))
     assert not (tmp_path / "out/collected.json").exists()
 
@@ -167,7 +167,7 @@ def test_a_file_that_is_changed_meanwhile_makes_no_manifest(tmp_path):
     def tick(_done, _total):
         log(tmp_path, records.trajectory(seed=9))
 
-    with pytest.raises(InputError, match="was changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was read"):
         taken_in(tmp_path, tick=tick)
     assert not (tmp_path / "out/collected.json").exists()
 

@@ -186,7 +186,7 @@ def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
 def test_a_benchmark_without_a_text_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"number": 1}\n')
-    with pytest.raises(InputError, match=r"benchmark\.jsonl holds no text; name JSON lines"):
+    with pytest.raises(InputError, match=r"benchmark\.jsonl has no text; name JSON lines"):
         prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
 
 
@@ -215,6 +215,6 @@ def test_a_benchmark_that_is_changed_before_it_is_read_is_refused(tmp_path):
     def tick(_done, _total):
         path.write_text('{"text": "two"}\n')
 
-    with pytest.raises(InputError, match=r"benchmark\.jsonl was changed while it was read; let it"):
+    with pytest.raises(InputError, match=r"benchmark\.jsonl changed while it was read; stop"):
         prepared(tmp_path, logs(100, 10), tick=tick, benchmarks=[str(path)])
     assert list((tmp_path / "data").iterdir()) == []

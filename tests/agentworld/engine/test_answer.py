@@ -135,7 +135,7 @@ def test_an_answer_that_takes_all_its_tokens_is_cut_off():
 def test_an_answer_for_which_its_prompt_left_no_room_says_context_and_not_to_raise_max_tokens():
     error = ended(GREEDY.max_tokens - 1, sampling=DRAWN)
     assert (error.kind, error.retryable) == ("context", False)
-    assert "a prompt of 900 leaves no room for more" in str(error)
+    assert "its prompt has 900" in str(error)
     assert "max_tokens" not in str(error)
 
 

@@ -186,9 +186,9 @@ def test_an_adapter_has_the_context_of_its_model():
 @pytest.mark.parametrize(
     ("tells", "words"),
     [
-        (endpoint.vllm("0.11.0"), r"is vLLM 0\.11\.0 where 0\.32\.0 is asked for"),
-        (endpoint.vllm("0.32.0", model="n"), r"serves \['n'\] where 'm' is asked for"),
-        (endpoint.vllm("0.32.0", context_tokens=512), "takes 512 tokens where 1024 is asked for"),
+        (endpoint.vllm("0.11.0"), r"is vLLM 0\.11\.0, but 0\.32\.0 is required"),
+        (endpoint.vllm("0.32.0", model="n"), r"serves \['n'\], but 'm' is required"),
+        (endpoint.vllm("0.32.0", context_tokens=512), "takes 512 tokens, but 1024 is required"),
     ],
     ids=["another version", "another model", "another context"],
 )
@@ -210,7 +210,7 @@ def test_a_server_that_does_not_tell_what_it_is_keeps_nobody_for_long():
     async def work():
         hanging = replica(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
         began = asyncio.get_running_loop().time()
-        with pytest.raises(EngineError, match="did not tell in 10 s what it is") as failed:
+        with pytest.raises(EngineError, match="was not checked within 10 s") as failed:
             await hanging.complete(REQUEST)
         return failed.value.kind, asyncio.get_running_loop().time() - began
 

@@ -59,7 +59,7 @@ class Guarded:
 
     def pause(self):
         """How long a request is told to wait that is not let through."""
-        with pytest.raises(EngineError, match="left alone") as caught:
+        with pytest.raises(EngineError, match="no requests for now") as caught:
             self.ask()
         assert (caught.value.kind, caught.value.retryable) == ("open", True)
         return caught.value.retry_after_seconds
@@ -201,7 +201,7 @@ def test_a_breaker_that_opens_and_closes_says_so_by_the_engines_name(caplog):
     guarded.now += PAUSE
     succeed(guarded.ask())
     told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    failed = "failed 5 times in a row and is left alone for 5 s"
+    failed = "failed 5 times in a row and gets no requests for 5 s"
     assert told == [
         ("WARNING", f"the engine at http://there {failed}"),
         ("INFO", "the engine at http://there answers again"),

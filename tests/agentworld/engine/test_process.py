@@ -142,7 +142,7 @@ def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
     stopping = Event()
     stopping.set()
     with (
-        pytest.raises(EngineError, match="not wanted any more before it was ready"),
+        pytest.raises(EngineError, match="stopped before it was ready"),
         start(tmp_path, "-c", HOLD, port=free_port()) as server,
     ):
         server.wait_until_ready("/", 600, stopping)

@@ -162,7 +162,7 @@ def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
     for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
         assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]
     (refused,) = complete_all(pinned(vllm, context_tokens=512), PROMPTS[:1])
-    assert "takes 256 tokens where 512 is asked for" in str(refused)
+    assert "takes 256 tokens, but 512 is required" in str(refused)
 
 
 @pytest.mark.compute

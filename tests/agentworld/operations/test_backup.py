@@ -113,7 +113,7 @@ def test_a_dump_of_another_backup_is_not_taken_for_this_ones(place):
 def test_a_backup_that_is_whole_is_not_written_again(place):
     place.back_up()
     (place.work / "ledger.dump").write_bytes(b"another dump")
-    with pytest.raises(Conflict, match="is whole already; begin another one"):
+    with pytest.raises(Conflict, match="is complete already; begin another one"):
         place.finish()
     assert place.verify() == []
 
@@ -177,7 +177,7 @@ def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
             file.write(b"more")
 
     monkeypatch.setattr(Disk, method, damage)
-    with pytest.raises(StoreError, match="damaged|reads differently"):
+    with pytest.raises(StoreError, match="damaged|differs from what was written"):
         place.back_up()
     assert place.backups.names() == []
 
@@ -352,7 +352,7 @@ def test_a_backup_is_begun_and_has_a_dump(place):
         place.finish()
     place.begin()
     (place.work / "ledger.dump").rename(place.work / "Ledger 1.dump")
-    with pytest.raises(InputError, match=r"'Ledger 1\.dump' is no name of a dump"):
+    with pytest.raises(InputError, match=r"'Ledger 1\.dump' is not a dump's name"):
         place.finish()
     (place.work / "Ledger 1.dump").unlink()
     with pytest.raises(InputError, match=r"has no NAME\.dump; dump the ledger's database"):

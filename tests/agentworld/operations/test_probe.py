@@ -43,7 +43,7 @@ def test_that_nobody_answers_is_not(tmp_path):
 
 def test_an_answer_of_another_simulator_is_refused(tmp_path):
     service = make.service.service(tmp_path)
-    with pytest.raises(SimulatorError, match="answers where"):
+    with pytest.raises(SimulatorError, match="answered instead of"):
         asyncio.run(probe(service.client(simulator=records.digest("another")), WEIGHTS))
 
 

@@ -68,7 +68,7 @@ def test_an_endpoint_that_draws_without_its_seed_may_promise_none(tmp_path):
 
 @pytest.mark.parametrize("url", ["http://me:hidden@there", "http://there?key=hidden", "there"])
 def test_what_is_no_endpoint_is_told_without_its_secret(url):
-    with pytest.raises(InputError, match="are no endpoint; give https://HOST") as refused:
+    with pytest.raises(InputError, match="are not an endpoint; give https://HOST") as refused:
         endpoint_at(url, "m")
     assert "hidden" not in str(refused.value)
     assert refused.value.__cause__ is None

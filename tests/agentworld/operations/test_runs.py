@@ -214,7 +214,7 @@ def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
 
 def test_weights_that_were_never_registered_start_no_agent(store, simulator):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
-    with pytest.raises(InputError, match="no registered version stands for the weights of sha256"):
+    with pytest.raises(InputError, match="no registered version has the weights of sha256"):
         run_step("imitate", RECIPE, str(store), collected, simulator.digest)
     assert not (store / "mlflow.db").exists()
 
@@ -277,7 +277,7 @@ def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulat
 @pytest.mark.usefixtures("elsewhere")
 def test_a_deployed_service_with_another_simulator_is_refused(store):
     other = records.pinned(store, context_tokens=512)
-    with pytest.raises(SimulatorError, match="a run never moves to another one") as refused:
+    with pytest.raises(SimulatorError, match="a run never changes its simulator") as refused:
         opened(store, other)
     assert refused.value.kind == "swapped"
     assert open_ledger(store).runs() == []

@@ -180,7 +180,7 @@ def test_a_service_that_may_not_tell_what_a_name_means_is_no_service_without_it(
     set_alias("terminal", simulator.digest, tmp_path, "me")
     meant["terminal"] = simulator.digest
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("office-auditor"))
-    with pytest.raises(SimulatorError, match="is no agent") as refused:
+    with pytest.raises(SimulatorError, match="lacks the role agent") as refused:
         resolve_simulator("terminal", tmp_path)
     assert refused.value.kind == "forbidden"
     assert resolve_simulator(simulator.digest, tmp_path) == simulator

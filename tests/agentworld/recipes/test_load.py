@@ -23,7 +23,7 @@ def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_line
         " did you mean hidden_size?",
         f"line 4 of the recipe {path} is wrong at collect.num_transitions: it should be greater"
         " than 0 (got '-3')",
-        f"line 6 of the recipe {path} is wrong at collect.seed: it stands in line 5 already; keep"
+        f"line 6 of the recipe {path} is wrong at collect.seed: it is in line 5 already; keep"
         " one of the two",
     )
 
@@ -58,7 +58,7 @@ def test_a_file_whose_parts_are_aliases_of_each_other_is_read_once(tmp_path):
 
 @pytest.mark.parametrize("value", ["!!float x", "!!bool x", "!!int ''", "!!timestamp x"])
 def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, value):
-    with pytest.raises(InputError, match="is no YAML: a value does not fit its tag"):
+    with pytest.raises(InputError, match="is not YAML: a value does not fit its tag"):
         load_recipe(written(tmp_path, f"name: {value}\n"))
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
     path = written(tmp_path, "[" * 1_000)
     with pytest.raises(InputError) as refused:
         load_recipe(path)
-    sentence = f"the recipe {path} is no YAML: it is nested too deeply; write fewer levels"
+    sentence = f"the recipe {path} is not YAML: it is nested too deeply; write fewer levels"
     assert str(refused.value) == sentence
 
 

@@ -31,5 +31,7 @@ def test_a_place_that_is_none_is_refused(monkeypatch):
 
 def test_a_rank_beyond_all_processes_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "1")
-    with pytest.raises(InputError, match="rank 1 is none of 1 processes, .*; set RANK and WORLD"):
+    with pytest.raises(
+        InputError, match="rank 1 is not one of 1 processes, .*; set RANK and WORLD"
+    ):
         from_environment(Ranks)

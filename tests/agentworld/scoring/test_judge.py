@@ -85,7 +85,7 @@ def test_a_failure_is_tried_again_and_three_are_no_verdict(problem):
 
 def test_a_judge_that_hangs_gives_no_verdict():
     slow = judging(*[HANGS] * 3, timeout_seconds=0.05)
-    with slow as (judge, _), pytest.raises(JudgeError, match="no answer in time"):
+    with slow as (judge, _), pytest.raises(JudgeError, match="not answer in time"):
         judge.score(SHELL, "a", "b")
 
 

@@ -187,7 +187,7 @@ def test_the_embedding_has_its_share():
     [
         ({"rubric_weight": 0, "rule_weight": 0}, "not all be 0"),
         ({"rubric_weight": -1}, "not be negative"),
-        ({"embedding_weight": 1}, "embedding_model names no folder"),
+        ({"embedding_weight": 1}, "embedding_model is not set"),
     ],
 )
 def test_a_recipe_that_cannot_reward_is_refused(fields, problem):

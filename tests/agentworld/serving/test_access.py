@@ -277,7 +277,7 @@ def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(t
         ]
     }
     (answer,) = answers
-    assert "is no agent" in json.loads(answer)["error"]["message"]
+    assert "lacks the role agent" in json.loads(answer)["error"]["message"]
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
@@ -310,7 +310,9 @@ def test_metrics_are_an_operators(two):
 def test_an_auditor_opens_no_run(two):
     answer = two.ask("office-auditor", "POST", "/runs", OPENING)
     assert answer.status_code == 403
-    assert "office/auditor of tenant office is no agent" in answer.json()["error"]["message"]
+    assert (
+        "office/auditor of tenant office lacks the role agent" in answer.json()["error"]["message"]
+    )
 
 
 def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):

@@ -29,7 +29,7 @@ def test_work_is_done_again_and_again_and_ends_with_the_block():
 
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(StoreError("the disk is full"), "the disk is full"), (KeyError("a"), "our mistake")],
+    [(StoreError("the disk is full"), "the disk is full"), (KeyError("a"), "internal error")],
 )
 def test_work_that_fails_is_told_and_tried_again(caplog, error, told):
     done = []
@@ -75,7 +75,7 @@ def test_a_service_that_ends_where_nothing_can_be_signed_says_so_and_ends(tmp_pa
     with caplog.at_level(logging.WARNING), listening(served.app) as url:
         run, _ = play_at(url)
         (tmp_path / "mirror").write_text("no folder")
-    assert "what was answered last is chained and not signed" in caplog.text
+    assert "the last answers are logged and not signed" in caplog.text
     assert not served.ledger.logs.checkpoints(run)
 
 

@@ -184,7 +184,7 @@ def test_nothing_is_started_where_somebody_else_listens(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         at = ListenOptions(port=port)
-        assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} cannot be had")
+        assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} is not available")
 
 
 def assert_refused(tmp_path, logs, at, problem):

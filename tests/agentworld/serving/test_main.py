@@ -299,7 +299,7 @@ def test_a_service_serves_one_simulator_or_a_cluster_and_not_both(
         monkeypatch.delenv("AGENTWORLD_MANIFEST")
     assert (main.main(), apps) == (2, [])
     said = capsys.readouterr().err
-    assert "set AGENTWORLD_MANIFEST to serve one, or AGENTWORLD_NAMESPACE" in said
+    assert "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE" in said
     assert said.count("\n") == 1
 
 

@@ -132,7 +132,7 @@ def test_a_seed_is_refused_where_it_cannot_be_honoured(serve):
     served = serve()
     answer = served.http("POST", "/episodes", {"run": served.run(), "seed": 7})
     assert problem(answer) == (422, "input")
-    assert "cannot be honoured" in answer.json()["error"]["message"]
+    assert "cannot be used" in answer.json()["error"]["message"]
 
 
 def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):

@@ -145,7 +145,7 @@ def test_what_is_open_needs_no_object_and_no_api(http, start, cluster, way):
     if way == "gone":
         cluster.objects.clear()
     else:
-        cluster.failing = ClusterError("the cluster cannot be asked")
+        cluster.failing = ClusterError("the cluster did not review")
     cluster.reads()
     for number, replica in enumerate((http, start()), 1):
         assert step(replica, first, number).json()["observation"] == f"echo {number}\n[0] ~"
@@ -165,7 +165,7 @@ def test_without_its_object_a_simulator_opens_no_new_run(
     if way == "gone":
         del cluster.objects["simulators/stable"]
     else:
-        cluster.failing = ClusterError("the cluster cannot be asked")
+        cluster.failing = ClusterError("the cluster did not review")
     refused = opened(http, name)
     told = refused.json()["error"]
     assert (refused.status_code, told["kind"], told["retryable"]) == (status, kind, retryable)

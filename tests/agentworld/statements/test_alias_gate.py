@@ -69,5 +69,5 @@ def test_a_refusal_names_the_figure_its_value_and_what_to_do(report, clause, wor
 def test_an_evaluation_of_something_else_is_refused_whatever_the_override_says():
     move = AliasMove(kind="simulator", simulator=SIMULATOR, by="ada", override="an outage")
     check_about(move, WORLD, OF)
-    with pytest.raises(Conflict, match="is no evaluation of"):
+    with pytest.raises(Conflict, match="is not an evaluation of"):
         check_about(move, WORLD, {SIMULATOR})

@@ -121,7 +121,7 @@ def test_a_runs_token_files_nothing(tmp_path):
         "/statements", json=signed(tmp_path), headers={"Authorization": f"Bearer {token}"}
     )
     assert answer.status_code == 422
-    assert "a run's token files nothing" in answer.text
+    assert "a run token cannot store statements" in answer.text
 
 
 def test_the_client_does_the_same(tmp_path):

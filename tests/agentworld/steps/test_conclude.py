@@ -76,7 +76,10 @@ def test_a_step_that_was_killed_is_named_with_what_kubeflow_says(tmp_path):
 
 @pytest.mark.parametrize(
     ("status", "sentence"),
-    [(FAILED, FAILED.error_message), (Status("CANCELLED"), "Kubeflow says CANCELLED, and no more")],
+    [
+        (FAILED, FAILED.error_message),
+        (Status("CANCELLED"), "Kubeflow says CANCELLED, without a reason"),
+    ],
 )
 def test_where_no_step_says_anything_kubeflow_is_quoted(tmp_path, status, sentence):
     finished(tmp_path, "collect")

@@ -212,5 +212,5 @@ def test_a_base_that_was_changed_while_it_was_read_is_no_base_of_what_was_made()
     started, other = records.digest("base"), records.digest("another")
     made = records.checkpoint("cpt", parents=[started], data=records.digest("data"))
     check_unchanged(made, {"base": started})
-    with pytest.raises(InputError, match="the folder of base was changed while cpt read it"):
+    with pytest.raises(InputError, match="the folder of base changed while cpt read it"):
         check_unchanged(made, {"base": other})

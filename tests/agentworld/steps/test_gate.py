@@ -76,7 +76,7 @@ def test_a_figure_that_the_report_does_not_tell_is_named_with_those_that_it_does
     assert progress
     assert (progress.state, progress.sentence) == ("failed", str(refused.value))
     assert progress.sentence == (
-        f"the recipe's gate asks for 'rl.{metric}', which the report does not tell; join one of"
+        f"the recipe's gate asks for 'rl.{metric}', which the report does not have; join one of"
         " cpt, sft, rl, baseline.copy, baseline.nearest and one of exact_match, rule,"
         " by_tag.cat, by_tag.history, by_tag.ls, by_tag.unseen by a dot"
     )

@@ -65,7 +65,7 @@ def test_a_chat_template_counts_by_its_text_wherever_that_is(base, tmp_path):
 
 
 def test_a_chat_template_that_is_no_file_is_named(base):
-    with pytest.raises(InputError, match=r"no file that can be read: 'gone\.jinja'; give a"):
+    with pytest.raises(InputError, match=r"a readable file: 'gone\.jinja'; give a"):
         start_of(task(str(base), "gone.jinja"))
 
 

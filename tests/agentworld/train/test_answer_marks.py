@@ -147,5 +147,5 @@ def test_a_template_whose_marks_are_wrong_is_refused_before_the_training(model, 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
 def test_a_file_that_is_none_of_a_model_is_refused_in_one_sentence(model, load, name):
     (template(model, MARKED) / name).write_bytes(b"{garbage" * 9)
-    with pytest.raises(InputError, match="holds no causal LM that can be loaded"):
+    with pytest.raises(InputError, match="has no causal LM that can be loaded"):
         load(model)

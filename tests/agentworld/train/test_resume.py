@@ -42,7 +42,7 @@ def test_where_there_is_none_none_is_taken(tmp_path: Path) -> None:
 def test_one_that_has_no_manifest_yet_is_passed_over_and_told(folder: Path, caplog) -> None:
     checkpoint(folder, 12)
     assert newest_checkpoint(folder) == "checkpoint-10"
-    assert f"{folder}/checkpoint-12 is not as it was written; the one before" in caplog.text
+    assert f"{folder}/checkpoint-12 was changed or damaged; using the one before" in caplog.text
 
 
 def test_a_manifest_does_not_stand_for_files_that_were_written_anew(folder: Path) -> None:

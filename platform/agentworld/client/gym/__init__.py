@@ -1,6 +1,6 @@
-"""A simulator as a Gymnasium environment: a text goes in, a text comes out.
+"""A simulator as a Gymnasium environment whose actions and observations are texts.
 
-The only home of gymnasium, which the extra `gym` installs; nothing else here imports this.
+Only this package imports gymnasium, which the extra `gym` installs.
 """
 
 from agentworld.client.gym.env import SimulatorEnv

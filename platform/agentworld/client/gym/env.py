@@ -1,4 +1,4 @@
-"""One episode after the other, by Gymnasium's rules."""
+"""A Gymnasium environment that plays one episode after another."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,20 +15,20 @@ from agentworld.records.run import RunOpening
 
 
 class SimulatorEnv(gymnasium.Env[str, str]):
-    """A run with a simulator. What is returned was answered; all else is raised.
+    """One run with a simulator. Each returned value is the simulator's; every failure is raised.
 
-    `simulator` is the service's address, or a client that serves this environment alone and has
-    settings of its own: the digest that is expected, the agent's log, patience. `run` is the id
-    of an open run, or what a new one is opened with. `start` is a task, or a dict with fields of
-    an EpisodeOpening, or several of these, which take turns.
+    `simulator` is the service's address, or a client that only this environment uses, with its
+    own settings: the expected digest, the agent's log, retries. `run` is the id of an open run,
+    or the opening of a new one. `start` is a task, or a dict with fields of an EpisodeOpening, or
+    several of these, which are used in turn.
 
-    `reset` takes a seed where the simulator takes one, and raises SimulatorError where it does
-    not; of several starts, a seed says with which one to go on. Its options are the fields that
-    `start` may have, for one episode.
+    `reset` accepts a seed if the simulator supports seeds, and raises SimulatorError otherwise;
+    with several starts, the seed selects the next one. Its options are the fields that `start`
+    may have, for one episode.
 
-    Gymnasium wants a number as the reward, and a simulator may know none: then it is 0.0, and
-    `info["reward_known"]` is false. Where `info["low_confidence"]` is true, mask the step.
-    A step that fails raises SimulatorError and may be tried again: the service takes it once.
+    Gymnasium requires a number as the reward. If the simulator has none, the reward is 0.0 and
+    `info["reward_known"]` is false. If `info["low_confidence"]` is true, mask the step. A failed
+    step raises SimulatorError and may be repeated: the service takes it once.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SimulatorEnv(gymnasium.Env[str, str]):
         self.spec = EnvSpec(
             "agentworld/Simulator-v1",
             entry_point="agentworld.client.gym:SimulatorEnv",
-            # Even where a seed gives equal bytes: `info` names the episode, and each has its own.
+            # An `info` names its episode, so two runs with one seed never have equal outputs.
             nondeterministic=True,
             kwargs={"simulator": hide_credential(simulator), "run": self.run.id, "start": start},
         )
@@ -55,14 +55,14 @@ class SimulatorEnv(gymnasium.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begins an episode; what is seen first is the task's instruction, or nothing."""
+        """Begins an episode; the first observation is the task's instruction, or empty."""
         super().reset(seed=seed)
         self._waiting.ask(partial(self._slot.reset, seed, options))
         turn = self._slot.read()
         return turn.observation, turn.info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Takes an action; `truncated` says that the turn limit ended the episode."""
+        """Takes an action; `truncated` means that the turn limit ended the episode."""
         self._slot.check(action)
         self._waiting.ask(partial(self._slot.step, action))
         return self._slot.read()

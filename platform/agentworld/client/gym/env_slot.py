@@ -1,4 +1,4 @@
-"""One environment's place in a run: one episode after the other, and no answer gets lost."""
+"""One environment's episodes in a run; keeps each result until it is read."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from agentworld.records.episode import ResetResult, StepResult
 
 
 class Turn(NamedTuple):
-    """What Gymnasium's `step` returns; that of a reset is without a reward."""
+    """The return value of Gymnasium's `step`; that of a reset has no reward."""
 
     observation: str
     reward: float
@@ -26,8 +26,10 @@ class _Response(NamedTuple):
 
 
 class EnvSlot:
-    """An answer is kept until it is read: whoever asks the same again meanwhile (another
-    environment's answer is missing, or the caller was interrupted) does not ask the service.
+    """Keeps a result until it is read.
+
+    If the caller repeats the call (because another environment failed, or it was interrupted), the
+    service is not asked again.
     """
 
     def __init__(self, client: SimulatorClient, run: str, starts: Starts) -> None:
@@ -35,47 +37,47 @@ class EnvSlot:
         self._run = run
         self._starts = starts
         self._episode: str | None = None
-        """The one that is open."""
+        """The open episode."""
         self._response: _Response | None = None
 
     async def reset(self, seed: int | None, options: Mapping[str, object] | None) -> None:
-        """Ends the episode before, if it is still open, and begins one."""
+        """Ends the open episode, if there is one, and begins another."""
         request = seed, dict(options or {})
         if self._response is None or self._response.request != request:
             self._response = _Response(request, await self._begin(*request))
 
     def check(self, action: str) -> None:
-        """Raises InputError where the answer to something else is still to be read."""
+        """Raises InputError if a result of another call is still unread."""
         if self._response and self._response.request != action:
             raise InputError(
-                f"the answer to {self._response.request!r:.80} is here and was not read yet; repeat"
-                " that call as it was, or reset"
+                f"the result of {self._response.request!r:.80} has not been read yet; repeat that"
+                " call unchanged, or reset"
             )
 
     async def step(self, action: str, *, autoreset: bool = False) -> None:
-        """Takes an action; with `autoreset`, an episode begins where none is open."""
+        """Takes an action; with `autoreset`, begins an episode if none is open."""
         if self._response is None:
             begins_episode = autoreset and self._episode is None
             turn = await (self._begin(None, {}) if begins_episode else self._take(action))
             self._response = _Response(action, turn)
 
     def read(self) -> Turn:
-        """The answer that is kept, once."""
+        """Returns the kept result and forgets it."""
         assert self._response
         response, self._response = self._response, None
         return response.turn
 
     async def leave(self) -> None:
-        """Ends the episode that is open."""
+        """Ends the open episode."""
         episode, self._episode = self._episode, None
-        # One that cannot be ended now stands still, and the service ends it in its time.
+        # If this fails, the service ends the idle episode later.
         with suppress(SimulatorError):
             if episode:
                 await self._client.end(episode)
 
     async def _begin(self, seed: int | None, options: Mapping[str, object]) -> Turn:
         opening, turn = self._starts.next(self._run, seed, options)
-        await self.leave()  # first: a tenant may have no more than this one open
+        await self.leave()  # first, because a tenant's limit may allow one open episode only
         result = await self._client.begin(opening)
         self._starts.turn = turn
         self._episode = result.episode
@@ -91,7 +93,7 @@ class EnvSlot:
 
 
 def _to_first_turn(result: ResetResult) -> Turn:
-    """The world has not spoken yet: what the agent reads first is its task."""
+    """The first observation is the task's instruction, because the world has not answered yet."""
     info = {**_position(result), "control": result.control}
     return Turn(result.instruction or "", 0.0, False, False, info)
 
@@ -113,11 +115,13 @@ def _position(result: ResetResult | StepResult) -> dict[str, Any]:
     return {
         "simulator": result.simulator,
         "run": result.run,
-        "episode_id": result.episode,  # `episode` is what RecordEpisodeStatistics adds
+        "episode_id": result.episode,  # RecordEpisodeStatistics adds `episode`
         "step": result.step,
     }
 
 
 def _float(value: float | None) -> float | None:
-    """JSON may tell a whole number, and an array of those would cut what comes after it."""
+    """A float, because JSON may have an integer, and an array of integers would truncate later
+    values.
+    """
     return None if value is None else float(value)

@@ -1,4 +1,4 @@
-"""What became of several requests at once. None is dropped because another one failed."""
+"""Results of concurrent requests; one failure does not discard the other results."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -10,14 +10,14 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def all_of(works: Iterable[Work]) -> list[BaseException | None]:
-    """How each ended, once the last one has."""
+    """Waits for all; returns the exception of each, or null."""
     return await asyncio.gather(*(work() for work in works), return_exceptions=True)
 
 
 def failure_of(call: str, failed: Mapping[int, BaseException], num_envs: int) -> BaseException:
-    """One error for those of several environments, which it names.
+    """One error for several failed environments, with their numbers.
 
-    An error that is not the simulator's (it is our caller's, or a disk's) is told as it is.
+    An error other than SimulatorError (of the caller, or of a disk) is returned unchanged.
     """
     errors = [error for error in failed.values() if isinstance(error, SimulatorError)]
     for error in failed.values():
@@ -27,7 +27,7 @@ def failure_of(call: str, failed: Mapping[int, BaseException], num_envs: int) ->
     pauses = [
         error.retry_after_seconds for error in errors if error.retry_after_seconds is not None
     ]
-    advice = f"; repeat the {call} as it was, and only they are asked" if retryable else ""
+    advice = f"; repeat the {call} unchanged; only these send a request again" if retryable else ""
     failure = SimulatorError(
         f"of {num_envs} environments {', '.join(map(str, failed))} got no answer ({first}){advice}",
         kind=first.kind,

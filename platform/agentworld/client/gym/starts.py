@@ -1,4 +1,4 @@
-"""What the episodes of an environment begin with, one after the other."""
+"""The starts of an environment's episodes, one after the other."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,25 +11,27 @@ from agentworld.records.episode import EpisodeOpening
 from agentworld.records.task import Task
 
 Start = Task | Mapping[str, object]
-"""A task, or fields of an EpisodeOpening: all but `run`, `seed` and what the service records."""
+"""A task, or fields of an EpisodeOpening except `run`, `seed` and those that the service records.
+"""
 
 _NO_OPTIONS = ("run", "seed", "accelerators")
 FIELDS = tuple(name for name in EpisodeOpening.model_fields if name not in _NO_OPTIONS)
 _SOURCES = {"fork", "replay"}
-# A task brings its own, and the service would pass over these.
+# a task has these itself, and the service would ignore them
 _OF_THE_TASK = {"initial_state", "turn_limit"}
 
 
 class NextStart(NamedTuple):
-    """What an episode begins with, and whose turn it is once it has begun."""
+    """The start of an episode, and the index of the next start."""
 
     opening: EpisodeOpening
     turn: int
 
 
 class Starts:
-    """Several starts take turns, each `stride`-th from `turn` on. A seed says whose turn it is:
-    the start at this place, modulo their number.
+    """Cycles through several starts, from `turn` on in steps of `stride`.
+
+    A seed selects the start with this index, modulo the number of starts.
     """
 
     def __init__(
@@ -39,19 +41,19 @@ class Starts:
         self._stride = stride
         self._starts = tuple(_fields(episode_start) for episode_start in _as_sequence(start))
         if not self._starts:
-            raise InputError("there is no task in an empty list; give one, or none at all")
+            raise InputError("the list of tasks is empty; give a task, or no list")
         for fields in self._starts:
             _opening(fields)
 
     def next(self, run: str, seed: int | None, options: Mapping[str, object]) -> NextStart:
-        """The next episode's start, where `options` say something else only for this one.
+        """The start of the next episode, with `options` for this episode only.
 
-        Raises InputError for options that are none, or that a task would silently outdo.
+        Raises InputError for unknown options, and for options that a task would override.
         """
         turn = self.turn if seed is None else seed
         own = self._starts[turn % len(self._starts)]
         overrides = _fields(options)
-        # A fork and a replay take all that they start with from their source.
+        # forks and replays copy their start from the source
         fields = overrides if overrides.keys() & _SOURCES else {**own, **overrides}
         step = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
         return NextStart(_opening(fields, run, seed), turn + step)
@@ -83,4 +85,6 @@ def _opening(
     try:
         return EpisodeOpening.model_validate({**fields, "run": run, "seed": seed})
     except ValidationError as error:
-        raise InputError(f"no episode begins so: {first_problem(error)}; correct it") from error
+        raise InputError(
+            f"the start of the episode is invalid: {first_problem(error)}; correct it"
+        ) from error

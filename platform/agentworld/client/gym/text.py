@@ -1,4 +1,4 @@
-"""The space of all texts. Gymnasium's own wants a list of characters, and a world may say any."""
+"""The space of all texts. Gymnasium's own space requires a list of allowed characters."""
 
 import re
 from collections.abc import Iterable
@@ -10,20 +10,19 @@ from gymnasium.spaces import Space
 from agentworld.errors import InputError
 
 MAX_LENGTH = 2**24
-"""More characters than a simulator says: an observation is never cut to fit its space."""
+"""More characters than a simulator returns, so no observation is truncated."""
 
 _LONGEST_SAMPLE = 32
-# Plain ASCII, control characters, the rest of the first plane, the planes above it.
+# ASCII, control characters, the rest of the first plane, the planes above it.
 _CODE_POINTS = ((0x20, 0x7F), (0, 0x20), (0x7F, 0xD800), (0xE000, 0x10000), (0x10000, 0x110000))
-# JSON reads two halves that follow each other as one character.
+# JSON reads two consecutive halves as one character
 _BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 
 
 class UnicodeText(Space[str]):
-    """Every text of at most `max_length` characters: the empty one, control characters, emoji.
-
-    A lone surrogate is in it too, for a policy may write one. `sample` draws short texts, and
-    Unicode alone.
+    """Every text of at most `max_length` characters, including the empty text and control
+    characters. A lone surrogate is allowed too, because a policy may write one. `sample` draws
+    short texts without surrogates.
     """
 
     def __init__(
@@ -36,29 +35,29 @@ class UnicodeText(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """A text is no array."""
+        """False: a text is not an array."""
         return False
 
     def sample(self, mask: object = None, probability: object = None) -> str:
-        """A text of at most 32 characters, of all planes alike."""
+        """A text of at most 32 characters, uniform over the planes."""
         if mask is not None or probability is not None:
-            raise InputError("a text is drawn without a mask or a probability; leave it out")
+            raise InputError("texts are sampled without a mask or a probability; leave it out")
         random = self.np_random
         length = random.integers(min(self.max_length, _LONGEST_SAMPLE) + 1)
         ranges = [_CODE_POINTS[index] for index in random.integers(len(_CODE_POINTS), size=length)]
         return "".join(chr(random.integers(first, end)) for first, end in ranges)
 
     def contains(self, x: object) -> bool:
-        """Whether it is a text, and not too long."""
+        """Whether it is a text of allowed length."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def to_jsonable(self, sample_n: Iterable[str]) -> list[Any]:
-        """Texts as they are, and one that JSON would change in pieces."""
+        """Texts unchanged; a text that JSON would change is split into parts."""
         pieces = (_BETWEEN_HALVES.split(text) for text in sample_n)
         return [first if not others else [first, *others] for first, *others in pieces]
 
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
-        """The texts again."""
+        """The inverse of `to_jsonable`."""
         return ["".join(pieces) for pieces in sample_n]
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Many episodes at once over one client, by Gymnasium's rules for vectors of environments."""
+"""Many concurrent episodes over one client, by Gymnasium's rules for vector environments."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,17 +25,18 @@ _Array = NDArray[Any]
 class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
     """`num_envs` episodes of one run; the step after an episode's last one begins another.
 
-    Takes what a SimulatorEnv takes. Of several starts, environment i gets the i-th first and then
-    every `num_envs`-th after it. A seed of `reset` is that of the first environment, the next one
-    has the next seed; a list has one for each. A value that an environment does not know
-    (`mean_logprob`, `agreement`) is masked in `infos`, as Gymnasium has it: `infos["_agreement"]`.
+    The arguments are those of SimulatorEnv. With several starts, environment i gets the i-th one
+    first and then every `num_envs`-th after it. A seed of `reset` is that of the first environment,
+    and the following ones get the following seeds; a list has one for each. A value that an
+    environment does not have (`mean_logprob`, `agreement`) is masked in `infos`, as Gymnasium does
+    it: `infos["_agreement"]`.
 
-    Where some of the environments fail, `step` raises once all have ended, a SimulatorError that
-    names them, and what the others were answered is kept: the same step again asks only those
-    that failed. Another step in its place is refused where it would lose an answer. A reset is
-    repeated in the same way. Where a step cannot be answered at all (an episode too long for the
-    simulator), `reset(options={"reset_mask": env.unanswered})` begins another episode there
-    alone, and the step that follows takes its first action and gets the others' kept answers.
+    If some environments fail, `step` waits for all, and then raises a SimulatorError that names
+    them. The results of the others are kept: repeating the step sends requests only for those that
+    failed. Another step is refused if it would lose a result. A reset is repeated in the same way.
+    If a step can never be answered (an episode is too long for the simulator),
+    `reset(options={"reset_mask": env.unanswered})` begins a new episode there, and the next step
+    takes its first action and returns the kept results of the others.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -59,7 +60,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._has_episodes = False
         self.num_envs = num_envs
         self.unanswered: _Array = np.full(num_envs, fill_value=False)
-        """Where the last call failed."""
+        """The environments whose last call failed."""
         self.single_observation_space = UnicodeText()
         self.single_action_space = UnicodeText()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -71,7 +72,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[_Texts, dict[str, Any]]:
-        """Begins an episode in every environment, or where the option `reset_mask` is true."""
+        """Begins an episode in every environment, or in those whose `reset_mask` is true."""
         seeds = _seeds(seed, self.num_envs)
         start_options = dict(options or {})
         mask = _mask(start_options.pop("reset_mask", None), self.num_envs)
@@ -88,7 +89,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         return tuple(self._observations), infos
 
     def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
-        """Takes an action in every environment whose episode is not over."""
+        """Takes an action in every environment whose episode has not ended."""
         if not self._has_episodes:
             raise InputError("not every environment has an episode; call reset first")
         if len(actions) != self.num_envs:
@@ -112,7 +113,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         )
 
     def close_extras(self) -> None:
-        """Ends the episodes that are open; the run stays open."""
+        """Ends the open episodes; the run stays open."""
         self._waiting.close(self._leave)
 
     async def _leave(self) -> None:

@@ -1,4 +1,4 @@
-"""A run for a caller that waits: Gymnasium is not asynchronous, and the client is."""
+"""A blocking run: Gymnasium is synchronous, and the client is asynchronous."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from agentworld.records.garbled import redact
 from agentworld.records.run import AgentRun, RunOpening
 
 Simulator = str | SecretStr | SimulatorClient
-"""Its address, or a client of the caller's own."""
+"""The service's address, or the caller's own client."""
 
 THREAD = "agentworld-gym"
 _PART_SECONDS = 1.0
@@ -25,10 +25,10 @@ _Answer = TypeVar("_Answer")
 
 
 class _Request(Generic[_Answer]):
-    """Work of the loop's thread that another thread waits for.
+    """Work in the event loop's thread for which another thread waits.
 
-    The waiting thread takes no lock of Python code: an interrupt inside of one would leave it
-    locked. Nor does it hold a future that the interrupt could keep from being cancelled.
+    The waiting thread takes no lock in Python code, because an interrupt would leave it locked, and
+    holds no future that an interrupt could leave uncancelled.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, _Answer]]) -> None:
@@ -37,19 +37,20 @@ class _Request(Generic[_Answer]):
         self._ended: SimpleQueue[asyncio.Task[_Answer]] = SimpleQueue()
 
     def start(self) -> None:
-        """In the loop's thread."""
+        """Runs in the event loop's thread."""
         self._task = asyncio.create_task(self._work())
         self._task.add_done_callback(self._ended.put)
 
     def cancel(self) -> None:
-        """In the loop's thread, after `start` or in its place."""
+        """Runs in the event loop's thread, after `start` or instead of it."""
         if self._task:
             self._task.cancel()
 
     def wait(self) -> asyncio.Task[_Answer]:
-        """The task, once it has ended.
+        """Waits for the task to end.
 
-        Waits in parts: Python hears a signal that came just before a wait only after it.
+        Waits in short intervals, because Python handles a signal that arrives just before a wait
+        only after the wait.
         """
         while True:
             with suppress(Empty):
@@ -57,9 +58,9 @@ class _Request(Generic[_Answer]):
 
 
 class WaitingRun:
-    """An open run whose requests go out from an event loop in a thread of its own.
+    """An open run whose requests are sent from an event loop in its own thread.
 
-    Raises SimulatorError where the run cannot be entered, and leaves no thread behind.
+    Raises SimulatorError if the run cannot be opened, and then leaves no thread.
     """
 
     def __init__(self, client: SimulatorClient, run: str | RunOpening) -> None:
@@ -67,7 +68,7 @@ class WaitingRun:
         self.closed = False
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
-        # A daemon, so that a program ends whose environment nobody closed.
+        # A daemon thread, so that a program can end without closing the environment.
         self._thread = threading.Thread(target=self._work, name=THREAD, daemon=True)
         self._thread.start()
         try:
@@ -77,7 +78,7 @@ class WaitingRun:
             raise
 
     def ask(self, work: Callable[[], Coroutine[Any, Any, _Answer]]) -> _Answer:
-        """What the work returns or raises; whoever is interrupted meanwhile cancels it."""
+        """Returns or raises the result of the work; an interrupt cancels it."""
         if self.closed:
             raise InputError(_CLOSED)
         request = _Request(work)
@@ -91,7 +92,9 @@ class WaitingRun:
             raise
 
     def close(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
-        """Does what is `last`, lets go of the connections and of the thread; happens once."""
+        """Runs `last`, then closes the connections and ends the thread; only the first call has an
+        effect.
+        """
         if self.closed:
             return
         try:
@@ -109,7 +112,7 @@ class WaitingRun:
 
 
 def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
-    """The client that was given, or one for the address."""
+    """The given client, or a new one for the address."""
     if isinstance(simulator, SimulatorClient):
         return simulator
     url = simulator.get_secret_value() if isinstance(simulator, SecretStr) else simulator
@@ -117,7 +120,7 @@ def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
 
 
 def hide_credential(simulator: Simulator) -> Simulator:
-    """The same, and whoever prints it sees no credential of its address."""
+    """The same simulator with the credential of its address hidden when printed."""
     if isinstance(simulator, str) and redact(simulator) != simulator:
         return SecretStr(simulator)
     return simulator

@@ -1,1 +1,1 @@
-"""The custom resources: what their specs and statuses hold."""
+"""The custom resources: the fields of their specs and statuses."""

@@ -1,6 +1,6 @@
-"""A SimulatorAlias: asks that a name for people means a Simulator.
+"""A SimulatorAlias: requests that an alias points at a Simulator.
 
-It only asks. The name means what the ledger says.
+The ledger, not this object, has the alias's current target.
 """
 
 from pydantic import Field
@@ -11,48 +11,50 @@ from agentworld.records.gate import Gate
 
 
 class Canary(Part):
-    """A second Simulator that a part of all new runs is opened with."""
+    """A second Simulator that gets a share of all new runs."""
 
     simulator: ShortText
     """The name of a Simulator in this namespace."""
     percent: int = Field(ge=1, le=99)
-    """Of runs; a run's episodes are all played with the simulator that it was opened with."""
+    """Share of new runs; all episodes of a run use the simulator with which it was opened."""
 
 
 class Override(Part):
-    """Lets the name move whatever the gate says; the history tells it."""
+    """Moves the alias although the gate refuses; the history records it."""
 
     reason: ShortText
-    """Why this is right."""
+    """The reason."""
 
 
 class AliasSpec(Part):
-    """What is wanted."""
+    """The desired state."""
 
     simulator: ShortText
-    """The name of the Simulator in this namespace that runs are opened with."""
+    """The name of the Simulator in this namespace with which runs are opened."""
     canary: Canary | None = None
-    """A second one, tried with a part of the runs; the gate is not asked about it."""
+    """A second Simulator that gets a share of new runs; the gate does not apply to it."""
     gate: tuple[Gate, ...] = Field((), max_length=64)
-    """All of it has to be passed by the report."""
+    """Bounds that the report must meet."""
     report: Digest | None = None
-    """Of the evaluation of the simulator, or of its weights, that shows that the gate is passed."""
+    """The digest of the evaluation, of the simulator or its weights, that shows that the gate is
+    met.
+    """
     override: Override | None = None
-    """A reason to move although the gate is not passed."""
+    """A reason to move although the gate refuses."""
 
 
 class AliasStatus(Part):
-    """What is so."""
+    """The observed state."""
 
     observed_generation: int = 0
-    """Of the spec that this was said of."""
+    """The generation of the spec that this status describes."""
     digest: Digest | None = None
-    """Of the simulator that the name means now, as the ledger says."""
+    """The digest of the alias's current simulator in the ledger."""
     canary_digest: Digest | None = None
-    """Of its canary, as the ledger says."""
+    """The digest of its canary in the ledger."""
     conditions: Conditions = ()
     """Resolved and Recorded."""
 
     def condition(self, type_: str) -> Condition | None:
-        """What is said of one thing, if anything."""
+        """The condition of a type; null if there is none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)

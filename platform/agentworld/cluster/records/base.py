@@ -1,4 +1,4 @@
-"""What all resources share: their form in JSON, and conditions."""
+"""The common parts of all resources: their JSON form, and conditions."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Part(BaseModel):
-    """A part of a resource: frozen, in the API's own spelling outside and in ours here."""
+    """A part of a resource: frozen; camelCase in JSON, snake_case in Python."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -29,18 +29,18 @@ ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 LongText = Annotated[str, StringConstraints(max_length=32_768)]
 Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-"""A moment in UTC, as `2026-11-26T01:30:00Z`. The API server checks it, where it is written."""
+"""A time in UTC, as `2026-11-26T01:30:00Z`. The API server checks it on writing."""
 
 
 class Check(NamedTuple):
-    """What the API server checks, as a rule in CEL, and what it says where that does not hold."""
+    """A CEL rule that the API server checks, and the message if it does not hold."""
 
     rule: str
     message: str
 
 
 def with_checks(*checks: Check) -> ConfigDict:
-    """The config of a part that the API server checks so."""
+    """The config of a part with these checks."""
     rules: list[JsonValue] = [check._asdict() for check in checks]
     return ConfigDict(json_schema_extra={"x-kubernetes-validations": rules})
 
@@ -52,9 +52,9 @@ _LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
-# With the limits of `Condition` in pkg/apis/meta/v1/types.go of kubernetes/apimachinery.
+# with the limits of `Condition` in pkg/apis/meta/v1/types.go of kubernetes/apimachinery
 class Condition(Part):
-    """One thing that is so, is not, or is not known: a `metav1.Condition`."""
+    """A condition that is true, false or unknown: a `metav1.Condition`."""
 
     type: Annotated[str, StringConstraints(max_length=316, pattern=f"^({_DNS}/)?({_LABEL})$")]
     status: ConditionStatus
@@ -66,9 +66,9 @@ class Condition(Part):
     ]
     """One word in CamelCase, for programs."""
     message: LongText
-    """For people: what is so and what to do about it. It may be empty."""
+    """A message for people: the state and what to do about it. It may be empty."""
     observed_generation: int = Field(ge=0)
-    """Of the spec that this was said of."""
+    """The generation of the spec that this condition describes."""
     last_transition_time: Timestamp
     """When the status changed last."""
 
@@ -82,4 +82,4 @@ Conditions = Annotated[
         }
     ),
 ]
-"""One of each type."""
+"""At most one of each type."""

@@ -1,4 +1,4 @@
-"""A TrainingSchedule: a pipeline that is started again and again, one run at a time."""
+"""A TrainingSchedule: a pipeline that is started repeatedly, one run at a time."""
 
 from typing import Annotated, Self
 
@@ -27,25 +27,28 @@ _FOR_EVERY_POD = Check(
 
 
 class ScheduleSpec(Part):
-    """What is wanted."""
+    """The desired state."""
 
     model_config = with_checks(_FIVE_FIELDS, _FOR_EVERY_POD)
 
     pipeline: ShortText
-    """Which one: `world_model`, `agent` or `nightly`."""
+    """The pipeline: `world_model`, `agent` or `nightly`."""
     recipe: ShortText
-    """A shipped recipe's name, or a file as every pod reaches it: by its whole path, or a URL in
-    the store's bucket."""
+    """A shipped recipe's name, or a file that every pod can read: an absolute path, or a URL in the
+    store's bucket.
+    """
     store: ShortText
-    """That all steps share: a folder as their placement mounts it, or a bucket's by its URL."""
+    """The store of all steps: a folder as their placement mounts it, or the URL of one in a
+    bucket.
+    """
     simulator: ShortText | None = None
-    """By alias or digest, for a pipeline that takes one; else it is the recipe's."""
+    """An alias or digest, for a pipeline that uses a simulator; empty uses the recipe's."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""
     queue: Label | None = None
-    """A LocalQueue of Kueue, for the steps for which the placement names none of their own."""
+    """A LocalQueue of Kueue for the steps to which the placement gives no own queue."""
     suspend: bool = False
-    """No run is started; one that is under way comes to its end."""
+    """Starts no further runs; an active run continues."""
 
     @model_validator(mode="after")
     def _is_for_every_pod(self) -> Self:
@@ -55,32 +58,32 @@ class ScheduleSpec(Part):
 
 
 class LastRun(Part):
-    """The newest run that was started."""
+    """The newest run."""
 
     id: ShortText
-    """Kubeflow's."""
+    """Kubeflow's id."""
     state: ShortText
     """Kubeflow's: PENDING, RUNNING, SUCCEEDED, FAILED and so on."""
     started: Timestamp
     finished: Timestamp | None = None
     failure: LongText | None = None
-    """What Kubeflow says of one that failed."""
+    """Kubeflow's message about a failed run."""
 
 
 class ScheduleStatus(Part):
-    """What is so."""
+    """The observed state."""
 
     observed_generation: int = 0
-    """Of the spec that this was said of."""
+    """The generation of the spec that this status describes."""
     recurring_run: ShortText | None = None
-    """The id of the one that Kubeflow starts runs by."""
+    """The id of Kubeflow's recurring run."""
     last_run: LastRun | None = None
-    """The newest run, as Kubeflow told of it last."""
+    """The newest run, as last read from Kubeflow."""
     next_run: Timestamp | None = None
-    """When the next run is due, in UTC."""
+    """The time of the next run, in UTC."""
     conditions: Conditions = ()
     """Scheduled and Degraded."""
 
     def condition(self, type_: str) -> Condition | None:
-        """What is said of one thing, if anything."""
+        """The condition of a type; null if there is none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)

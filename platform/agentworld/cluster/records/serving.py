@@ -1,4 +1,4 @@
-"""How a Simulator is served: its weights, its nodes, and how many replicas there are."""
+"""How a Simulator is served: its weights, its nodes, and its number of replicas."""
 
 from typing import Annotated, Literal, Self
 
@@ -39,14 +39,14 @@ _ANY_KEY = Check(
     rule="self.operator == 'Exists' || has(self.key)",
     message="without a key every taint is meant; write `operator: Exists`",
 )
-_SENDS_AWAY = Check(
+_ONLY_NO_EXECUTE = Check(
     rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
     message="nodes send pods away by `effect: NoExecute` alone; write that",
 )
 
 
 class Weights(Part):
-    """Where the files are that the manifest names. An init container verifies each of them."""
+    """Where the manifest's files are. An init container verifies each of them."""
 
     model_config = with_checks(_ONE_PLACE, _CACHE_OF_URL)
 
@@ -54,19 +54,23 @@ class Weights(Part):
     """A PersistentVolumeClaim; it is mounted read-only."""
     image: ImageByDigest | None = None
     """An OCI image of the files, `REPOSITORY@sha256:DIGEST`, which a node pulls once for all of its
-    pods. Kubernetes 1.35 or newer mounts one."""
+    pods. Needs Kubernetes 1.35 or newer.
+    """
     path: Annotated[str, Field(max_length=1024)] = ""
     """The model's folder in the claim or the image."""
     url: Url | None = None
-    """A folder in an object store, from which the files are fetched."""
+    """A folder in an object store, from which the files are downloaded."""
     cache: ObjectName | None = None
-    """A PersistentVolumeClaim that keeps what was fetched: pods that mount it share one copy, which
-    the first of them fetches and verifies. Without it each pod does so for itself."""
+    """A PersistentVolumeClaim that caches downloaded files: the pods that mount it share one copy,
+    which one of them downloads and verifies. Without it each pod downloads the files itself.
+    """
     size_limit: Quantity | None = None
-    """The most that a pod without a cache fetches; one that fetches more is evicted. Unset is
-    200Gi."""
+    """The most that a pod without a cache downloads; a pod that downloads more is evicted.
+
+    Unset is 200Gi.
+    """
     secret: ObjectName | None = None
-    """A Secret whose entries are environment variables: what the object store asks for."""
+    """A Secret whose entries become environment variables: the credentials of the object store."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -78,17 +82,17 @@ class Weights(Part):
 
 
 class Bounds(Part):
-    """How many replicas there may be where open episodes decide."""
+    """Bounds of autoscaling by open episodes."""
 
     model_config = with_checks(_ONE_SIZE)
 
     min: int = Field(0, ge=0)
-    """0 lets the engine go while no episode is open; the first one waits until it has started."""
+    """0 stops the engine while no episode is open; the next episode waits until it has started."""
     max: int = Field(1, ge=1)
     episodes_per_replica: int = Field(32, ge=1)
-    """Open episodes that one replica is enough for."""
+    """Open episodes that one replica serves."""
     idle_seconds: int = Field(300, ge=0)
-    """Replicas go only after fewer were enough for so long."""
+    """Scales down only after fewer replicas were enough for this long."""
 
     @model_validator(mode="after")
     def _are_ordered(self) -> Self:
@@ -100,16 +104,16 @@ class Bounds(Part):
 class Toleration(Part):
     """Lets pods run on nodes with a taint."""
 
-    model_config = with_checks(_ANY_VALUE, _ANY_KEY, _SENDS_AWAY)
+    model_config = with_checks(_ANY_VALUE, _ANY_KEY, _ONLY_NO_EXECUTE)
 
     key: LabelKey | None = None
-    """Absent tolerates every taint."""
+    """Unset tolerates every taint."""
     operator: Literal["Exists", "Equal"] = "Equal"
     value: LabelValue | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Absent tolerates every effect."""
+    """Unset tolerates every effect."""
     toleration_seconds: int | None = Field(None, ge=0)
-    """How long a pod stays that is to go; absent for ever."""
+    """How long a pod may stay on the node after the taint is added; unset is for ever."""
 
     @model_validator(mode="after")
     def _means_something(self) -> Self:
@@ -118,37 +122,37 @@ class Toleration(Part):
         if self.operator == "Equal" and self.key is None:
             raise ValueError(_ANY_KEY.message)
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError(_SENDS_AWAY.message)
+            raise ValueError(_ONLY_NO_EXECUTE.message)
         return self
 
 
 Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=64)]
-"""Bounded, for the API server bounds what its checks of all of them may cost."""
+"""Bounded, because the API server limits the cost of the checks of all items."""
 
 
 class NodePool(Part):
-    """Which nodes the engine runs on."""
+    """The nodes that the engine runs on."""
 
     selector: Annotated[dict[str, LabelValue], Field(max_length=64)] = {}
-    """Labels that a node has."""
+    """Labels that a node must have."""
     tolerations: Tolerations = ()
 
 
 class Resources(Part):
-    """What a replica of the engine is given."""
+    """The resources of a replica."""
 
     requests: Quantities = {}
     limits: Quantities = {}
-    """Devices are named here, as `nvidia.com/gpu: 1`."""
+    """Limits also name devices, as `nvidia.com/gpu: 1`."""
 
 
 class Serving(Part):
-    """How the simulator is served. None of it shapes an observation; all of it may change."""
+    """How the simulator is served. It does not affect observations and may change at any time."""
 
     replicas: int = Field(1, ge=0)
-    """Of the engine, where no bounds are given."""
+    """Replicas of the engine, without autoscaling."""
     bounds: Bounds | None = None
-    """Open episodes decide how many replicas there are, and `replicas` does not."""
+    """Scales the engine by open episodes, instead of `replicas`."""
     image: Image | None = None
     """The engine's image without a tag; its digest is the manifest's."""
     weights: Weights | None = None
@@ -157,17 +161,18 @@ class Serving(Part):
     scratch: Quantity = "10Gi"
     """The most that a replica writes to its own files, such as compiled kernels."""
     shared_memory: Quantity = "8Gi"
-    """The most that the engine's processes exchange through memory; it counts as the container's
-    memory."""
+    """The size of the engine's shared memory; it counts as the container's memory."""
     queue: LabelValue | None = None
-    """Of Kueue, which admits the engine's pods."""
+    """A LocalQueue of Kueue for the engine's pods."""
     suspend: bool = False
-    """No engine runs, whatever waits for it."""
+    """Runs no engine, even if runs or episodes wait for it."""
     tenants: Annotated[
         tuple[Label, ...],
         Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = ()
-    """Who may open runs with it, by the names that the access file has; empty lets everybody. A
-    run that is open stays open."""
+    """Tenants that may open runs with it, by their names in the access file; empty allows all.
+
+    An open run is not affected.
+    """
     startup_seconds: int = Field(900, ge=10)
-    """How long a replica may take to load its weights and be ready."""
+    """How long a replica may take to load its weights and become ready."""

@@ -1,4 +1,4 @@
-"""A Simulator: which world it is, for ever, and how it is served, for now."""
+"""A Simulator: its identity, which never changes, and how it is served."""
 
 from typing import Self
 
@@ -28,12 +28,12 @@ _ONE_IDENTITY = Check(
 
 
 class Reference(Part):
-    """Where a manifest is kept."""
+    """Where a manifest is stored."""
 
     url: Url
-    """Of the manifest's file in an object store."""
+    """The URL of the manifest's file in an object store."""
     digest: Digest
-    """The simulator's; a file with another one is refused."""
+    """The simulator's digest; a file with another digest is refused."""
 
 
 class Identity(Part):
@@ -54,33 +54,37 @@ class Identity(Part):
 
 
 class SimulatorSpec(Part):
-    """What is wanted."""
+    """The desired state."""
 
     identity: Identity
     serving: Serving = Serving()
 
 
 class SimulatorStatus(Part):
-    """What is so."""
+    """The observed state."""
 
     observed_generation: int = 0
-    """Of the spec that this was said of."""
+    """The generation of the spec that this status describes."""
     digest: Digest | None = None
-    """Of the manifest, as the operator computed it; agents' records name it."""
+    """The digest of the manifest, as the operator computed it; agents' records have it."""
     replicas: int = 0
-    """Of the engine, ready or not."""
+    """Replicas of the engine, ready or not."""
     ready_replicas: int = 0
     selector: LongText = ""
-    """Finds the engine's pods."""
+    """The label selector of the engine's pods."""
     url: Url | None = None
-    """Where runs are opened with it: the service, which alone asks the engine."""
+    """The address of the simulator service, at which runs are opened; only the service calls the
+    engine.
+    """
     open_episodes: int = 0
     accelerators: tuple[LongText, ...] = ()
-    """What the engine computes on: devices and nodes, of each replica where they differ. Episodes
-    are recorded with it."""
+    """The engine's accelerators: devices and node labels, of each replica if they differ.
+
+    Episodes record them.
+    """
     conditions: Conditions = ()
     """Verified, EngineReady, Ready and Degraded."""
 
     def condition(self, type_: str) -> Condition | None:
-        """What is said of one thing, if anything."""
+        """The condition of a type; null if there is none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)

@@ -1,8 +1,8 @@
-"""What a program other than the operator reads of an object in the cluster, and no more.
+"""The fields of a cluster's objects that other programs than the operator read.
 
-The records are strict about what a user writes. A view ignores all fields but its own: while an
-installation is upgraded, an older service reads objects that have newer fields. The manifest is
-read strictly here as well, because every field of it counts in its digest.
+The records are strict about a user's input. A view ignores all other fields: during an upgrade, an
+older service reads objects with newer fields. The manifest is read strictly here as well, because
+all its fields count in its digest.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class View(BaseModel):
 
 
 class MetadataView(View):
-    """Whose it is."""
+    """The fields of an object's metadata that other programs read."""
 
     name: str = ""
     uid: str = ""
@@ -89,12 +89,14 @@ class SimulatorView(View):
 
     @property
     def is_terminating(self) -> bool:
-        """It was deleted, and waits for something."""
+        """Whether it was deleted and waits for finalizers."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def refusal(self) -> str | None:
-        """Why the operator does not serve it; another one of its digest may be served instead."""
+        """Why the operator does not serve it; another object of its digest may be served
+        instead.
+        """
         for condition in self.status.conditions:
             if (condition.type, condition.status) == ("Verified", "False"):
                 return condition.message or condition.reason or "the operator does not say why"
@@ -110,7 +112,7 @@ _View = TypeVar("_View", bound=View)
 
 
 def parse_object(view: type[_View], fields: Object) -> _View:
-    """Raises Conflict naming the first thing that is wrong."""
+    """Parses an object; raises Conflict with the first wrong field."""
     try:
         return view.model_validate(fields)
     except ValidationError as error:
@@ -119,9 +121,9 @@ def parse_object(view: type[_View], fields: Object) -> _View:
 
 
 def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorView | None:
-    """The object that is this simulator.
+    """The object of this simulator.
 
-    Of several the one that is served, which is the oldest that the operator did not refuse.
+    If there are several, the one that is served: the oldest that the operator did not refuse.
     """
     candidates = [
         parse_object(SimulatorView, resource)

@@ -37,7 +37,7 @@ _CUT_HEAD = re.compile(
 _CUT_TAIL = re.compile(r"\n<END_TOOL_OUTPUT>\s*\Z")
 _HARNESS_ERRORS = ("approval", "cancelled", "limit", "parsing")
 """Types of errors for calls that did not reach the world."""
-_ALONE = "tool event that no message repeats"
+_UNMATCHED_EVENT = "tool event that no message repeats"
 
 
 class InspectOptions(ImportOptions):
@@ -96,7 +96,7 @@ def _events(sample: Sample, options: InspectOptions) -> Iterator[Event]:
         yield from events
     else:
         others = (event for event in events if event.role in ("start", "left out"))
-        yield from (event for event in others if event.reason != _ALONE)
+        yield from (event for event in others if event.reason != _UNMATCHED_EVENT)
         yield from _of_tool_events(exchanges.events)
 
 
@@ -114,7 +114,7 @@ def _of_messages(exchanges: Exchanges, start: str) -> Iterator[Event]:
         tool_event = exchanges.events[same.popleft()] if same else None
         yield _mark_event(event, messages[event.place].error, tool_event)
     for number in sorted(number for numbers in waiting.values() for number in numbers):
-        yield Event(f"events[{number}]", "left out", reason=_ALONE)
+        yield Event(f"events[{number}]", "left out", reason=_UNMATCHED_EVENT)
 
 
 def _of_tool_events(events: Sequence[ToolEvent | None]) -> Iterator[Event]:

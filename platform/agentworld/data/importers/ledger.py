@@ -21,7 +21,7 @@ from agentworld.storage.source import SourceFile
 
 UNSIGNED = "live episode of a validation that nobody signed"
 SIMULATED = "episode that a simulator answered"
-_WHY = "a simulator's answers do not show a world; import live episodes"
+_REASON = "a simulator's answers do not show a world; import live episodes"
 _EXPORTS = (TRANSITIONS, TRAJECTORIES)
 _COLUMNS = ("run", "simulator", "episode")
 
@@ -81,7 +81,7 @@ def _import_row(row: Row) -> ImportResult:
     except ValidationError as error:
         return ImportResult(row.place, problem=redacted_problem(error))
     if line.simulator:
-        problem = f"its {line.num_episodes:,} episodes were answered by {line.simulator}: {_WHY}"
+        problem = f"its {line.num_episodes:,} episodes were answered by {line.simulator}: {_REASON}"
         return ImportResult(line.place, problem=problem, notes={SIMULATED: line.num_episodes})
     if line.trajectory is None:
         return ImportResult(line.place, problem=line.problem or "it holds no episode")
@@ -96,7 +96,7 @@ def _read_export(file: SourceFile) -> Iterator[ImportResult]:
         if damage:
             yield ImportResult("", problem=damage)
         else:
-            problem = f"it was answered by {simulator}: {_WHY}"
+            problem = f"it was answered by {simulator}: {_REASON}"
             yield ImportResult(
                 f"run {run} episode {episode}", problem=problem, notes={SIMULATED: 1}
             )

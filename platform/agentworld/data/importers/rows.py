@@ -160,7 +160,7 @@ class _Text:
                 if self._is_whole or len(self._text) > MOST_ROW_BYTES:
                     raise
             else:
-                if end < len(self._text) or self._is_whole:  # else a number may go on
+                if end < len(self._text) or self._is_whole:  # otherwise a number may be incomplete
                     self._position = end
                     return cast(JsonValue, value)
             self._read(size)

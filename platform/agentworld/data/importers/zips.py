@@ -53,7 +53,7 @@ class Zip:
         return data
 
     def _inflate(self, member: zipfile.ZipInfo) -> bytes:
-        size = member.file_size + 1  # what is longer than it says is seen
+        size = member.file_size + 1  # detects a member that is longer than stated
         if member.compress_type != _ZSTD:
             with self._file.open(member) as stream:
                 return stream.read(size)

@@ -1,4 +1,4 @@
-"""Fixed words replace what nobody can predict in a shell's observation."""
+"""Masks the parts of a shell's observation that cannot be predicted."""
 
 from agentworld.domains.volatile import (
     mask_clocks,

@@ -75,8 +75,8 @@ def _make_folder(state: ExplorerState) -> str:
 
 
 def _enter(state: ExplorerState) -> str:
-    goes_up = state.cwd and state.rng.random() < 0.4
-    name = ".." if goes_up else state.folder()
+    enters_parent = state.cwd and state.rng.random() < 0.4
+    name = ".." if enters_parent else state.folder()
     state.enter(name)
     return f"cd {name}"
 

@@ -125,19 +125,19 @@ class LiveShell:
             self._sandbox = None
 
     def _open(self) -> None:
-        requests, to = os.pipe()
-        back, answers = os.pipe()
+        requests, request_writer = os.pipe()
+        answer_reader, answers = os.pipe()
         try:
             command = ["/bin/bash", "-c", _SUPERVISOR, "supervisor", str(requests), str(answers)]
             self._sandbox = open_sandbox(command, self._limits, (requests, answers))
         except BaseException:
-            os.close(to)
-            os.close(back)
+            os.close(request_writer)
+            os.close(answer_reader)
             raise
         finally:
             os.close(requests)
             os.close(answers)
-        self._supervisor = Pipes(to, back)
+        self._supervisor = Pipes(request_writer, answer_reader)
         self._shell = Pipes(self._sandbox.stdin.fileno(), self._sandbox.stdout.fileno())
         self._folder, self._ahead = HOME, b""
 

@@ -39,7 +39,7 @@ def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
     tags = word_tags(
         turn,
         has_output=bool(screen.lines),
-        shows_history=line is not None and _depends(effects, line),
+        shows_history=line is not None and _shows_change(effects, line),
     )
     tags.add(class_of(line) if line else "other")
     if line and screen.status == 0:
@@ -51,7 +51,7 @@ def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
     return frozenset(tags)
 
 
-def _depends(effects: Effects, line: Line) -> bool:
+def _shows_change(effects: Effects, line: Line) -> bool:
     return effects.is_elsewhere or any(_reads_past(effects, command) for command in line.commands)
 
 

@@ -71,14 +71,14 @@ def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
 def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     steps = (f"echo {text} > {name}", f"cat {name}")
-    return Goal(f"write {text} to {name}", _shows(name, text), steps)
+    return Goal(f"write {text} to {name}", _rule_for_file(name, text), steps)
 
 
 def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, (old, new) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     files[name] = f"{old}\n"
     steps = (f"echo {new} >> {name}", f"cat {name}")
-    return Goal(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
+    return Goal(f"append {new} to {name}", _rule_for_file(name, f"{old}\n{new}"), steps)
 
 
 def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
@@ -86,13 +86,13 @@ def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goa
     for path, text in files.items():
         files[path] = re.sub(rf"\b{word}\b", other, text)
     files[name] = " ".join(rng.sample([word, rng.choice(words.contents)], 2)) + "\n"
-    return Goal(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
+    return Goal(f"find {word}", _rule_for_answer(name), (f"grep -l {word} *", f"echo {name}"))
 
 
 def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     files[name] = f"{text}\n"
-    return Goal(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
+    return Goal(f"report {name}", _rule_for_answer(text), (f"cat {name}", f"echo {text}"))
 
 
 def _phrase(rng: random.Random, words: EpisodeWords) -> str:
@@ -104,11 +104,11 @@ def _new_name(rng: random.Random, words: EpisodeWords, files: dict[str, str]) ->
     return rng.choice([f"{word}.txt" for word in words.names if f"{word}.txt" not in names])
 
 
-def _shows(name: str, text: str) -> SuccessRule:
+def _rule_for_file(name: str, text: str) -> SuccessRule:
     return SuccessRule(closing=re.escape(f"cat {name}"), output=text)
 
 
-def _answers(text: str) -> SuccessRule:
+def _rule_for_answer(text: str) -> SuccessRule:
     return SuccessRule(closing=_ANSWER, output=text)
 
 

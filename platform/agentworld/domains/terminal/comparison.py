@@ -1,4 +1,4 @@
-"""When two screens say the same: what no predictor can know stands as a fixed word."""
+"""Compares two screens; fixed words replace what cannot be predicted."""
 
 import re
 
@@ -13,7 +13,8 @@ _TIME = r"\d\d:\d\d:\d\d"
 _MASKS = [
     (re.compile(pattern), word)
     for pattern, word in (
-        # What mktemp and Python's tempfile draw; other names below /tmp are somebody's choice.
+        # the names that mktemp and Python's tempfile generate; other names below /tmp are chosen by
+        # agents
         (r"\btmp\.[A-Za-z0-9]{10}(?!\w)|(?<=/tmp/)tmp[a-z0-9_]{8}(?!\w)", "<name>"),
         # jobs -l
         (
@@ -44,12 +45,12 @@ _MASKS = [
 
 
 def canonical(screen: str) -> str:
-    """Spaces at the ends of lines, and empty lines at the bottom, do not count."""
+    """The screen without spaces at line ends and empty lines at the bottom."""
     return "\n".join(line.rstrip() for line in screen.split("\n")).rstrip("\n")
 
 
 def mask_volatile(screen: str) -> str:
-    """Times, ids of processes, names that a program drew, and what `top` measures."""
+    """Masks times, ids of processes, generated names, and the measurements of `top`."""
     return "\n".join(map(_mask_line, _lines_without_jobs(screen)))
 
 
@@ -70,8 +71,9 @@ def _mask_line(line: str) -> str:
 
 
 def _lines_without_jobs(screen: str) -> list[str]:
-    """The lines, without ids of jobs where a command had started one: R shows a number in the same
-    form.
+    """The lines, without ids of jobs if a command started one:
+
+    R prints a number in the same form.
     """
     lines, has_started = screen.split("\n"), False
     if "&" not in screen:

@@ -8,7 +8,7 @@ LINES, COLUMNS = 40, 160
 
 
 class Display:
-    """What the bytes of a program make of a screen; equal bytes, equal screens."""
+    """Renders a program's output as a screen; equal bytes give equal screens."""
 
     def __init__(self) -> None:
         self._screen = pyte.Screen(COLUMNS, LINES)
@@ -16,7 +16,7 @@ class Display:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, output: bytes) -> None:
-        """Shows what a program wrote; a character may be cut between two calls."""
+        """Processes output; a character may be split between two calls."""
         self._stream.feed(self._decoder.decode(output))
 
     @property
@@ -25,6 +25,6 @@ class Display:
         return "\n".join(map(self._line, range(LINES))).rstrip("\n")
 
     def _line(self, number: int) -> str:
-        # `Screen.display` looks at all 6,400 cells, most of which nothing was ever written to.
+        # `Screen.display` looks at all 6,400 cells, most of which are unused.
         cells = self._screen.buffer[number]
         return "".join(cells[column].data for column in range(max(cells, default=-1) + 1)).rstrip()

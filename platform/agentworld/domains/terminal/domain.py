@@ -44,7 +44,9 @@ class Terminal(BaseTaskDomain):
     minimum_shares = {OUTPUT: 1 / 3}
 
     def parse_action(self, text: str) -> str:
-        """The keystrokes in one form; what are none stay as they are, for the world to refuse."""
+        """The keystrokes in canonical form; other text stays unchanged, and the world refuses
+        it.
+        """
         text = text.strip()
         if not text:
             raise ActionError("the policy wrote no keystrokes")
@@ -52,20 +54,20 @@ class Terminal(BaseTaskDomain):
         return text if keys is None else render_keys(keys)
 
     def normalise(self, observation: str) -> str:
-        """Spaces at line ends and empty lines at the bottom do not count."""
+        """The screen without spaces at line ends and empty lines at the bottom."""
         return canonical(observation)
 
     def tags(self, _start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
-        """The kind of the keys beside the common tags."""
+        """The common tags and the kind of the keys."""
         return tags_of(turns)
 
     def turn_kind(self, action: str, tags: Collection[str] = ()) -> TurnKind | None:
-        """By the commands that are typed."""
+        """The kind of the typed commands."""
         keys = keys_of(action)
         return kind_of_turn("".join(command.keystrokes for command in keys or ()).strip(), tags)
 
     def mask_volatile(self, observation: str) -> str:
-        """Times, ids of processes, names that a program drew, and what `top` measures."""
+        """Masks times, ids of processes, generated names, and the measurements of `top`."""
         return mask_volatile(observation)
 
     def is_failure(self, observation: str) -> bool:

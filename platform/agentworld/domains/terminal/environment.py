@@ -1,5 +1,7 @@
-"""A live terminal as an environment. It is given what starts a shell at a pty, and so knows nothing
-of the wall around it.
+"""A live terminal as an environment.
+
+The caller passes the function that starts a shell at a pty, so this module does not depend on the
+sandbox.
 """
 
 import asyncio
@@ -18,13 +20,13 @@ from agentworld.records.task import Task
 
 _Result = TypeVar("_Result")
 _BYPRODUCTS = {".python_history", ".viminfo", ".config/procps/"}
-"""What python3, vim and top leave for themselves; no task is about it."""
+"""Files that python3, vim and top create; no task depends on them."""
 StartTerminal = Callable[[Mapping[str, str]], TerminalProcess]
 """Starts a shell at a pty, in a home that holds these files (path: text)."""
 
 
 class TerminalEnvironment:
-    """A terminal behind a thread of its own: a sandbox ends with the thread that opened it."""
+    """A terminal with its own thread, because a sandbox ends with the thread that opened it."""
 
     def __init__(self, start_terminal: StartTerminal, *, domain: str, seconds: float = 5.0) -> None:
         self.num_steps = 0
@@ -35,12 +37,12 @@ class TerminalEnvironment:
         self._thread = ThreadPoolExecutor(1)
 
     async def reset(self, task: Task) -> Start:
-        """Opens a terminal whose home holds the task's files; the one before has ended by then."""
+        """Opens a terminal with the task's files in its home, after closing the one before."""
         await self._in_thread(lambda: self._open(parse_files(task.initial_state)))
         return Start(domain=self._domain, text=task.initial_state)
 
     async def step(self, action: str) -> Observation:
-        """Types keys and shows the screen; an action without keys is refused in words."""
+        """Types keys and returns the screen; an action without keys gets a refusal."""
         self.num_steps += 1
         try:
             keys = parse_keys(action)
@@ -63,7 +65,7 @@ class TerminalEnvironment:
         return await self._in_thread(lambda: self._current().files())
 
     async def check(self, task: Task) -> bool | None:
-        """Whether the files are the ones that the task asks for, and no others."""
+        """Whether the home has exactly the files that the task asks for."""
         if not task.success.state:
             return None
         expected = parse_files(task.success.state)

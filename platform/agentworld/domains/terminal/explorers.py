@@ -10,14 +10,14 @@ from agentworld.domains.terminal.keys import parse_keys, render_keys
 from agentworld.domains.terminal.tasks import TerminalTask, type_keys
 from agentworld.domains.words import EpisodeWords
 
-_START_SECONDS = 5.0  # a wait ends where the program asks for keys
+_START_SECONDS = 5.0  # a wait ends as soon as the program reads keys
 _GLANCE_SECONDS = 0.1
 _UNKNOWN = 0.1
 
 
 @dataclass
 class Beliefs:
-    """What an explorer believes to be in its home."""
+    """The files that an explorer expects in its home."""
 
     rng: random.Random
     words: EpisodeWords
@@ -25,16 +25,16 @@ class Beliefs:
     folders: list[str] = field(default_factory=list)
 
     def file(self) -> str:
-        """A file that is there, or seldom any other."""
+        """An existing file, or rarely any other name."""
         is_unknown = not self.files or self.rng.random() < _UNKNOWN
         return self.new_file() if is_unknown else self.rng.choice(self.files[-3:])
 
     def new_file(self) -> str:
-        """A name from the episode's."""
+        """A name from the episode's names."""
         return f"{self.rng.choice(self.words.names)}.txt"
 
     def word(self) -> str:
-        """A word for a content."""
+        """A word for the content of a file."""
         return self.rng.choice(self.words.contents)
 
     def phrase(self) -> str:
@@ -48,7 +48,7 @@ Move = Callable[[Beliefs], Iterator[str]]
 def new_explorer(
     rng: random.Random, solved: TerminalTask, *, pursues_task: bool, num_turns: int
 ) -> ScriptedExplorer:
-    """An explorer of a task's files, with at most so many turns."""
+    """An explorer of a task's files that takes at most `num_turns` turns."""
     beliefs = Beliefs(rng, solved.words, list(solved.files))
     actions = _random_actions(beliefs)
     if pursues_task:
@@ -58,7 +58,7 @@ def new_explorer(
 
 
 def _random_actions(beliefs: Beliefs) -> Iterator[str]:
-    """Without end; a program that was opened is used and left before the next command."""
+    """An endless stream; a program that was opened is used and closed before the next command."""
     while True:
         yield from _one_move(beliefs, {**_COMMANDS, **_PROGRAMS})
 
@@ -69,7 +69,7 @@ def _one_move(beliefs: Beliefs, moves: dict[Move, float]) -> Iterator[str]:
 
 
 def _perturb(beliefs: Beliefs, step: str) -> str:
-    """The same keys with one of the words exchanged that the episode writes."""
+    """The same keys with one of the episode's words replaced."""
     (first, *rest) = parse_keys(step)
     content_words = set(beliefs.words.contents)
     places = [word for word in first.keystrokes.split() if word in content_words]
@@ -164,7 +164,7 @@ def _copy_lines(beliefs: Beliefs) -> Iterator[str]:
 def _edit(beliefs: Beliefs) -> Iterator[str]:
     name = beliefs.file()
     beliefs.files.append(name)
-    # vim waits with a time limit of its own, so each of these takes its whole duration.
+    # vim waits with its own time limit, so each of these takes its whole duration.
     yield type_keys(f"vi {name}\n", f"O{beliefs.phrase()}", "Escape", duration=0.5)
     yield type_keys(":wq\n", "clear\n")
 

@@ -31,19 +31,19 @@ _CONTROL = re.compile(r"C-([a-z\[\\\]^_@])")
 _REFUSED = "Previous response had parsing errors:\n"
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 MOST_CHARACTERS = 16_384
-"""Of one action's keystrokes together."""
+"""The most characters of one action's keystrokes together."""
 MOST_SECONDS = 60.0
-"""Of one duration, as Terminus has it; a longer one is cut."""
+"""The longest duration, as in Terminus; a longer one is reduced to it."""
 _USUAL_SECONDS = 1.0
-"""The duration where none is given or what is given is no number, as Terminus has it."""
+"""The duration if none is given or it is not a number, as in Terminus."""
 
 
 class Keys(Record):
-    """Keystrokes, and how long the terminal is waited for after them."""
+    """Keystrokes, and how long to wait after them."""
 
     keystrokes: str
     duration: float = Field(default=_USUAL_SECONDS, ge=0, le=MOST_SECONDS)
-    """The most seconds; it is over earlier where the shell waits for its next command."""
+    """Longest wait in seconds; it ends earlier if the shell waits for its next command."""
 
     @property
     def is_key(self) -> bool:
@@ -59,10 +59,9 @@ class Keys(Record):
 
 
 def parse_keys(action: str) -> tuple[Keys, ...]:
-    """The keystrokes of an action; raises ActionError, in words for the agent, where it has none.
-
-    Also read are one command that is no list, an object with a list `commands`, as Terminus writes
-    it, and texts in place of commands, as an import of `commands.*.keystrokes` has them.
+    """The keystrokes of an action; raises ActionError, with a message for the agent, if it has
+    none. It also accepts a single command, an object with a list `commands` (Terminus), and texts
+    instead of commands (an import of `commands.*.keystrokes`).
     """
     try:
         value = json.loads(_unfenced(action))
@@ -75,7 +74,7 @@ def parse_keys(action: str) -> tuple[Keys, ...]:
 
 
 def render_keys(keys: Sequence[Keys]) -> str:
-    """The one form in which actions are recorded."""
+    """The canonical form of recorded actions."""
     commands = [
         {"keystrokes": command.keystrokes, "duration": command.duration} for command in keys
     ]
@@ -83,14 +82,14 @@ def render_keys(keys: Sequence[Keys]) -> str:
 
 
 def refusal(error: InputError) -> str:
-    """The observation of an action that is none, in Terminus's words."""
+    """The observation of an invalid action, in Terminus's words."""
     return (
         f"{_REFUSED}ERROR: {error}\n\nPlease fix these issues and provide a proper JSON response."
     )
 
 
 def is_refusal(observation: str) -> bool:
-    """Whether an observation refuses its action."""
+    """Whether an observation is such a refusal."""
     return observation.startswith(_REFUSED)
 
 
@@ -115,7 +114,7 @@ def _keys(command: JsonValue) -> Keys:
     if not isinstance(command, dict):
         raise ActionError(f"a command is no object: {command!r:.40}")
     try:
-        # Terminus has further fields, as `is_blocking`, which change nothing here.
+        # Terminus has further fields, as `is_blocking`, which are ignored here.
         keys = Keys.model_validate(
             {"keystrokes": command.get("keystrokes"), "duration": _seconds(command.get("duration"))}
         )

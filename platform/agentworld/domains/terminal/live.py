@@ -1,4 +1,4 @@
-"""Live terminals: each episode's shell runs in a sandbox of its own."""
+"""Live terminals; each episode's shell runs in its own sandbox."""
 
 from contextlib import AbstractAsyncContextManager, aclosing
 
@@ -21,10 +21,10 @@ class LiveTerminals(BaseLiveDomain[TerminalTask]):
         Program("less", "less", path="/usr/bin:/bin"),
         Program("vi", "vim-tiny", path="/usr/bin:/bin"),
     )
-    """Those of the sandbox, and those that explorers and tasks start in it."""
+    """The programs of the sandbox, and those that explorers and tasks use."""
 
     def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
-        """A terminal, which has a sandbox from its first episode on."""
+        """An environment whose sandbox starts with the first episode."""
         settings.check_no_options(NAME)
         return aclosing(
             TerminalEnvironment(SandboxedTerminal, domain=NAME, seconds=settings.step_seconds)

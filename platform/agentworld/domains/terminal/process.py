@@ -1,4 +1,4 @@
-"""The wall of a terminal: a sandbox in which a shell has a pty of this machine."""
+"""The sandbox of a terminal, in which a shell runs at a pty of this machine."""
 
 import os
 import shlex
@@ -20,10 +20,10 @@ LIMITS = SandboxLimits(
     open_files=256,
     file_bytes=16 << 20,
 )
-_ALTERNATIVES = Path("/etc/alternatives")  # where Debian's `vi` is
+_ALTERNATIVES = Path("/etc/alternatives")  # the folder of Debian's `vi`
 _PROMPT = r"agent@world:\w\$ "
-# The capability of a sandbox's first process is dropped before the shell. Programs inherit the
-# signals that the sandbox's parent ignores: C-c would end none of them.
+# Drops the capability of the sandbox's first process before the shell starts. Resets the signals
+# that the sandbox's parent ignores, because programs inherit that: C-c would end none of them.
 _SHELL = (
     "setpriv --inh-caps=-all --ambient-caps=-all setsid --ctty --wait env"
     " --default-signal -u OLDPWD -u SHLVL TERM=linux LC_ALL=C.UTF-8 HISTFILE= LESSHISTFILE=-"
@@ -35,7 +35,8 @@ def _supervisor(requests: int, answers: int, tty: int, files: Mapping[str, str])
     """The script of the first process, which `ps` shows as a bash without arguments.
 
     It writes the start's files, starts the shell at the pty, and then lists files on request over
-    pipes that the shell does not have. Braces have it read as a whole: it closes its own input.
+    pipes that the shell does not have. It closes its own input, so braces make bash read it as a
+    whole first.
     """
     folders = sorted({path.rpartition("/")[0] for path in files} - {""})
     return rf"""{{
@@ -62,15 +63,15 @@ class SandboxedTerminal:
         self.master, shell_side = os.openpty()
         self.line = os.open(os.ttyname(shell_side), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         termios.tcsetwinsize(shell_side, (LINES, COLUMNS))
-        requests, to = os.pipe()
-        back, answers = os.pipe()
-        self._supervisor = Pipes(to, back)
+        requests, request_writer = os.pipe()
+        answer_reader, answers = os.pipe()
+        self._supervisor = Pipes(request_writer, answer_reader)
         descriptors = (requests, answers, shell_side)
         folders = (_ALTERNATIVES,) if _ALTERNATIVES.is_dir() else ()
         access = SandboxAccess(folders, shows_processes=True)
         try:
             self._sandbox: Sandbox = open_sandbox(["/bin/bash"], limits, descriptors, access)
-            # If the sandbox has ended already, who waits for the first prompt learns that.
+            # If the sandbox has ended already, the wait for the first prompt reports that.
             with suppress(BrokenPipeError):
                 self._sandbox.stdin.write(_supervisor(*descriptors, files))
         except BaseException:
@@ -81,7 +82,7 @@ class SandboxedTerminal:
                 os.close(file)
 
     def is_alive(self) -> bool:
-        """Whether the sandbox runs, which ends with its shell."""
+        """Whether the sandbox still runs; it ends with its shell."""
         return self._sandbox.process.poll() is None
 
     def files(self, deadline: float) -> dict[str, str]:
@@ -89,7 +90,7 @@ class SandboxedTerminal:
         return read_files(self._supervisor, HOME, deadline)
 
     def close(self) -> None:
-        """Ends the shell and all that it started."""
+        """Ends the shell and every process that it started."""
         if self.master >= 0:
             self._sandbox.close()
             self._close_files()

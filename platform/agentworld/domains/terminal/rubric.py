@@ -1,4 +1,4 @@
-"""The rules' answers to the rubric for a terminal: a screen of lines, and a prompt at its end."""
+"""The scores of the rubric for a terminal by rules; an observation is a screen of lines."""
 
 from agentworld.domains.package_text import read_text
 from agentworld.domains.rubric import BEST, Rubric, RubricScore, grade, score_lines
@@ -8,7 +8,9 @@ from agentworld.domains.terminal.transcript import PROMPT
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """`consistency` is the last line: the prompt with its folder, or what a program waits with."""
+    """Scores the last line as `consistency`: the prompt with its folder, or a program's status
+    line.
+    """
     guess, true = _lines(predicted), _lines(truth)
     return score_lines(
         guess,

@@ -1,4 +1,6 @@
-"""A shell at a pty: keys go in, and its screen is read where keys are awaited or time is over."""
+"""A shell at a pty: types keys, and reads the screen when a program waits for keys or time is
+over.
+"""
 
 import errno
 import fcntl
@@ -18,37 +20,39 @@ from agentworld.domains.terminal.waiting import awaits_keys
 from agentworld.errors import EnvironmentBroken
 
 MOST_OUTPUT = 16 << 20
-"""Bytes of one action; more is a flood."""
-_MOST_SHOWN = 64 << 10
-"""Bytes of one action that are put on the screen: the last ones, from the start of a line."""
+"""The most output bytes of one action."""
+_MOST_RENDERED = 64 << 10
+"""The most output bytes of one action that are rendered: the last ones, from the start of a
+line.
+"""
 _State = Literal["waits", "reads", "runs"]
-_POLL_SECONDS = 0.001  # nothing tells that keys are waited for, so it is looked at
-_LOCAL_FLAGS = 3  # of what tcgetattr returns
+_POLL_SECONDS = 0.001  # there is no notification of a wait for keys, so it is polled
+_LOCAL_FLAGS = 3  # indexes of the list that tcgetattr returns
 
 
 class TerminalProcess(Protocol):
-    """A shell at a pty, whoever started it and behind whatever wall."""
+    """A shell at a pty; the session does not depend on how it was started or isolated."""
 
     @property
     def master(self) -> int:
-        """The pty's side of the keyboard and the screen."""
+        """The descriptor of the pty's master."""
 
     @property
     def line(self) -> int:
-        """The shell's side, opened once more and without blocking."""
+        """The pty's slave, opened again without blocking."""
 
     def is_alive(self) -> bool:
         """Whether the shell runs."""
 
     def files(self, deadline: float) -> dict[str, str]:
-        """The files of its home, read where no command can misreport them."""
+        """The files of its home, read in a way that no command can falsify."""
 
     def close(self) -> None:
-        """Ends the shell and all that it started."""
+        """Ends the shell and every process that it started."""
 
 
 class TerminalSession:
-    """One episode. Every method that raises EnvironmentBroken leaves it to be closed."""
+    """One episode. After EnvironmentBroken, close it."""
 
     def __init__(self, process: TerminalProcess, seconds: float) -> None:
         """Waits for the first prompt, at most so many seconds."""
@@ -56,9 +60,9 @@ class TerminalSession:
         self._seconds = seconds
         self._display = Display()
         self._num_bytes = 0
-        # Digits alone: a terminal can be set to change letters.
+        # Only digits, because a terminal can be set to convert letters.
         self._mark = f"\x1b]777;{secrets.randbelow(10**18):018d}\x07".encode()
-        self._unshown = bytearray()  # a screen is slower than a flood, and no keys wait for it
+        self._unshown = bytearray()  # rendering is slower than output
         os.set_blocking(process.master, False)
         self._shell = 0
         if not self._settle(seconds):
@@ -67,18 +71,18 @@ class TerminalSession:
 
     @property
     def screen(self) -> str:
-        """What the terminal shows."""
+        """The text of the screen."""
         first = 0
-        if len(self._unshown) > _MOST_SHOWN:
-            first = self._unshown.find(b"\n", len(self._unshown) - _MOST_SHOWN) + 1
+        if len(self._unshown) > _MOST_RENDERED:
+            first = self._unshown.find(b"\n", len(self._unshown) - _MOST_RENDERED) + 1
         self._display.feed(bytes(self._unshown[first:]))
         self._unshown.clear()
         return self._display.text
 
     def type(self, commands: Sequence[Keys]) -> None:
-        """Types commands, each after the one before has ended or had its time.
+        """Types commands; the next one follows when the one before has ended or its time is over.
 
-        Together they have a minute, as one command has; after it the rest is typed without a wait.
+        The limit of an action is a minute; after it the remaining keys are typed without a wait.
         """
         self._num_bytes = 0
         deadline = time.monotonic() + MOST_SECONDS
@@ -93,20 +97,21 @@ class TerminalSession:
         return self._process.files(time.monotonic() + self._seconds)
 
     def close(self) -> None:
-        """Ends the shell and all that it started."""
+        """Ends the shell and every process that it started."""
         self._process.close()
 
     def _run(self, command: Keys, seconds: float) -> bool:
-        """Whether the shell waits for its next command again, or a program for keys."""
+        """Types a command; whether the shell or a program then waits for keys."""
         if not command.text and self._is_waiting() and not self._drain():
             return True
         self._write(command.text)
         return self._settle(seconds)
 
     def _settle(self, seconds: float) -> bool:
-        """Reads until keys are waited for; false where the time is over first.
+        """Reads until a program waits for keys; false if the time is over first.
 
-        While the shell still reads what was typed, the time is not over: no program has begun yet.
+        The time is not over while the shell still reads typed keys, because no program has started
+        yet.
         """
         deadline = time.monotonic() + seconds
         last = deadline + self._seconds
@@ -125,14 +130,16 @@ class TerminalSession:
         return self._state() == "waits"
 
     def _state(self) -> _State:
-        """What is in front does: the shell waits if it reads keys one by one, has read all of them
-        and sleeps; a program waits if the kernel says so.
+        """The state of the foreground process.
+
+        The shell waits if it reads keys one by one, has read all of them and sleeps; a program
+        waits if the kernel says so.
         """
         try:
             group = os.tcgetpgrp(self._process.master)
             flags = termios.tcgetattr(self._process.master)[_LOCAL_FLAGS]
             unread = fcntl.ioctl(self._process.line, termios.FIONREAD, b"\0" * 4)
-        except (OSError, termios.error):  # the pty is hung up; who reads from it learns that
+        except (OSError, termios.error):  # the pty is closed; the next read reports that
             return "runs"
         has_read_all = struct.unpack("i", unread)[0] == 0
         if group > 0 and self._shell not in (0, group):
@@ -143,13 +150,13 @@ class TerminalSession:
         return "waits" if has_read_all and _state_of(group) == "S" else "reads"
 
     def _drain(self) -> int:
-        """Shows all that was written until now; returns how many bytes that was.
+        """Renders all output so far; returns its number of bytes.
 
-        A mark is written behind it into the same queue, and is read back.
+        A mark is written after it into the same queue, and is read back.
         """
         try:
             os.write(self._process.line, self._mark)
-        except BlockingIOError:  # the screen is stopped, as by C-s: then nothing more comes
+        except BlockingIOError:  # the output is stopped, as by C-s, so nothing more comes
             return 0
         except OSError as error:
             raise _dead() from error
@@ -187,7 +194,7 @@ class TerminalSession:
         return len(output)
 
     def _write(self, text: bytes) -> None:
-        """Types a text, and shows what comes meanwhile: who is not read from may not read."""
+        """Types a text and reads output meanwhile: a program whose output is full may not read."""
         deadline = time.monotonic() + self._seconds
         master = self._process.master
         while text:
@@ -210,7 +217,7 @@ class TerminalSession:
 
 
 def _state_of(process: int) -> str:
-    """The kernel's letter for what a process does: S sleeps, T is stopped, X is gone."""
+    """The kernel's letter for a process's state: S sleeps, T is stopped, X has ended."""
     try:
         status = Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

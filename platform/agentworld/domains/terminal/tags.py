@@ -1,7 +1,7 @@
-"""What the turns of a terminal are: the kind of their keys, and what they show.
+"""The tags of turns of a terminal episode: the kind of their keys, and what they show.
 
-A turn is tagged as showing what an earlier one changed by the words alone: what it shows beyond the
-screen before, and beyond its own keys, holds a word that was typed in an earlier turn.
+Words alone decide whether a turn shows an earlier change (the tag `history`): it does if a word
+that was typed in an earlier turn is new on the screen, and is not in the turn's own keys.
 """
 
 import re
@@ -17,19 +17,19 @@ from agentworld.records.trajectory import Turn
 FAILURE = "failure"
 """Tag of a turn whose last command failed."""
 MALFORMED = "malformed"
-"""Tag of a turn whose action is no list of keystrokes."""
+"""Tag of a turn whose action is not a list of keystrokes."""
 WAIT = "wait"
 """Tag of a turn that types nothing."""
 KEY = "key"
-"""Tag of a turn that presses a key by its name."""
+"""Tag of a turn that presses a named key."""
 INSIDE = "program"
-"""Tag of a turn after which a program has the terminal, and not the shell."""
+"""Tag of a turn after which a program has the terminal instead of the shell."""
 
 _WORD = re.compile(r"\w{3,}")
 
 
 def tags_of(turns: Sequence[Turn]) -> list[frozenset[str]]:
-    """For each turn of an episode."""
+    """The tags of each turn of an episode."""
     earlier_words: set[str] = set()
     screen = ""
     results = []
@@ -50,7 +50,7 @@ def tags_of(turns: Sequence[Turn]) -> list[frozenset[str]]:
 
 
 def keys_of(action: str) -> tuple[Keys, ...] | None:
-    """The keystrokes of an action; null where it has none."""
+    """The keystrokes of an action; null if it has none."""
     try:
         return parse_keys(action)
     except ActionError:

@@ -1,6 +1,6 @@
-"""Tasks for an agent at a terminal: their success is what its home holds afterwards.
+"""Tasks for an agent at a terminal; the files in its home decide about success.
 
-The transcript closes a task where the agent shows the result's file; live, the files decide.
+In a transcript, showing the result's file closes a task; in a live environment the files decide.
 """
 
 import random
@@ -15,19 +15,19 @@ from agentworld.domains.words import EpisodeWords, episode_words
 from agentworld.records.task import SuccessRule
 
 NAME = "terminal"
-_PROGRAM_SECONDS = 5.0  # a wait ends where the program asks for keys, or has ended
+_PROGRAM_SECONDS = 5.0  # a wait ends as soon as the program reads keys or has ended
 
 
 @dataclass(frozen=True)
 class TerminalTask(SolvedTask):
-    """A solved task and the files that it begins with."""
+    """A solved task and the files at its start."""
 
     files: dict[str, str]
 
 
 @dataclass
 class _Draft:
-    """What a family's maker draws from, and the files that it may add to the start."""
+    """The words that a family's tasks are made of, and the files at their start."""
 
     rng: random.Random
     words: EpisodeWords
@@ -47,7 +47,7 @@ class _Draft:
         return name
 
     def goal(self, instruction: str, name: str, text: str, *steps: str, old_name: str = "") -> Goal:
-        """A file and what it holds in the end, and `old_name` is no more there."""
+        """The goal that a file has this content in the end, and that `old_name` does not exist."""
         files = {path: old for path, old in self.files.items() if path != old_name}
         state = describe_files({**files, name: text})
         rule = SuccessRule(
@@ -57,12 +57,12 @@ class _Draft:
 
 
 def type_keys(*texts: str, duration: float = 1.0) -> str:
-    """An action that types these texts, each with a time of its own."""
+    """An action that types these texts, each with its own duration."""
     return render_keys([Keys(keystrokes=text, duration=duration) for text in texts])
 
 
 def solved_task(seed: int, *, held_out: bool, has_goal: bool = True) -> TerminalTask:
-    """The task of a seed: always the same. Without a goal it has files, and nothing closes it."""
+    """The task of a seed, always the same. Without a goal, no action closes it."""
     rng = random.Random(f"terminal {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     draft = _Draft(rng, words, make_files(rng, words))

@@ -1,4 +1,6 @@
-"""What a screen says of the last command: the lines after the last prompt with a command."""
+"""Finds the output of the last command on a screen: the lines after the last prompt with a
+command.
+"""
 
 import re
 
@@ -6,9 +8,9 @@ PROMPT = re.compile(r"^\S+@\S+:\S*[$#](?: (?P<command>.*))?$")
 
 
 def last_block(screen: str) -> list[str]:
-    """The last command's lines: what it showed, without its own line and the prompt after it.
+    """The output of the last command, without its own line and the next prompt.
 
-    All lines where the screen shows no prompt with a command, as in a program that fills it.
+    All lines if the screen shows no prompt with a command, as in a full-screen program.
     """
     lines = screen.split("\n")
     if lines and (match := PROMPT.match(lines[-1])) and not match["command"]:
@@ -20,7 +22,7 @@ def last_block(screen: str) -> list[str]:
 
 
 def new_lines(previous: str, screen: str) -> list[str]:
-    """The lines that a screen shows beyond the previous one, which may have scrolled up."""
+    """The lines of a screen that the previous screen, possibly scrolled up, does not have."""
     old, new = previous.split("\n"), screen.split("\n")
     last = old.pop()
     for num_scrolled in range(len(old) + 1):

@@ -1,8 +1,7 @@
-"""The rule verifier of terminals: every line of the screen that can be known is right.
+"""The rule verifier of terminals: every predictable line of the screen must be right.
 
-Spaces at line ends, times, ids of processes and names that a program drew do not count; all else
-does. The verdict is one of an error where the last command failed, and else of what follows from
-the history.
+Spaces at line ends, times, ids of processes and generated names do not count; everything else does.
+The verdict belongs to the axis `errors` if the last command failed, otherwise to `consistency`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from agentworld.domains.terminal.transcript import last_block
 
 
 def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
-    """No verdict where the true screen is blank: there is nothing to be right about."""
+    """The verdict for a predicted screen; none if the true screen is blank."""
     if not truth.strip():
         return {}
     axis: Axis = "errors" if is_failure(truth) else "consistency"
@@ -23,5 +22,5 @@ def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
 
 
 def is_failure(screen: str) -> bool:
-    """Whether the last command failed, by its words: a screen shows no exit status."""
+    """Whether the last command failed, by its words, because a screen shows no exit status."""
     return is_refusal(screen) or any(reports_failure(line) for line in last_block(screen))

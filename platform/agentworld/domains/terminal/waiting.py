@@ -1,8 +1,8 @@
-"""Whether the program in front waits for keys, as the kernel tells of its threads (proc(5)).
+"""Whether the foreground program waits for keys, by the kernel's report of its threads (proc(5)).
 
-It does if each of its threads sleeps in a call that only an event ends, and input of the terminal
-is such an event. A call with a time limit is none: `top` shows its next screen without a key. Nor
-is any call that is not named here.
+It does if each thread sleeps in a call that only an event ends, and one such event is input of the
+terminal. Calls with a time limit do not count: `top` shows its next screen without a key. Unknown
+calls do not count either.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _CONTROLLING_TERMINAL = os.makedev(5, 0)  # /dev/tty
 _LOCAL_FLAGS, _CHARACTERS = 3, 6  # of what tcgetattr returns
-# A thread ended meanwhile, is not ours to look at, or gave the kernel what is no list.
+# A thread ended meanwhile, may not be read, or passed an invalid list to the kernel.
 _UNKNOWN = (OSError, ValueError, struct.error, termios.error)
 _POLLED = struct.Struct("=ihh")
 _MOST_DESCRIPTORS = 1024
@@ -53,12 +53,12 @@ class _Call(NamedTuple):
 def awaits_keys(shell: int, group: int, line: int) -> bool:
     """Whether a process group that a shell started waits for input of the terminal `line`.
 
-    False where the kernel does not tell.
+    False if the kernel does not report it.
     """
     try:
         flags = termios.tcgetattr(line)
         if not flags[_LOCAL_FLAGS] & termios.ICANON and not flags[_CHARACTERS][termios.VMIN]:
-            return False  # reading itself has a time limit
+            return False  # this read has a time limit
         terminals = {os.fstat(line).st_rdev, _CONTROLLING_TERMINAL}
         calls = [_call_of(thread) for thread in _threads(shell, group)]
         if not all(call and _is_endless(call, terminals) for call in calls):
@@ -83,7 +83,7 @@ def _descendants(process: int) -> Iterator[Path]:
 
 
 def _call_of(thread: Path) -> _Call | None:
-    """Null for a thread that runs, or sleeps in no call or in one that is not known."""
+    """Null for a thread that runs, or that sleeps in an unknown call or in none."""
     number, *words = (thread / "syscall").read_text().split()
     name = _NAMES.get(int(number)) if words else None
     arguments = tuple(int(word, 16) for word in words)

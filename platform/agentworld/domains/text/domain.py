@@ -1,4 +1,4 @@
-"""The domain of any log: all that is known of actions and observations is that they are text."""
+"""The domain of any log: actions and observations are text, and nothing more is assumed."""
 
 from agentworld.domains.base import Domain
 from agentworld.domains.defaults import BaseDomain

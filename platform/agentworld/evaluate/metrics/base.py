@@ -1,6 +1,6 @@
-"""What a metric is, and which there are.
+"""The type of a metric, and the table of metrics.
 
-A metric of another package is an entry point of the group `agentworld.metrics`.
+Another package adds a metric by an entry point of the group `agentworld.metrics`.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,11 +10,13 @@ from agentworld.domains.base import Domain
 from agentworld.kinds import Kinds
 
 Metric = Callable[[Domain, str, str], float | None]
-"""The value of a prediction, given its domain and the truth; null where the truth has none. The
-truth itself has 1."""
+"""The value of a prediction, given its domain and the truth; null if the truth has none.
+
+An exact prediction has the value 1.
+"""
 
 EMBEDDING = "embedding"
-"""A metric that needs a model, which a recipe names."""
+"""The metric that needs a model, which a recipe names."""
 
 _KINDS = Kinds[Metric](
     group="agentworld.metrics",
@@ -33,19 +35,19 @@ _KINDS = Kinds[Metric](
 
 
 def metric_of(name: str) -> Metric:
-    """The metric of this name; raises InputError where there is none."""
+    """The metric of this name; raises InputError for an unknown name."""
     return _KINDS.find(name)
 
 
 def metric_names() -> list[str]:
-    """Those that need no model, in alphabetical order."""
+    """The metrics that need no model, in alphabetical order."""
     return _KINDS.names
 
 
 def open_metrics(names: Iterable[str], embedding_model: str | None) -> dict[str, Metric]:
-    """By name; the embedding is left out where no folder has a model for it.
+    """Metrics by name, without the embedding if no folder has a model for it.
 
-    Raises InputError for a metric that is not there, and for a folder without a model.
+    Raises InputError for an unknown metric, and for a folder without a model.
     """
     names = list(names)
     metrics = {name: metric_of(name) for name in names if name != EMBEDDING}

@@ -1,4 +1,4 @@
-"""How near a prediction is to the truth in meaning: the cosine of their embeddings."""
+"""The similarity in meaning of prediction and truth: the cosine of their embeddings."""
 
 from pathlib import Path
 from threading import Lock
@@ -10,15 +10,15 @@ _UNUSED_DISTANCE = 0.0
 
 
 class EmbeddingSimilarity:
-    """Of an encoder in a folder; a long text counts as far as the encoder reads it."""
+    """Uses an encoder in a folder; a text that is too long is truncated."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises InputError for a folder without one."""
+        """Raises InputError for a folder without an encoder."""
         self._encoder = EmbeddingReward(folder, _UNUSED_DISTANCE)
-        self._lock = Lock()  # a tokenizer truncates by a setting of its own
+        self._lock = Lock()  # the tokenizer truncates by its own setting
 
     def __call__(self, domain: Domain, predicted: str, truth: str) -> float:
-        """At most 1; what has no word is as near as it is equal."""
+        """At most 1; for texts without words, 1 if they are equal and otherwise 0."""
         predicted_text, truth_text = domain.normalise(predicted), domain.normalise(truth)
         if predicted_text == truth_text or not (predicted_text.strip() and truth_text.strip()):
             return float(predicted_text == truth_text)

@@ -1,4 +1,4 @@
-"""The hardest question to a prediction: is it the truth, to every character that counts."""
+"""Whether the normalised prediction equals the truth in every character."""
 
 from agentworld.domains.base import is_match
 

@@ -1,4 +1,4 @@
-"""Does a JSON observation have the true keys and as many elements: F1 over its paths."""
+"""Whether a JSON observation has the true keys and list lengths: F1 over its paths."""
 
 from agentworld.domains.base import Domain
 from agentworld.evaluate.metrics.json_paths import structure_of
@@ -6,7 +6,7 @@ from agentworld.evaluate.metrics.tokens import f1
 
 
 def json_keys(domain: Domain, predicted: str, truth: str) -> float | None:  # noqa: ARG001  any
-    """0 to 1; null where the truth is neither an object nor a list."""
+    """0 to 1; null if the truth is neither an object nor a list."""
     true = structure_of(truth)
     if true is None:
         return None

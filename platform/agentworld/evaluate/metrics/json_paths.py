@@ -1,4 +1,4 @@
-"""A JSON observation as paths: what stands where."""
+"""A JSON observation as values by path."""
 
 import json
 from typing import NamedTuple, NoReturn
@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from pydantic import JsonValue
 
 Path = tuple[str | int, ...]
-"""Keys of objects and places in lists, from the root."""
+"""Keys of objects and indexes of lists, from the root."""
 
 
 class Structure(NamedTuple):
@@ -14,13 +14,13 @@ class Structure(NamedTuple):
 
     is_list: bool
     paths: frozenset[Path]
-    """Of everything below the root."""
+    """The paths of everything below the root."""
     leaves: dict[Path, JsonValue]
-    """What is neither an object nor a list that holds something."""
+    """The values that are neither objects nor lists, except empty ones, by path."""
 
 
 def structure_of(observation: str) -> Structure | None:
-    """Null for what is no JSON, and for a number, a word or a constant alone."""
+    """Null for text that is not JSON, and for a single number, text or constant."""
     try:
         root = json.loads(observation, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -53,5 +53,5 @@ def _below(value: JsonValue) -> list[tuple[str | int, JsonValue]]:
 
 
 def _refuse(constant: str) -> NoReturn:
-    """NaN is no JSON, and is not equal to itself."""
+    """NaN is not JSON, and is not equal to itself."""
     raise ValueError(f"{constant} is no JSON")

@@ -1,13 +1,12 @@
-"""Does a JSON observation have the true values where it has the true keys."""
+"""Whether a JSON observation has the true values at the paths that it shares with the truth."""
 
 from agentworld.domains.base import Domain
 from agentworld.evaluate.metrics.json_paths import is_same, structure_of
 
 
 def json_values(domain: Domain, predicted: str, truth: str) -> float | None:  # noqa: ARG001  any
-    """The share of equal values at the paths that both have.
-
-    0 where they share none, or the prediction is no JSON; null where the truth holds no value.
+    """The share of equal values at the paths that both have. 0 if they share none, or the
+    prediction is not JSON; null if the truth has no value.
     """
     true = structure_of(truth)
     if true is None or not true.leaves:

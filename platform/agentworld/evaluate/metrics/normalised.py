@@ -1,7 +1,7 @@
-"""Is the prediction the truth, but for its form: white space, case and what nobody can know.
+"""Whether the prediction equals the truth, apart from white space, case and volatile parts.
 
-Runs of white space count as one blank, none counts at either end, and the case of letters does
-not count. What is volatile, as the time of day, the domain says.
+Runs of white space count as one space and do not count at either end. The domain masks volatile
+parts, such as the time of day.
 """
 
 import unicodedata

@@ -1,4 +1,4 @@
-"""What the domain's rules say, which forgive what no rule asks for."""
+"""The verdict of the domain's rules, which ignore details that no rule covers."""
 
 from agentworld.domains.base import verdict_of
 

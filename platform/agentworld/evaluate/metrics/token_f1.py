@@ -1,4 +1,4 @@
-"""How many tokens prediction and truth share, in any order: F1 over both as bags."""
+"""The tokens that prediction and truth share, in any order: F1 over bags of tokens."""
 
 from collections import Counter
 

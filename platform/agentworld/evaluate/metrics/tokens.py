@@ -1,4 +1,4 @@
-"""The tokens that two texts are compared by: words, numbers, and every other sign for itself."""
+"""Tokens for comparing texts: words, numbers, and every other character by itself."""
 
 import re
 
@@ -6,11 +6,11 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def tokens_of(text: str) -> list[str]:
-    """In their order; case counts, white space does not."""
+    """The tokens in order; case counts, white space does not."""
     return _TOKEN.findall(text)
 
 
 def f1(common: int, num_predicted: int, num_true: int) -> float:
-    """2 * common / (num_predicted + num_true); 1 where there is nothing on either side."""
+    """2 * common / (num_predicted + num_true); 1 if both are empty."""
     num = num_predicted + num_true
     return 2 * common / num if num else 1.0

@@ -1,1 +1,1 @@
-"""The episodes of a service: pure sessions, what is open in memory, and the durable writer."""
+"""The episodes of a service: pure sessions, open episodes in memory, and the durable writer."""

@@ -1,4 +1,4 @@
-"""Asking the engine: as often as the manifest allows, as sure as it demands."""
+"""Requests observations from the engine, with the retries and the confidence of the manifest."""
 
 import asyncio
 import time
@@ -18,9 +18,9 @@ _NO_USAGE = Usage()
 
 
 class MeteredEngine:
-    """The engine, with the usage of all that was asked through it.
+    """An engine that counts the usage of all its requests.
 
-    A request that failed has used the engine's time; how many tokens, nobody tells.
+    A failed request used the engine's time; its number of tokens is unknown.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -29,7 +29,7 @@ class MeteredEngine:
         self._num_requests = 0
         self.usage = _NO_USAGE
         self.queued_seconds = 0.0
-        """In which it waited for its turn."""
+        """Seconds in the engine's queue."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer, counted."""
@@ -44,7 +44,7 @@ class MeteredEngine:
             raise
         finally:
             usage = Usage(*counts, self._clock() - start - queued_seconds)
-            # Most things take one request.
+            # the common case: one request
             self.usage = self.usage.plus(usage) if self._num_requests else usage
             self._num_requests += 1
             self.queued_seconds += queued_seconds
@@ -52,7 +52,10 @@ class MeteredEngine:
 
 
 class Observer:
-    """One engine asked as one manifest says. It remembers nothing: serving changes nothing."""
+    """Requests observations from one engine by one manifest.
+
+    It has no state, so serving changes nothing.
+    """
 
     def __init__(self, manifest: SimulatorManifest, engine: Engine) -> None:
         self._manifest = manifest
@@ -61,7 +64,7 @@ class Observer:
     async def observe(
         self, messages: Sequence[Message], seed: int | None, episode: str
     ) -> StepObservation:
-        """An observation, or an EngineError that says why there is none."""
+        """An observation, or an EngineError with the reason."""
         retry, metered_engine = self._manifest.retry, MeteredEngine(self._engine)
         for _ in range(retry.attempts - 1):
             try:
@@ -105,14 +108,14 @@ class Observer:
         try:
             return await engine.complete(request)
         except EngineError as error:
-            # Where the prompt takes the answer's place, more tokens for that would not help.
+            # if the prompt leaves too little room for the answer, more tokens cannot help
             session.check_context(self._manifest, error.num_prompt_tokens)
             raise
 
     def _agreement(
         self, observation: str, others: Sequence[Completion | BaseException]
     ) -> float | None:
-        """A sample that failed says nothing; one without an observation does not agree."""
+        """A failed sample is ignored; one without an observation does not agree."""
         completions = [other for other in others if isinstance(other, Completion)]
         if not completions:
             return None
@@ -128,10 +131,10 @@ class Observer:
 def judge_answer(
     policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
 ) -> Confidence:
-    """Under a threshold, what is not known is low."""
+    """The confidence of an answer; below a threshold, an unknown value counts as low."""
     low = _is_low(mean_logprob, policy.min_logprob) or _is_low(agreement, policy.min_agreement)
     if mean_logprob is agreement is None and not low:
-        return _UNKNOWN  # one for all the steps that a service keeps
+        return _UNKNOWN  # one object for all steps in memory
     return Confidence(mean_logprob, agreement, low)
 
 

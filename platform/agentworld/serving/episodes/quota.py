@@ -1,6 +1,5 @@
-"""The tenants' limits at work: what is open is counted in the ledger, rates in this process.
-
-Of what is somebody else's nothing else is read: it would tell.
+"""Enforces the tenants' limits: open runs and episodes are counted in the ledger, rates in this
+process. Nothing else of another tenant is read, because that could reveal it.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ _MOST_OWNERS = 100_000
 
 
 class Owners:
-    """What a ledger says of runs; whose a run is never changes, and is asked once."""
+    """Caches the owners of runs, which never change."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -37,22 +36,22 @@ class Owners:
         return owner
 
     def is_known_owner(self, run: str, tenant: str) -> bool:
-        """Whether it was asked before and said that the run is this tenant's."""
+        """Whether the cache knows the run as this tenant's."""
         owner = self._owners.get(run)
         return owner is not None and owner.tenant == tenant
 
     async def run_of(self, episode: str) -> str:
-        """Raises NotFound."""
+        """The run of an episode; raises NotFound."""
         return await asyncio.to_thread(self._ledger.run_of, episode)
 
     async def num_open(self, kind: Kind, tenant: str) -> int:
-        """How many of a tenant's runs, or of its episodes, are open."""
+        """The number of a tenant's open runs or episodes."""
         counts = self._ledger.counts
         count = counts.num_open_runs if kind == "runs" else counts.num_open_episodes
         return await asyncio.to_thread(count, tenant=tenant)
 
     async def has(self, kind: Kind, name: str, tenant: str) -> bool:
-        """Whether a run, or an episode, of this name is the tenant's."""
+        """Whether the tenant has a run or an episode of this name."""
         try:
             run = name if kind == "runs" else await self.run_of(name)
             return (await self.of(run)).tenant == tenant
@@ -61,22 +60,22 @@ class Owners:
 
 
 class _Admission:
-    """Where one tenant's runs, or its episodes, come in."""
+    """The admission of one tenant's runs or episodes."""
 
     def __init__(self, kind: Kind, tenant: str) -> None:
         self.kind = kind
         self.tenant = tenant
         self.lock = asyncio.Lock()
-        """Held by who counts; what was let in is opened without it, with all others."""
+        """The lock for counting; admitted ones are opened concurrently, without it."""
         self.num_admitted = 0
-        """Let in, and not known to be written yet."""
+        """The number of admitted ones that may not be in the ledger yet."""
         self.ended = asyncio.Event()
 
 
 class Quota:
-    """What each tenant may still use.
+    """The quotas of all tenants.
 
-    Many that come at once open just as many as one after the other would.
+    Concurrent requests open exactly as many as sequential ones would.
     """
 
     def __init__(self, access: Access, owners: Owners) -> None:
@@ -87,26 +86,26 @@ class Quota:
 
     @asynccontextmanager
     async def run(self, tenant: str, name: str | None) -> AsyncIterator[None]:
-        """While a run is opened; raises AccessError where too many are open."""
+        """Admits a run while it is opened; raises AccessError if too many are open."""
         async with self._open("runs", tenant, name, self._access.limits(tenant).open_runs):
             yield
 
     @asynccontextmanager
     async def episode(self, tenant: str, name: str | None) -> AsyncIterator[None]:
-        """While an episode is begun; raises AccessError where too many are open."""
+        """Admits an episode while it is begun; raises AccessError if too many are open."""
         limit = self._access.limits(tenant).open_episodes
         async with self._open("episodes", tenant, name, limit):
             yield
 
     def step(self, tenant: str) -> Rates | None:
-        """Counts a step; raises AccessError where the tenant has used what it may for now."""
+        """Counts a step; raises AccessError if the tenant has reached a limit."""
         rates = self._rates_of(tenant)
         if rates is not None:
             rates.take_step(tenant)
         return rates
 
     def check(self, tenant: str) -> Rates | None:
-        """Counts nothing yet, and raises likewise."""
+        """Raises as `step` does, without counting."""
         rates = self._rates_of(tenant)
         if rates is not None:
             rates.check(tenant)
@@ -117,7 +116,7 @@ class Quota:
         if limits is NO_LIMITS:
             return None
         rates = self._rates.get(tenant)
-        # The same ones are the same object, until the file is read again.
+        # The limits are the same object until the file is reloaded.
         if rates is None or (rates.limits is not limits and rates.limits != limits):
             rates = self._rates[tenant] = Rates(limits)
         return rates if rates.is_bounded else None
@@ -140,9 +139,9 @@ class Quota:
             admission.ended.set()
 
     async def _wait_for_capacity(self, admission: _Admission, name: str | None, limit: int) -> None:
-        """Returns where one more may be opened; raises AccessError where so many are open.
+        """Returns when one more may be opened; raises AccessError if too many are open.
 
-        What is written while the ledger counts may be counted twice; then it is counted again.
+        One that is written during the count may be counted twice; then it is counted again.
         """
         kind, tenant = admission.kind, admission.tenant
         while True:
@@ -152,7 +151,7 @@ class Quota:
             if num_open + num_admitted < limit:
                 return
             if num_open >= limit:
-                # Sent again, because the answer got lost, it opens nothing.
+                # a repeated request whose response was lost opens nothing
                 if name and await self._owners.has(kind, name, tenant):
                     return
                 raise AccessError(

@@ -1,4 +1,6 @@
-"""An episode as a pure fold over its steps: what to ask, what an answer means, what to store."""
+"""An episode as a pure fold over its steps: the request, the meaning of an answer, the stored
+step.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,28 +29,30 @@ from agentworld.serving.episodes.store import OpenEpisode
 
 
 class StepObservation(NamedTuple):
-    """What an action shows, and how sure that is."""
+    """The observation of an action, and its confidence."""
 
     observation: str
     confidence: Confidence
     usage: Usage = Usage()
     queued_seconds: float = 0.0
-    """In which the engine was waited for."""
+    """Seconds of waiting for the engine."""
 
 
 def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
-    """Raises InputError for a seed that this simulator cannot honour; a replay honours any."""
+    """Raises InputError for a seed if this simulator does not support seeds; a replay accepts
+    any.
+    """
     refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
     if opening.seed is not None and refuses:
         raise InputError(
-            f"the seed {opening.seed} cannot be honoured: the simulator's seed policy is `refuse`,"
-            " for its engine was not shown to give equal bytes for equal seeds; leave the seed out,"
+            f"the seed {opening.seed} cannot be used: the simulator's seed policy is `refuse`,"
+            " because its engine may not repeat answers for equal seeds; leave the seed out,"
             " replay a recorded episode, or name a simulator whose policy is `seeded`"
         )
 
 
 def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> int | None:
-    """The seed of a step's answer, where the simulator takes one: equal for equal episodes."""
+    """The seed of a step's answer, if the simulator supports seeds: equal for equal episodes."""
     if manifest.sampling.seed_policy == "refuse":
         return None
     task_seed = opening.task.seed if opening.task else 0
@@ -57,10 +61,9 @@ def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> i
 
 
 def continue_opening(opening: EpisodeOpening, source: Episode, position: Source) -> EpisodeOpening:
-    """The opening of an episode that forks or repeats `source`: its start, its task, its world.
+    """The opening of a fork or a replay of `source`: its start, its task, its world.
 
-    Raises Conflict where the source has not so many steps, InputError where the opening asks
-    for a start of its own.
+    Raises Conflict if the source has too few steps, InputError if the opening has its own start.
     """
     if position.step > len(source.steps):
         raise Conflict(
@@ -82,7 +85,7 @@ def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     copies: list[EpisodeStep] = []
     head = episode.first_head
     for step in steps:
-        # What they used was used by the other episode.
+        # their usage counts for the other episode
         copies.append(step._replace(episode=episode.id, usage=Usage()).link(head))
         head = copies[-1].head
     if copies and copies[-1].done:
@@ -93,9 +96,9 @@ def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
 
 
 def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
-    """The answer that was already given; null where the request is the episode's next step.
+    """The recorded answer; null if the request is the episode's next step.
 
-    Raises Conflict for a step out of turn, for another action, and after the end.
+    Raises Conflict for a step out of order, for another action, and after the end.
     """
     num_steps, number = len(episode.steps), request.number
     if number is not None and 1 <= number <= num_steps:
@@ -111,9 +114,9 @@ def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
 
 
 def replay_step(episode: OpenEpisode, action: str) -> StepObservation:
-    """What the record showed for the next step, byte for byte.
+    """The recorded observation of the next step, byte for byte.
 
-    Raises Conflict where the record ends, has another action, or was erased.
+    Raises Conflict if the record ends, has another action, or was erased.
     """
     num_steps = len(episode.steps)
     if num_steps >= len(episode.record):
@@ -136,7 +139,7 @@ def _same(step: EpisodeStep, action: str) -> EpisodeStep:
 
 
 def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
-    """Raises EngineError where a prompt and its longest answer do not fit."""
+    """Raises EngineError if a prompt and its longest answer do not fit the context."""
     if num_prompt_tokens + manifest.sampling.max_tokens > manifest.context_tokens:
         raise EngineError(
             f"the episode's {num_prompt_tokens} tokens and an answer of"
@@ -148,7 +151,9 @@ def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
 
 
 def observation(manifest: SimulatorManifest, completion: Completion) -> str:
-    """What the engine said, without its thoughts; raises EngineError where that is nothing."""
+    """The observation in the engine's answer, without its thoughts; raises EngineError if there is
+    none.
+    """
     check_context(manifest, completion.num_prompt_tokens)
     text = parse_observation(completion.text)
     if text is None:
@@ -161,7 +166,7 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
 
 
 def next_step(episode: OpenEpisode, action: str, step_observation: StepObservation) -> EpisodeStep:
-    """The step to store: what was shown, and what it means for the task."""
+    """The step to store: its observation and its outcome."""
     number = len(episode.steps) + 1
     text, confidence, usage, _ = step_observation
     opening = episode.opening
@@ -173,7 +178,7 @@ def next_step(episode: OpenEpisode, action: str, step_observation: StepObservati
 
 
 def to_reset_result(episode: Episode) -> ResetResult:
-    """The answer to a reset."""
+    """The response to a reset."""
     opening = episode.opened_with
     return ResetResult(
         simulator=episode.simulator,
@@ -186,7 +191,7 @@ def to_reset_result(episode: Episode) -> ResetResult:
 
 
 def to_step_result(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
-    """The answer to a step, the same however often it is asked for."""
+    """The response to a step, the same for every repetition."""
     if step.observation is None:
         raise erased_conflict(step)
     outcome_ = step.reward, step.done, step.truncated

@@ -1,8 +1,8 @@
-"""The episodes of a process: in memory between their steps, and in the ledger for good.
+"""The episodes of a process: open ones in memory, all of them in the ledger.
 
-All simulators of a process share it, so that there is one bound on what is in memory and one
-writer before the ledger. Whatever it keeps is in the ledger too, so that any replica, and the one
-after a crash, can go on with any episode.
+All simulators of a process share it, so that one bound limits the memory and one writer serves the
+ledger. Everything in memory is in the ledger too, so any replica can continue any episode, also
+after a crash.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from agentworld.serving.telemetry.metrics import Metrics
 
 
 class OpenEpisode:
-    """One episode as a replica goes on with it."""
+    """One open episode of a replica."""
 
     __slots__ = (
         *(
@@ -54,14 +54,14 @@ class OpenEpisode:
         self.closed = episode.closed
         self.steps = list(episode.steps)
         self.history = history
-        """What the engine reads before the next action."""
+        """The engine's messages before the next action."""
         self.record = record
-        """The steps that a replay answers with."""
+        """The recorded steps of a replay."""
         self.lock = asyncio.Lock()
-        """Steps of one episode are taken one after the other."""
+        """Steps of one episode are taken one at a time."""
 
     def add(self, step: EpisodeStep, messages: list[Message]) -> None:
-        """Goes on after a step that is durable."""
+        """Appends a durable step."""
         self.steps.append(step)
         self.history += messages
         self.head = step.head
@@ -69,7 +69,7 @@ class OpenEpisode:
 
 
 class OpenEpisodes:
-    """The episodes used last, at most `capacity` of them."""
+    """The most recently used episodes, at most `capacity` of them."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -79,14 +79,14 @@ class OpenEpisodes:
         return len(self._episodes)
 
     def get(self, name: str) -> OpenEpisode | None:
-        """The episode, if it is here."""
+        """The episode, or null."""
         episode = self._episodes.get(name)
         if episode is not None:
             self._episodes.move_to_end(name)
         return episode
 
     def keep(self, name: str, make: Callable[[], OpenEpisode]) -> OpenEpisode:
-        """The episode that is here, else this one: all who ask for a name share one lock."""
+        """The existing entry, or a new one: concurrent requests for a name share one lock."""
         episode = self.get(name)
         if episode is None:
             episode = self._episodes[name] = make()
@@ -94,18 +94,20 @@ class OpenEpisodes:
         return episode
 
     def drop(self, name: str) -> None:
-        """Forgets an episode: it is over, or went on elsewhere."""
+        """Removes an episode that has ended or was continued elsewhere."""
         self._episodes.pop(name, None)
 
     def _drop_oldest(self) -> None:
         for name in list(self._episodes)[: max(0, len(self._episodes) - self._capacity)]:
-            # One at work stays: its step is not written yet.
+            # an episode in use stays, because its step is not written yet
             if not self._episodes[name].lock.locked():
                 del self._episodes[name]
 
 
 class EpisodeStore:
-    """What the services of a process share; `simulator` bounds it to one simulator's episodes."""
+    """The state that the services of a process share; `simulator` limits it to one simulator's
+    episodes.
+    """
 
     def __init__(
         self, ledger: Ledger, *, simulator: Digest | None = None, most_in_memory: int = 10_000
@@ -117,52 +119,52 @@ class EpisodeStore:
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)
         self._unsettled: dict[str, asyncio.Future[None]] = {}
-        """Steps on their way to the ledger that nobody waits for any more."""
+        """Writes whose requests were given up."""
 
     def find_open(self, episode: str) -> OpenEpisode | None:
-        """An episode that this replica goes on with, if it is one."""
+        """An episode that this replica has in memory."""
         return self._episodes.get(episode)
 
     def keep(self, episode: str, make: Callable[[], OpenEpisode]) -> OpenEpisode:
-        """The episode that is held, else this one, which is from now on."""
+        """The entry in memory, or a new one."""
         return self._episodes.keep(episode, make)
 
     def drop(self, episode: str) -> None:
-        """Holds an episode no longer; the ledger has it."""
+        """Removes an episode from memory; the ledger has it."""
         self._episodes.drop(episode)
 
     async def run_of(self, episode: str) -> str:
-        """Which run an episode is of; raises NotFound, and tells nothing else of it."""
+        """The run of an episode; raises NotFound, and reveals nothing else of it."""
         open_episode = self._episodes.get(episode)
         return open_episode.opening.run if open_episode else await self.owners.run_of(episode)
 
     async def episode(self, name: str) -> Episode:
-        """An episode with its steps, as the ledger has it."""
+        """An episode with its steps, from the ledger."""
         if unsettled := self._unsettled.get(name):
             await asyncio.wait({unsettled})
         return await asyncio.to_thread(self.ledger.episode, name)
 
     async def wait_settled(self, name: str) -> Episode:
-        """The same, once no step of it is under way here."""
+        """The same, after its running step on this replica has ended."""
         if open_episode := self._episodes.get(name):
             async with open_episode.lock:
                 pass
         return await self.episode(name)
 
     async def begin(self, episode: Episode) -> None:
-        """Makes a new episode durable; raises Conflict where its name is taken."""
+        """Makes a new episode durable; raises Conflict if its name is taken."""
         counts = self.metrics.of(episode.simulator)
         await self._writer.write(EpisodeOpened(episode), on_written=counts.begin)
 
     async def record(self, episode: OpenEpisode, step: EpisodeStep) -> None:
-        """Makes a step durable, whoever waits for it."""
+        """Makes a step durable, even if its request is given up."""
         on_written = None
         if step.ending:
             on_written = partial(self.metrics.of(episode.simulator).end, step.ending)
         try:
             await self._writer.submit(*writes_of(episode.opening.run, step), on_written=on_written)
         except asyncio.CancelledError:
-            # Whoever asks next reads the ledger, once what became of this is settled.
+            # the next request reads the ledger, after this write has ended
             settled = self._unsettled[episode.id] = self._writer.submit()
             settled.add_done_callback(partial(self._settle, episode.id))
             self._episodes.drop(episode.id)
@@ -172,7 +174,7 @@ class EpisodeStore:
             self._episodes.drop(episode.id)
 
     async def end(self, name: str, reason: CloseReason = "closed") -> None:
-        """Ends an episode; one that is over stays as it is."""
+        """Ends an episode; an ended one stays unchanged."""
         episode = await self.episode(name)
         while episode.closed is None:
             end = EpisodeClosed(episode.run, name, len(episode.steps), episode.head, reason)
@@ -183,22 +185,22 @@ class EpisodeStore:
                 previous, episode = episode, await self.episode(name)
                 if episode == previous:
                     raise
-                # It went on meanwhile, or was closed by another replica.
+                # it was continued meanwhile, or closed by another replica
         self._episodes.drop(name)
 
     async def expire(self, idle_seconds: float) -> int:
-        """Ends the episodes that stood still for so long; returns how many."""
+        """Ends idle episodes; returns their number."""
         before = time.time() - idle_seconds
         idle = await asyncio.to_thread(self.ledger.idle_episodes, self._simulator, before)
         for end in idle:
-            # One that went on meanwhile is not idle any more.
+            # an episode that was continued meanwhile is not idle
             with suppress(Conflict):
                 await self._write_end(end, (await self.owners.of(end.run)).simulator)
             self._episodes.drop(end.episode)
         return len(idle)
 
     async def close(self) -> None:
-        """Waits for what is being written."""
+        """Waits for pending writes."""
         await self._writer.close()
 
     async def _write_end(self, end: EpisodeClosed, simulator: Digest) -> None:
@@ -206,6 +208,6 @@ class EpisodeStore:
         await self._writer.write(end, on_written=on_written)
 
     def _settle(self, name: str, settled: asyncio.Future[None]) -> None:
-        if self._unsettled.get(name) is settled:  # else another step was cancelled after it
+        if self._unsettled.get(name) is settled:  # otherwise another step was cancelled after it
             del self._unsettled[name]
-        settled.exception()  # the store is gone, which whoever asks next is told
+        settled.exception()  # the store failed, which the next request reports

@@ -1,4 +1,4 @@
-"""Group commit: what comes while one transaction is written shares the next one."""
+"""Group commit: writes that arrive during a transaction share the next one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from agentworld.records.episode import EpisodeStep
 
 _MOST_IN_A_GROUP = 512
 
-# Of the event loop, without anybody new, before a group is written: a transaction costs as much
-# as ten more steps in it, a turn next to nothing.
+# Iterations of the event loop without a new write before a group is written: a transaction costs as
+# much as ten more steps in it, an iteration almost nothing.
 _QUIET_TURNS = 4
 
 
@@ -26,7 +26,7 @@ class _PendingWrite(NamedTuple):
 
 
 class Writer:
-    """Writes in groups, in a thread; `append` writes all of a group or nothing."""
+    """Writes groups, in a thread; `append` writes all of a group or nothing."""
 
     def __init__(self, append: Callable[[Sequence[Write]], None]) -> None:
         self._append = append
@@ -35,16 +35,16 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
     async def write(self, *writes: Write, on_written: Callback | None = None) -> None:
-        """Returns when all of these are durable together; raises what `append` raises for them."""
+        """Returns when all of these are durable together; raises the errors of `append`."""
         await self.submit(*writes, on_written=on_written)
 
     def submit(self, *writes: Write, on_written: Callback | None = None) -> asyncio.Future[None]:
-        """Done when all of these, and all before, are written; they are so whoever waits for it.
-
-        `on_written` is called once they are durable, in the event loop and before who waits for it.
+        """A future that is done when these and all earlier writes are durable, even if no one waits
+        for it. `on_written` is called in the event loop when they are durable, before waiting tasks
+        continue.
         """
         if self._task is None or self._task.done():
-            # Asked for once a group, and not for each step.
+            # once for each group, not for each step
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
         future: asyncio.Future[None] = self._loop.create_future()
@@ -52,7 +52,7 @@ class Writer:
         return future
 
     async def close(self) -> None:
-        """Waits for what is being written."""
+        """Waits for pending writes."""
         if self._task:
             await self._task
         self._thread.shutdown()
@@ -63,12 +63,12 @@ class Writer:
             group = self._waiting[:_MOST_IN_A_GROUP]
             self._waiting = self._waiting[_MOST_IN_A_GROUP:]
             if not await self._write(group):
-                # One of them is at fault and must not fail the others.
+                # one of them is wrong and must not fail the others
                 for waiting in group:
                     await self._write([waiting])
 
     async def _wait_for_more(self) -> None:
-        """Lets those join who are on their way."""
+        """Waits for further writes that are about to arrive."""
         num_quiet_turns = 0
         while num_quiet_turns < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
             num_waiting = len(self._waiting)
@@ -76,14 +76,14 @@ class Writer:
             num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
     async def _write(self, group: list[_PendingWrite]) -> bool:
-        """Whether everybody in the group now knows what became of it."""
+        """Whether the result of every write in the group is known."""
         writes = [write for waiting in group for write in waiting.writes]
         failure = None
         try:
             await self._loop.run_in_executor(self._thread, self._append, writes)
         except Exception as error:  # noqa: BLE001 - whoever waits raises it
             failure = error
-        # A store that is gone is so for all of them: each alone would wait for it in turn.
+        # If the store is down, all fail together: each alone would wait for it in turn.
         is_unavailable = isinstance(failure, StoreError) and failure.retryable
         if failure is not None and len(group) > 1 and not is_unavailable:
             return False
@@ -95,7 +95,7 @@ class Writer:
 
 
 def _settle(future: asyncio.Future[None], failure: Exception | None) -> None:
-    if future.done():  # nobody waits any more
+    if future.done():  # no task waits any more
         return
     if failure is None:
         future.set_result(None)
@@ -104,7 +104,7 @@ def _settle(future: asyncio.Future[None], failure: Exception | None) -> None:
 
 
 def writes_of(run: str, step: EpisodeStep) -> list[Write]:
-    """A step, and the end of its episode where it is the last one."""
+    """A step, and the end of its episode if it is the last one."""
     step_write = NewStep(run, step)
     if step.ending is None:
         return [step_write]

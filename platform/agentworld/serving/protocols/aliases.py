@@ -28,7 +28,7 @@ from agentworld.statements.alias_moves import AliasMoveSigner
 router = APIRouter(generate_unique_id_function=lambda route: route.name)
 
 
-# A coroutine, for FastAPI calls anything else in a thread.
+# a coroutine, because FastAPI calls other functions in a thread
 async def alias_move_signer(request: Request) -> AliasMoveSigner:
     """The signer of this service's alias moves."""
     app_state = request.app.state.app_state
@@ -65,7 +65,7 @@ async def move_alias(
     edge was signed; for operators.
 
     If the gate refuses, the answer is 409. With an override, the move is recorded with its reason.
-    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
+    The answer is the recorded change; null for an agent's alias if the caller is not an auditor.
     """
     authorized.caller.check("operator")
     artifact = None
@@ -90,7 +90,7 @@ async def end_alias(
 ) -> AliasChange | None:
     """Ends an alias, once, and keeps its history; for operators.
 
-    The answer is the recorded change; null for an agent's alias if the caller is no auditor.
+    The answer is the recorded change; null for an agent's alias if the caller is not an auditor.
     """
     authorized.caller.check("operator")
     end_call = partial(
@@ -141,7 +141,7 @@ async def get_use(
 
 
 def _check_reader(authorized: AuthorizedService, kind: AliasKind) -> None:
-    """Which run made an agent in use may be another tenant's."""
+    """An auditor's right, because another tenant's run may have made an agent in use."""
     if kind == "agent":
         authorized.caller.check("auditor")
     else:
@@ -149,9 +149,8 @@ def _check_reader(authorized: AuthorizedService, kind: AliasKind) -> None:
 
 
 def _readable(change: AliasChange, authorized: AuthorizedService) -> AliasChange | None:
-    """The change for who may read the alias's history; it may be an earlier one of another tenant.
-
-    Of a simulator's alias every operator may.
+    """The change, if the caller may read the alias's history; it may be an earlier one of another
+    tenant. Every operator may read a simulator's.
     """
     is_reader = change.kind == "simulator" or "auditor" in authorized.caller.roles
     return change if is_reader else None

@@ -28,10 +28,10 @@ from agentworld.serving.protocols.native import JSON, NewName
 
 _EVENTS = "text/event-stream"
 
-EpisodeName = Annotated[str | None, Header(description="the episode that goes on")]
+EpisodeName = Annotated[str | None, Header(description="the episode to continue")]
 
 
-# A coroutine, for FastAPI calls anything else in a thread.
+# a coroutine, because FastAPI calls other functions in a thread
 async def _authorize(request: Request) -> AuthorizedService:
     """The service with the rights of this caller."""
     return AuthorizedService(request.scope, "openai")
@@ -48,18 +48,18 @@ router = APIRouter(
 
 
 def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """As they are declared."""
+    """The error responses in the declaration of an endpoint."""
     declared = failures(400, *statuses)
     responses = {
         status: {**response, "model": ChatFailure} for status, response in declared.items()
     }
-    responses[400]["description"] = "the request is wrong, or asks for what this simulator is not"
+    responses[400]["description"] = "the request is invalid, or differs from the pinned settings"
     return responses
 
 
 _EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
 _ANSWERS: dict[int | str, dict[str, object]] = {
-    200: {"content": {_EVENTS: {"itemSchema": _EVENT}}},  # as OpenAPI 3.2 and FastAPI say it
+    200: {"content": {_EVENTS: {"itemSchema": _EVENT}}},  # as OpenAPI 3.2 and FastAPI declare it
     **_failures(404, 409, 422, 429, 502, 503, 504),
 }
 

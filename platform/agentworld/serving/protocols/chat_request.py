@@ -17,14 +17,14 @@ def _content(content: object) -> str:
             return content
         case [_, *_]:
             return "\n".join(_part(part) for part in content)
-    raise ValueError("a text, or a list of text parts, is wanted here")
+    raise ValueError("a text, or a list of text parts, is required here")
 
 
 def _part(part: object) -> str:
     match part:
         case {"type": "text", "text": str(text), **rest} if not rest:
             return text
-    raise ValueError("a part of type text, and nothing else, is wanted here")
+    raise ValueError("a part of type text, and nothing else, is required here")
 
 
 _TEXT = {"type": "string"}

@@ -117,17 +117,17 @@ def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conver
     recorded_digests += ((step.action_digest, step.observation_digest) for step in episode.steps)
     if not len(opening.prior_turns) <= len(conversation.before) <= len(recorded_digests):
         raise Conflict(
-            f"episode {episode.id} was given {len(opening.prior_turns)} turns, its next step is"
-            f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
-            " that were answered"
+            f"episode {episode.id} began with {len(opening.prior_turns)} turns, its next step is"
+            f" {len(episode.steps) + 1}, and the request has {len(conversation.before)} turns; send"
+            " all that were answered"
         )
     for index, (turn, digests) in enumerate(
         zip(conversation.before, recorded_digests, strict=False), 1
     ):
         if _digests(turn) != digests:
             raise Conflict(
-                f"turn {index} of episode {episode.id} was another one than {turn.action[:80]!r}"
-                f" and {turn.observation[:80]!r}; tell what was said"
+                f"turn {index} of episode {episode.id} differs from the record: the request has"
+                f" {turn.action[:80]!r} and {turn.observation[:80]!r}; send the recorded turn"
             )
     return len(conversation.before) - len(opening.prior_turns) + 1
 

@@ -31,7 +31,8 @@ from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.connections import Simulators
 
-# Operations are named as the functions below, so that a link to one outlives its address.
+# Operation ids are the names of the functions below, so that a link stays valid if its path
+# changes.
 router = APIRouter(generate_unique_id_function=lambda route: route.name)
 _STATUS: dict[tuple[bool, bool], HealthStatus] = {
     (True, False): "healthy",
@@ -49,7 +50,7 @@ _STEP_BODY = {
 }
 
 
-# A coroutine, for FastAPI calls anything else in a thread.
+# a coroutine, because FastAPI calls other functions in a thread
 async def authorize(request: Request) -> AuthorizedService:
     """The service with the rights of this caller."""
     return AuthorizedService(request.scope)

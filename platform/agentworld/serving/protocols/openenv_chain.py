@@ -28,7 +28,7 @@ class Chain:
         self._authorized = authorized
         self._run = run
         self._num_episodes = 0
-        """So many episodes were there when they were counted last."""
+        """A lower bound of the number of episodes."""
 
     async def current(self) -> str | None:
         """The newest episode; null if there is none."""

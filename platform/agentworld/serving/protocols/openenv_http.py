@@ -111,7 +111,7 @@ class Metadata(Record):
     """The digest of everything that shapes an observation."""
 
 
-# A coroutine, for FastAPI calls anything else in a thread.
+# a coroutine, because FastAPI calls other functions in a thread
 async def _authorize(request: HttpRequest) -> AuthorizedService:
     return AuthorizedService(request.scope, "openenv")
 
@@ -138,7 +138,7 @@ async def step(run: str, authorized: Authorized, body: Step) -> Response:
             result = await authorized.step(body.episode_id, Request(body.step, body.action.action))
     except TimeoutError as error:
         raise EngineError(
-            f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
+            f"there was no answer within {body.timeout_s:g} s; /state says if the step was taken",
             kind="slow",
         ) from error
     return _answer(to_step_answer(result))
@@ -178,7 +178,7 @@ async def metadata(run: str, authorized: Authorized) -> Metadata:
 
 @router.get("/health", responses=failures(404, 409, 422, 503))
 async def health(run: str, authorized: Authorized) -> Health:
-    """As `/health` says of the run's simulator."""
+    """The health of the run's simulator, as `/health` reports it."""
     service = await authorized.service_of(run)
     return health_of(service.digest, service)
 
@@ -208,5 +208,5 @@ async def call_tools(run: str, authorized: Authorized, request: HttpRequest) -> 
 
 
 def _answer(fields: Fields) -> Response:
-    """In ASCII, for an observation may be no Unicode."""
+    """ASCII, because an observation may have lone surrogates."""
     return Response(_encode(fields), media_type=JSON)

@@ -29,10 +29,10 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class OpenEnvSession:
-    """The episode of a connection, and how many of its steps were answered.
+    """The current episode of a connection, and the number of its answered steps.
 
-    With a `chain`, a session that was created before: its episodes go on wherever it is named, so
-    that its steps may come from several connections, and the next one is whichever it is by then.
+    With a `chain`, the session was created before: any connection may continue its episodes, so the
+    current episode and step may have changed.
     """
 
     __slots__ = ("_authorized", "_chain", "_episode", "_num_steps", "_run")
@@ -59,11 +59,11 @@ class OpenEnvSession:
             new = await self._chain.following() if self._chain else name
             return self._begin(await self._authorized.reset(opening, new))
         if episode.run != run:
-            raise Conflict(f"episode {episode.id} is another run's; begin one under another word")
+            raise Conflict(f"episode {episode.id} belongs to another run; use another id")
         if self._chain and episode.id != await self._chain.current():
             raise Conflict(
-                f"episode {episode.id} is not the one that goes on in this session; connect without"
-                " a session_id to go on with it"
+                f"episode {episode.id} is not the current one of this session; connect without a"
+                " session_id to continue it"
             )
         if fields:
             await self._check_same(opening, episode.id)
@@ -73,7 +73,7 @@ class OpenEnvSession:
     async def step(self, data: Fields) -> Fields:
         """Takes the next step of the episode: a text as its action, or a call of a tool.
 
-        `{"type": "list_tools"}` is no step: it tells what may be called.
+        `{"type": "list_tools"}` is not a step: it lists the tools.
         """
         kind = data.get("type")
         if kind == "list_tools" and not data.keys() - {"type", "metadata"}:
@@ -151,7 +151,7 @@ class OpenEnvSession:
             await self._authorized.reset(opening, name)
         except Conflict as error:
             raise Conflict(
-                f"episode {name} was begun otherwise; give its episode_id alone"
+                f"episode {name} was begun with other fields; send its episode_id only"
             ) from error
 
     def _begin(self, result: ResetResult) -> Fields:

@@ -23,7 +23,7 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self._is_running = self._is_over = False
         self.since = 0.0
-        """When what goes on now, or went on last, began; by the loop's clock."""
+        """When the current or the last block began, by the loop's clock."""
 
     def __enter__(self) -> None:
         self.since, self._is_running, self._is_over = self._loop.time(), True, False

@@ -1,1 +1,1 @@
-"""The simulators that a service has: one of a folder, many on demand, those of a cluster."""
+"""The simulators of a service: one in a folder, or all of a cluster, connected on demand."""

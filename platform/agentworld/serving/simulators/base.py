@@ -1,7 +1,7 @@
-"""Which simulators there are for a process: one on one machine, or all of a cluster.
+"""The catalog of a process's simulators: one on one machine, or all of a cluster.
 
-A run is opened with one of them, whose digest is in the ledger from then on; nothing but that
-says who answers for its episodes.
+A run is opened with one of them, whose digest is then in the ledger; later requests depend on that
+only.
 """
 
 from typing import NamedTuple, Protocol
@@ -14,46 +14,45 @@ from agentworld.serving.telemetry.metrics import States
 
 
 class SimulatorRequest(NamedTuple):
-    """What a run that is opened asks for, and for whom."""
+    """The simulator that a new run asks for, and the caller's tenant."""
 
     simulator: str
-    """An alias or a digest; empty where it names none."""
+    """An alias or a digest; empty if none is named."""
     run: str | None
-    """Its name, which decides whether it gets a canary; null where none is opened, which gets none.
-    """
+    """The run's name, which decides about a canary; null gets no canary."""
     tenant: str
 
     @property
     def is_by_digest(self) -> bool:
-        """An alias holds no colon."""
+        """A digest has a colon, and an alias does not."""
         return self.simulator.startswith("sha256:")
 
 
 class ConnectedSimulator(NamedTuple):
-    """A simulator, and what answers as it was pinned."""
+    """A simulator with its connected engine."""
 
     manifest: SimulatorManifest
     engine: Engine
     states: States = dict
-    """Whether each replica of the engine is asked."""
+    """The breaker state of each replica of the engine."""
     accelerators: Accelerators = tuple
 
 
 class Catalog(Protocol):
-    """Knows simulators and aliases; raises a typed error for what is not there."""
+    """Finds simulators and resolves aliases; raises a typed error if they do not exist."""
 
     @property
     def single(self) -> ConnectedSimulator | None:
-        """The one entry, where there is exactly one for good."""
+        """The only simulator, if there is exactly one for the life of the process."""
         ...
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """A simulator by its digest, connected anew; nobody asks for the only one."""
+        """Connects to a simulator by its digest; not called for an only one."""
         ...
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """What an alias means now, or the digest itself.
+        """The current simulator of an alias, or the digest itself.
 
-        Raises AccessError where the tenant may open no runs with it.
+        Raises AccessError if the tenant may not open runs with it.
         """
         ...

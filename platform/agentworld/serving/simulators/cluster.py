@@ -1,10 +1,8 @@
-"""The simulators of a Kubernetes cluster, as its objects and the object store tell of them.
+"""The simulators of a Kubernetes cluster, from its objects and the object store.
 
-What an alias means is in the ledger alone; no object is asked for it.
-
-The cluster is asked when a run is opened, and when a simulator is needed whose manifest is not in
-the object store yet. It is asked in no step: an engine is found by a name that is made of the
-digest, and its manifest is kept, for good, under the digest.
+Aliases are resolved by the ledger only, never by an object. The cluster's API is called when a run
+is opened, and when the object store lacks a simulator's manifest. No step calls it: an engine's
+host name is derived from the digest, and its manifest is stored under the digest.
 """
 
 import asyncio
@@ -31,7 +29,7 @@ from agentworld.storage.folder import read_file
 from agentworld.storage.objects import ObjectStore
 
 Read = Callable[[str], Object | None]
-"""From the path of an object, or of all of a kind, to what is there; null where nothing is."""
+"""Reads the object, or the list of objects, at a path; null if it does not exist."""
 
 _MOST_ASKING = 8
 
@@ -40,7 +38,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ClusterSimulators:
-    """What there is in one namespace."""
+    """The simulators of one namespace."""
 
     single: ConnectedSimulator | None = None
 
@@ -56,15 +54,17 @@ class ClusterSimulators:
         self._aliases = aliases
         self._connect = connect
         self._names: dict[Digest, str] = {}
-        """Of the objects that simulators were found in: a list of all of them is megabytes."""
+        """The names of the objects in which simulators were found, because a list of all objects
+        has megabytes.
+        """
         self._accelerators: dict[Digest, tuple[str, ...]] = {}
         self._listing = Lock()
-        # Of its own: steps write with the others, and wait for no API server that hangs.
+        # a separate pool: steps use the other one, and must not wait for an API server that hangs
         self._executor = ThreadPoolExecutor(_MOST_ASKING, "cluster")
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """A simulator by its digest, also of an object that is gone; who may open runs with it is
-        not asked. Raises NotFound, ClusterError or StoreError.
+        """A simulator by its digest, even if its object is deleted; does not check who may open
+        runs. Raises NotFound, ClusterError or StoreError.
         """
         try:
             manifest_json = await asyncio.to_thread(self._objects.get, simulator)
@@ -74,14 +74,13 @@ class ClusterSimulators:
         return connection._replace(accelerators=partial(self._accelerators_of, simulator))
 
     def _accelerators_of(self, simulator: Digest) -> tuple[str, ...]:
-        """As the operator said when a run was opened here last; a step never asks."""
+        """The value that the operator wrote when a run was last opened here; a step never asks."""
         return self._accelerators.get(simulator) or UNKNOWN
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """What a run is opened with: an alias's simulator as the ledger says, if a Simulator
-        serves it and admits the tenant.
-
-        Raises AccessError, NotFound, Conflict or ClusterError.
+        """The simulator of a new run: an alias is resolved by the ledger, and a Simulator object
+        must serve the result and admit the tenant. Raises AccessError, NotFound, Conflict or
+        ClusterError.
         """
         return await self._ask(self._resolve, request)
 
@@ -105,18 +104,19 @@ class ClusterSimulators:
             canary
             and run is not None
             and gets_canary(alias, run, canary.percent)
-            # Of a tenant that it is not for, no run fails because others try it.
+            # If a canary does not admit the tenant, its run gets the other simulator and does not
+            # fail.
             and self._find_object(canary.simulator).admits(request.tenant)
         ):
             return canary.simulator
         return simulator
 
     def _find_object(self, simulator: Digest) -> SimulatorView:
-        """The object of a digest; all are listed where nobody knows which it is."""
+        """The object of a digest; lists all objects if its name is unknown."""
         name = self._names.get(simulator)
         if candidate := self._load_from_cache(simulator):
             return candidate
-        with self._listing:  # of many who ask at once for a new one, one lists
+        with self._listing:  # concurrent requests for a new simulator share one list
             if self._names.get(simulator) != name and (
                 candidate := self._load_from_cache(simulator)
             ):
@@ -131,7 +131,9 @@ class ClusterSimulators:
             return self._remember(candidate)
 
     def _load_from_cache(self, simulator: Digest) -> SimulatorView | None:
-        """The object that it was found in, where that is still it, and no rival is served."""
+        """The object in which it was found before, if it still has this digest and no other object
+        serves it.
+        """
         name = self._names.get(simulator)
         candidate = self._load_object(name) if name else None
         is_current = candidate and candidate.status.digest == simulator and not candidate.refusal
@@ -158,7 +160,7 @@ def _manifest_of(simulator: SimulatorView) -> SimulatorManifest:
 
 
 def check_opens(simulator: SimulatorView, tenant: str) -> None:
-    """Raises AccessError if this tenant may open no run, and Conflict if no tenant may."""
+    """Raises AccessError if this tenant may not open runs, and Conflict if no tenant may."""
     name = simulator.metadata.name
     if not simulator.admits(tenant):
         raise AccessError(
@@ -171,16 +173,16 @@ def check_opens(simulator: SimulatorView, tenant: str) -> None:
 
 
 def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
-    """Reads with the pod's own service account, or as a kubeconfig says; blocks."""
+    """Reads with the pod's own service account, or by a kubeconfig; blocks."""
     server = ApiServer(configuration(kubeconfig))
 
     def read(path: str) -> Object | None:
         try:
             return server.find(f"/apis/{API_VERSION}/namespaces/{namespace}/{path}")
-        except UnknownPath as error:  # it has just begun
+        except UnknownPath as error:  # the API server has just started
             raise ClusterError(f"the cluster does not serve {path} yet; try again") from error
         except ClusterError as error:
-            # Whoever opens a run is not shown the API server's words, which name our account.
+            # Callers do not see the API server's message, which names our account.
             reason = f"status {error.status}" if error.status else "it does not answer"
             raise ClusterError(
                 f"the cluster cannot be asked for {path} ({reason}); try again", status=error.status

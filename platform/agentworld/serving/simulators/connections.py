@@ -1,4 +1,4 @@
-"""The simulators of a process, each connected when it is asked for first."""
+"""The connected simulators of a process; each is connected on first use."""
 
 import asyncio
 import re
@@ -13,18 +13,18 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 class Simulators:
-    """Serves what a catalog has.
+    """Serves the simulators of a catalog.
 
-    Who asks while a simulator is being connected waits for the same connecting. A failure is told
-    to all of them and not remembered: who asks next has it tried again.
+    Concurrent requests share one attempt to connect. A failure is raised in all of them and not
+    cached: the next request tries again.
     """
 
     def __init__(self, episode_store: EpisodeStore, catalog: Catalog) -> None:
-        """Raises InputError where this code is not what the only simulator pins."""
+        """Raises InputError if this code is not what the only simulator pins."""
         self.single: Digest | None = None
-        """The one that there is, where there is exactly one for good."""
+        """The only simulator, if there is exactly one for the life of the process."""
         self.connected: dict[Digest, SimulatorService] = {}
-        """Those that can answer now."""
+        """The connected simulators."""
         self._episode_store = episode_store
         self._catalog = catalog
         self._connecting: dict[Digest, asyncio.Task[SimulatorService]] = {}
@@ -33,12 +33,14 @@ class Simulators:
             self.connected[self.single] = self._service(self.single, catalog.single)
 
     def check(self, simulator: Digest) -> None:
-        """Raises Conflict for one whose runs are nothing to this process, not even to be read."""
+        """Raises Conflict for a simulator whose runs this process does not serve, not even for
+        reading.
+        """
         if self.single and simulator != self.single:
             raise wrong_simulator(simulator, self.single)
 
     async def find(self, simulator: Digest) -> SimulatorService:
-        """What answers for a simulator; connects it, once for all who ask."""
+        """The service of a simulator; connects it once for concurrent requests."""
         if service := self.connected.get(simulator):
             return service
         connecting = self._connecting.get(simulator)
@@ -46,12 +48,12 @@ class Simulators:
             connecting = asyncio.create_task(self._connect(simulator))
             self._connecting[simulator] = connecting
             connecting.add_done_callback(lambda done: self._forget(simulator, done))
-        return await asyncio.shield(connecting)  # others wait for it, whoever gives up
+        return await asyncio.shield(connecting)  # other requests wait for it
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """The simulator that a run is opened with: the only one where it names none.
+        """The simulator of a new run: the only one if none is named.
 
-        Raises InputError where it has to name one, and AccessError where the tenant may not.
+        Raises InputError if it must be named, and AccessError if the tenant may not use it.
         """
         name = request.simulator
         if not name:
@@ -69,7 +71,7 @@ class Simulators:
         return await self._catalog.resolve(request)
 
     async def close(self) -> None:
-        """Lets go of the engines of all."""
+        """Closes all engines."""
         connecting = [*self._connecting.values()]
         for task in connecting:
             task.cancel()
@@ -103,4 +105,4 @@ class Simulators:
     def _forget(self, simulator: Digest, done: asyncio.Task[SimulatorService]) -> None:
         del self._connecting[simulator]
         if not done.cancelled():
-            done.exception()  # told to who waits, if anybody still does
+            done.exception()  # raised in the requests that wait for it

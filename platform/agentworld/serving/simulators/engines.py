@@ -1,4 +1,4 @@
-"""From addresses to one engine of replicas, each checked against the manifest."""
+"""Connects to the replicas of an engine, each checked against the manifest."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,12 +14,12 @@ from agentworld.records.simulator import SimulatorManifest
 
 
 class Secrets(BaseSettings):
-    """What an endpoint wants to hear: from the environment, and written nowhere."""
+    """The credential of an endpoint, from the environment and stored nowhere."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
 
     engine_api_key: SecretStr = SecretStr("")
-    """The API key for an engine or an endpoint that wants one."""
+    """The API key of an engine or an endpoint that needs one."""
 
 
 def connect_engines(
@@ -31,7 +31,7 @@ def connect_engines(
     timeout_seconds: float,
     api_key: str = "",
 ) -> EnginePool:
-    """One engine of all replicas; `concurrency` is what each of them takes at once."""
+    """One engine of all replicas; `concurrency` limits the requests of each."""
     connect = _connect(manifest, model, concurrency, timeout_seconds, api_key)
     return EnginePool(connect, urls=urls)
 
@@ -47,7 +47,7 @@ def discover_engines(
     most_waiting: int = 256,
     api_key: str = "",
 ) -> EnginePool:
-    """The same of replicas that come and go: those that `resolve` tells of."""
+    """The same for replicas that change: the ones that `resolve` returns."""
     connect = _connect(manifest, model, concurrency, timeout_seconds, api_key)
     return EnginePool(
         connect, resolve=resolve, wait_seconds=wait_seconds, most_waiting=most_waiting
@@ -61,7 +61,7 @@ def _connect(
     timeout_seconds: float,
     api_key: str,
 ) -> Callable[[str], Replica]:
-    """How the replica at an address is reached."""
+    """A replica at an address."""
     kind = manifest.engine.kind
     logprobs = kind == "vllm" or manifest.confidence.min_logprob is not None
 

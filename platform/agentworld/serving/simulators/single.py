@@ -10,15 +10,15 @@ from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequ
 
 
 class OneSimulator(NamedTuple):
-    """It is for every tenant of the access file."""
+    """Every tenant of the access file may use it."""
 
     single: ConnectedSimulator
     aliases: Aliases
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """Raises Conflict: whatever is not the only one is nothing to this process."""
+        """Raises Conflict, because this process serves no other simulator."""
         raise wrong_simulator(simulator, self.single.manifest.digest)
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
-        """As the ledger's aliases say."""
+        """By the ledger's aliases."""
         return await asyncio.to_thread(self.aliases.resolve, request.simulator, request.run)

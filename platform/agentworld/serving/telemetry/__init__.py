@@ -1,1 +1,1 @@
-"""What a service tells of itself: counts, metrics and spans."""
+"""A service's counts, metrics and spans."""

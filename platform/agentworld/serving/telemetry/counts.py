@@ -1,7 +1,7 @@
-"""What is counted of one simulator, in plain numbers, which become metrics when somebody asks.
+"""Counts of one simulator as plain numbers, converted to metrics when they are scraped.
 
-The client library's own counters cost several times as much and lock, while all of this is one
-event loop's.
+The client library's own counters cost several times as much and lock, while all counts belong to
+one event loop.
 """
 
 from bisect import bisect_left
@@ -11,9 +11,9 @@ from agentworld.records.episode import CloseReason
 from agentworld.records.usage import Usage
 
 PROTOCOLS = ("http", "openenv", "openai", "mcp")
-"""Those that every service speaks."""
+"""The protocols of every service."""
 
-# In seconds: from a step that no engine was asked for to one that waited long for its turn.
+# In seconds: from a step without an engine to one that waited long in the queue.
 BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1, 2.5, 5, 10, 25, 60, 120),
@@ -21,39 +21,41 @@ BOUNDS = (
 
 
 class Durations:
-    """How often something took so long."""
+    """A histogram of durations."""
 
     __slots__ = ("counts", "sum")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS) + 1)
-        """Of those within each bound and not within the one before it; the last has none."""
+        """The number of durations in each bucket; the last bucket has no bound."""
         self.sum = 0.0
 
     def add(self, seconds: float) -> None:
-        """Counts one more."""
+        """Counts one duration."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.sum += seconds
 
 
 class Timings(NamedTuple):
-    """How long a step was where, in seconds; null where it never was, as a replay in an engine."""
+    """The durations of a step's parts in seconds; null if a part did not happen, such as the
+    engine's in a replay.
+    """
 
     queue: float | None = None
-    """Waiting for the episode's step before it, and for its turn at the engine."""
+    """Waiting for the episode's earlier step, and in the engine's queue."""
     engine: float | None = None
-    """With the engine: all samples, all tries."""
+    """In the engine: all samples and retries."""
     ledger: float | None = None
-    """Until it was durable."""
+    """Until the step was durable."""
     total: float | None = None
-    """All of it."""
+    """The whole step."""
 
 
 _NOTHING_USED = Usage()
 
 
 class Counts:
-    """Of one simulator; every number is there from the start, at 0."""
+    """The counts of one simulator; every number exists from the start, at 0."""
 
     def __init__(self) -> None:
         self.steps = dict.fromkeys(PROTOCOLS, 0)
@@ -64,20 +66,20 @@ class Counts:
         self._durations = tuple(self.durations.values())
 
     def count_step(self, protocol: str, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
-        """A step was answered."""
+        """Counts an answered step."""
         self.steps[protocol] = self.steps.get(protocol, 0) + 1
         for durations, seconds in zip(self._durations, timings, strict=True):
             if seconds is not None:
                 durations.add(seconds)
-        # No token is in two of these, so that their sum is all of them.
+        # Each token counts in one of these only, so that their sum is the total.
         self.tokens["input"] += usage.input_tokens - usage.cached_tokens
         self.tokens["cached"] += usage.cached_tokens
         self.tokens["output"] += usage.output_tokens
 
     def begin(self) -> None:
-        """An episode was opened."""
+        """Counts an opened episode."""
         self.num_opened += 1
 
     def end(self, reason: CloseReason, number: int = 1) -> None:
-        """So many episodes came to their end."""
+        """Counts ended episodes."""
         self.ended[reason] += number

@@ -1,4 +1,4 @@
-"""From plain numbers to the metrics of Prometheus' client library, at the time of a scrape."""
+"""Converts plain numbers to metric families of Prometheus' client library, for a scrape."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -11,13 +11,13 @@ from agentworld.serving.telemetry.counts import BOUNDS, Durations
 _LE = [*map(floatToGoString, BOUNDS), "+Inf"]
 
 Values = Mapping[tuple[str, ...], float]
-"""By the values of the labels."""
+"""Values by the values of the labels."""
 
 
 def counter(
     name: str, documentation: str, labels: Sequence[str], values: Values
 ) -> CounterMetricFamily:
-    """What only grows."""
+    """A counter."""
     family = CounterMetricFamily(name, documentation, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)
@@ -27,7 +27,7 @@ def counter(
 def gauge(
     name: str, documentation: str, labels: Sequence[str], values: Values
 ) -> GaugeMetricFamily:
-    """What is so now."""
+    """A gauge."""
     family = GaugeMetricFamily(name, documentation, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)
@@ -40,7 +40,7 @@ def histogram(
     labels: Sequence[str],
     durations: Mapping[tuple[str, ...], Durations],
 ) -> HistogramMetricFamily:
-    """How long things took."""
+    """A histogram."""
     family = HistogramMetricFamily(name, documentation, labels=labels)
     for label_values, value in durations.items():
         buckets = list(zip(_LE, accumulate(value.counts), strict=True))

@@ -1,7 +1,6 @@
-"""What a service tells a Prometheus server: counts and times, by labels of few values.
+"""The service's metrics for Prometheus: counts and times, with labels of few values.
 
-No label is an episode, a run or a path, so that a service has as many series after a year as after
-a minute, for each simulator that it serves.
+No label is an episode, a run or a path, so the number of series for each simulator stays constant.
 """
 
 import platform
@@ -22,7 +21,7 @@ from agentworld.serving.telemetry.families import counter, gauge, histogram
 Refusal = Literal[
     "input", "conflict", "not-found", "unauthorised", "forbidden", "capacity", "context", "limit"
 ]
-"""What is the caller's to mend, or a limit that held: over HTTP, 4xx."""
+"""Errors of the caller, or limits: over HTTP, 4xx."""
 
 Fault = Literal[
     "engine",
@@ -38,7 +37,7 @@ Fault = Literal[
     "unknown",
     "internal",
 ]
-"""What is the engine's, the ledger's or our own: over HTTP, 5xx."""
+"""Errors of the engine, the ledger or the service: over HTTP, 5xx."""
 
 _REFUSALS = "Requests that the sender must correct or send later; over HTTP, 4xx."
 _FAULTS = (
@@ -52,21 +51,21 @@ _ENGINE_STATES = (
 )
 
 States = Callable[[], Mapping[str, State]]
-"""Whether each replica of an engine is asked, by its address."""
+"""The breaker state of each replica of an engine, by its address."""
 
 
 class MetricsResponse(NamedTuple):
-    """The answer to a scrape."""
+    """The response to a scrape."""
 
     body: bytes
     content_type: str
 
 
 class Metrics:
-    """Counts what one process does: for each simulator, and what failed for all of them."""
+    """Counts of one process: for each simulator, and failures for all of them."""
 
     def __init__(self, open_episodes: Callable[[], Mapping[Digest, int]]) -> None:
-        """A scrape asks how many episodes are open of each simulator that has any."""
+        """`open_episodes` returns the number of open episodes of each simulator that has any."""
         self._ask_open = open_episodes
         self._counts: dict[Digest, Counts] = {}
         self._states: dict[Digest, States] = {}
@@ -75,32 +74,32 @@ class Metrics:
         self._faults = dict.fromkeys(get_args(Fault), 0)
 
     def serve(self, simulator: Digest, states: States) -> Counts:
-        """From now on the simulator is told of, with its engine; returns what is counted of it."""
+        """Adds a simulator with its engine; returns its counts."""
         self._states[simulator] = states
         return self.of(simulator)
 
     def of(self, simulator: Digest) -> Counts:
-        """What is counted of a simulator, be it served here or only tidied up after."""
+        """The counts of a simulator, also of one that is not served here."""
         counts = self._counts.get(simulator)
         if counts is None:
             counts = self._counts[simulator] = Counts()
         return counts
 
     def count_problem(self, kind: str) -> None:
-        """A request was answered with a problem of this kind, whichever of the two that is."""
+        """Counts a response with a problem of this kind."""
         counts = self._refusals if kind in self._refusals else self._faults
         counts[kind] += 1
 
     def render(self, accept: str = "") -> MetricsResponse:
-        """The answer to a scrape, in the form that its `Accept` names."""
+        """The response to a scrape, in the form of its `Accept` header."""
         encode, content_type = choose_encoder(accept)
         return MetricsResponse(encode(self), content_type)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything; the client library asks for it, in a thread of its own."""
-        # At once: simulators may come while this is read.
+        """All metrics; the client library calls it in its own thread."""
+        # copied, because simulators may be added meanwhile
         yield from _of_simulators(self._counts.copy())
-        with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
+        with suppress(StoreError):  # without the ledger, the other metrics are still wanted
             documentation = (
                 "Open episodes in the ledger. Every replica reports the same number: use max by"
                 " (simulator), not the sum. A service of many simulators also reports those whose"
@@ -123,7 +122,9 @@ class Metrics:
         )
 
     def _open_episodes(self) -> Mapping[Digest, int]:
-        """Of what is served, and of whatever had one when it was asked before: 0 is told too."""
+        """The open episodes of the served simulators, and of all that had one before, so that 0 is
+        reported.
+        """
         zeros = dict.fromkeys((*self._states.copy(), *self._open), 0)
         self._open = zeros | dict(self._ask_open())
         return self._open
@@ -133,8 +134,8 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     def by_value(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
         return {
             (simulator, value): count
-            for simulator, counted in counts.items()
-            for value, count in values(counted).items()
+            for simulator, simulator_counts in counts.items()
+            for value, count in values(simulator_counts).items()
         }
 
     label = "simulator"
@@ -148,8 +149,8 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     )
     durations: dict[tuple[str, ...], Durations] = {
         (simulator, phase): seconds
-        for simulator, counted in counts.items()
-        for phase, seconds in counted.durations.items()
+        for simulator, simulator_counts in counts.items()
+        for phase, seconds in simulator_counts.durations.items()
     }
     yield histogram("agentworld_step_duration_seconds", documentation, (label, "phase"), durations)
     documentation = (
@@ -157,7 +158,9 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
         " the engine's cache (cached), and answers (output). The three do not overlap."
     )
     yield counter("agentworld_tokens", documentation, (label, "kind"), by_value(lambda c: c.tokens))
-    openings = _by_label({simulator: counted.num_opened for simulator, counted in counts.items()})
+    openings = _by_label(
+        {simulator: simulator_counts.num_opened for simulator, simulator_counts in counts.items()}
+    )
     yield counter("agentworld_episodes_opened", "Opened episodes.", (label,), openings)
     ended = by_value(lambda c: c.ended)
     documentation = (

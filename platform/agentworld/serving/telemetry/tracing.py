@@ -1,4 +1,4 @@
-"""Spans of a service's engine, where OpenTelemetry's own variables name somebody who takes them."""
+"""Spans of a service's engine, if OpenTelemetry's variables name a collector."""
 
 from opentelemetry import context, propagate
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -30,19 +30,19 @@ class TracingSettings(BaseSettings):
 
     @property
     def is_on(self) -> bool:
-        """Whether somebody is named who takes spans."""
+        """Whether a collector is configured."""
         endpoint = self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint
         return bool(endpoint) and not self.sdk_disabled
 
 
 class TraceContextMiddleware:
-    """Lets what a request causes be a part of the trace that its `traceparent` names."""
+    """Makes a request's spans part of the trace in its `traceparent` header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Its lifespan has none.
+        # a lifespan scope has no headers
         headers = {
             name.decode(): value.decode("latin-1") for name, value in scope.get("headers", ())
         }
@@ -54,10 +54,10 @@ class TraceContextMiddleware:
 
 
 class Spans:
-    """The spans of a process, where somebody takes them; each of them names its simulator.
+    """The spans of a process, if there is a collector; each names its simulator.
 
-    They are sent in the background. Who is not there to take them is told in a warning and holds
-    nothing up.
+    They are sent in the background. If the collector does not answer, a warning is logged and
+    nothing waits.
     """
 
     def __init__(self, settings: TracingSettings, exporter: SpanExporter | None = None) -> None:
@@ -68,7 +68,9 @@ class Spans:
             self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
 
     def of(self, engine: Engine, manifest: SimulatorManifest, model: str) -> Engine:
-        """The engine with a span for each request, which names its simulator; or as it is."""
+        """The engine with a span for each request, which names its simulator; unchanged without a
+        collector.
+        """
         provider = self._provider
         if provider is None:
             return engine
@@ -83,12 +85,12 @@ class Spans:
         )
 
     def join_trace(self, app: ASGIApp) -> ASGIApp:
-        """The app within its callers' traces; or as it is."""
+        """The app with its callers' traces; unchanged without a collector."""
         return app if self._provider is None else TraceContextMiddleware(app)
 
 
 def _resource() -> Resource:
-    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
+    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these."""
     defaults = {"service.name": "agentworld-simulator", "service.version": __version__}
     attributes = Resource.create().attributes
     own_attributes = {

@@ -9,7 +9,7 @@ from agentworld.kinds import Kinds
 
 
 class Algorithm(NamedTuple):
-    """How a policy learns from a group of attempts at one prompt."""
+    """How a policy learns from a group of rollouts of one prompt."""
 
     importance: Literal["token", "sequence"]
     """The unit with one importance ratio."""

@@ -1,1 +1,1 @@
-"""What a training would take, worked out before it is scheduled: memory, time and cost."""
+"""Plans a training before it is scheduled: memory, time and cost."""

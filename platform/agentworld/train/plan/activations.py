@@ -1,8 +1,8 @@
-"""What a forward pass keeps for the backward pass, counted in one that needs no memory.
+"""Counts what a forward pass saves for the backward pass, without allocating memory.
 
-The model is made of torch's fake tensors, which have shapes and no content. Its forward pass runs
-as in training, and `saved_tensors_hooks` see each tensor that autograd keeps. What a compiled layer
-keeps is what torch's partitioner of its graph decides.
+The model consists of torch's fake tensors, which have shapes and no content. Its forward pass runs
+as in training, and `saved_tensors_hooks` get each tensor that autograd saves. For a compiled layer,
+torch's partitioner decides what is saved.
 """
 
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ from agentworld.train.plan.compiled import bytes_of_compiled
 
 
 class Activations(NamedTuple):
-    """Bytes that one process keeps of a batch."""
+    """Bytes that one process saves for a batch."""
 
     inputs: int
-    """The inputs of all layers, which are all that gradient checkpointing keeps of them."""
+    """The inputs of all layers, which are all that gradient checkpointing saves of them."""
     layers: int
-    """All that the layers keep, their inputs too."""
+    """Everything that the layers save, with their inputs."""
     largest: int
-    """What the layer that keeps most keeps beside its input."""
+    """What the layer with the most saved tensors saves in addition to its input."""
     rest: int
-    """Of what is before the layers and after them, without the loss."""
+    """What is saved before and after the layers, without the loss."""
 
 
 def count_activations(model: PreTrainedModel, num_tokens: int, *, is_compiled: bool) -> Activations:
-    """Of one batch; without a matrix of attention, all that is kept grows with the tokens alone.
+    """The bytes of one batch; without an attention matrix, they grow linearly with the tokens.
 
     Changes the model, which is on the meta device.
     """
@@ -58,7 +58,7 @@ def count_activations(model: PreTrainedModel, num_tokens: int, *, is_compiled: b
 
 
 def _leave_one_of_each_kind(model: PreTrainedModel) -> dict[Module, int]:
-    """Removes all layers but the first of each kind, and returns how many there were of it."""
+    """Removes all layers except the first of each kind; returns their numbers."""
     layers, kinds = layers_of(model), dict[object, list[int]]()
     for place, layer in enumerate(layers):
         shapes = tuple((name, weight.shape) for name, weight in layer.named_parameters())
@@ -90,7 +90,7 @@ def _make_fake(model: PreTrainedModel) -> None:
 
 
 class _Count:
-    """Adds up what autograd keeps, by the layer in which it does."""
+    """Adds up what autograd saves, by layer."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.saved: dict[Module, int] = {model: 0, **dict.fromkeys(layers_of(model), 0)}
@@ -98,11 +98,11 @@ class _Count:
         self._arguments: dict[Module, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._model = self._module = model
         self._tensors = {_storage(weight): weight for weight in model.parameters()}
-        """Each tensor, so that no storage is freed: another one would get its place."""
+        """All tensors, so that no storage is freed and its address reused."""
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """While the block runs."""
+        """Counts while the block runs."""
         hooks = [
             hook
             for layer in layers_of(self._model)
@@ -117,7 +117,7 @@ class _Count:
             hook.remove()
 
     def compile(self) -> None:
-        """Replaces what the layers keep by what they keep if they are compiled."""
+        """Replaces the counts of the layers by those of compiled layers."""
         for layer, (arguments, options) in self._arguments.items():
             self.saved[layer] = bytes_of_compiled(layer, arguments, options)
 

@@ -1,4 +1,4 @@
-"""What a causal LM consists of, from its config.json alone: no weights are read or allocated."""
+"""The architecture of a causal LM, from its config.json only: no weights are read or allocated."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -25,40 +25,42 @@ CONFIG = "config.json"
 
 
 class Architecture(NamedTuple):
-    """Numbers of weights; those that two layers share count once."""
+    """Numbers of weights; weights that two layers share count once."""
 
     name: str
-    """Of the model's class."""
+    """The name of the model's class."""
     num_frozen: int
-    """Those of the base beside an adapter; 0 where all are trained."""
+    """Frozen weights beside an adapter; 0 if all are trained."""
     num_trained: int
     num_by_muon: int
-    """Trained by Muon, where a recipe has a rate for it."""
+    """Weights that Muon trains, if the recipe has a rate for it."""
     num_cast: int
-    """In the trained matrices of the layers, of which autocast keeps copies in bfloat16."""
+    """Weights in the trained matrices of the layers, of which autocast keeps copies in bfloat16."""
     num_embedding: int
-    """Of the embedding; of the output layer too, which has the same shape."""
+    """Weights of the embedding; also of the output layer, which has the same shape."""
     is_embedding_shared: bool
-    """Whether the output layer has the weights of the embedding."""
+    """Whether the output layer shares the weights of the embedding."""
     is_embedding_trained: bool
     num_largest: int
-    """Of the largest layer that is trained."""
+    """Weights of the largest trained layer."""
     num_gathered: int
-    """Of the largest layer, frozen or not, or of the embedding: what is whole at once, in parts."""
+    """Weights of the largest layer, frozen or not, or of the embedding: the most that ZeRO stage 3
+    gathers at once.
+    """
     hidden_size: int
     vocabulary_size: int
     context_tokens: int
     flops: Flops | None
-    """Null for an architecture that the formula does not hold for."""
+    """Null for an architecture for which the formula is not valid."""
 
     @property
     def num_weights(self) -> int:
-        """Of the base, and of its adapter."""
+        """The weights of the base and its adapter."""
         return self.num_frozen + self.num_trained
 
 
 def config_of_folder(folder: Path) -> PreTrainedConfig:
-    """The config.json of a causal LM; raises InputError where transformers knows no such model."""
+    """The config.json of a causal LM; raises InputError if transformers has no such model."""
     path = folder / CONFIG
     if not path.is_file():
         raise InputError(f"there is no {path}; name the folder of a causal LM with --model")
@@ -73,14 +75,14 @@ def config_of_folder(folder: Path) -> PreTrainedConfig:
 
 
 def config_of_new(recipe: ModelRecipe) -> PreTrainedConfig:
-    """Of a model that is made from nothing."""
+    """The config of a new model."""
     return new_config(recipe, recipe.vocabulary_size)
 
 
 def model_without_memory(config: PreTrainedConfig, recipe: NextTokenRecipe) -> PreTrainedModel:
-    """On the meta device, in float32, with the adapter that a recipe adds.
+    """The model on the meta device, in float32, with the recipe's adapter.
 
-    Raises InputError for a config that is of no causal LM.
+    Raises InputError for a config that is not of a causal LM.
     """
     with torch.device("meta"):
         try:
@@ -91,10 +93,10 @@ def model_without_memory(config: PreTrainedConfig, recipe: NextTokenRecipe) -> P
                 experts_implementation=NO_CONTENT,
                 trust_remote_code=False,
             )
-        except ValueError as error:  # it has no such class for it
+        except ValueError as error:  # transformers has no such class
             raise InputError(
-                f"{config.model_type} is no causal LM in transformers; name the folder of one with"
-                " --model"
+                f"{config.model_type} is not a causal LM in transformers; name the folder of one"
+                " with --model"
             ) from error
         if recipe.lora:
             add_adapter(model, recipe.lora, recipe.seed)
@@ -132,7 +134,7 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
 
 
 def layers_of(model: PreTrainedModel) -> ModuleList:
-    """The layers that are computed again with gradient checkpointing, in their order."""
+    """The layers to which gradient checkpointing applies, in their order."""
     names = set(model._no_split_modules or ())
     for module in model.modules():
         if isinstance(module, ModuleList) and len(module) and type(module[0]).__name__ in names:

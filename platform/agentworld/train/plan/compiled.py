@@ -1,4 +1,4 @@
-"""What a compiled layer keeps for its backward pass: what torch's partitioner decides."""
+"""What a compiled layer saves for its backward pass, as torch's partitioner decides."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
 def bytes_of_compiled(layer: Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> int:
-    """For these arguments, of which the first is the layer's input; all tensors are fake.
+    """The bytes for these arguments, the first of which is the layer's input; all tensors are fake.
 
-    With that input, and without weights and without what all layers share.
+    Includes the input, but not weights and what all layers share.
     """
     leaves, shape = tree_flatten((arguments[1:], options))
     places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]

@@ -1,7 +1,7 @@
-"""The bytes of each process, by part, when a model is loaded, in training, and when it is saved.
+"""The bytes of each process, by part: when a model is loaded, in training, and when it is saved.
 
-Pure: from the numbers of an architecture and what its activations take. Weights, gradients and
-moments are of float32, matrices are multiplied in bfloat16, and each GPU has one process.
+Pure: computed from an architecture and its activations. Weights, gradients and moments are float32,
+matrices are multiplied in bfloat16, and each GPU has one process.
 """
 
 from agentworld.recipes.train import NextTokenRecipe
@@ -14,16 +14,15 @@ from agentworld.train.zero import SHARD_BYTES
 _FULL, _HALF = 4, 2
 """Bytes of a float32 and of a bfloat16."""
 _BY_LOGIT = 12
-"""At its backward pass a logit is there in bfloat16 and in float32, and both have a gradient."""
+"""In its backward pass a logit exists in bfloat16 and in float32, each with a gradient."""
 _BY_COMPILED_LOGIT = 4
-"""The same of a compiled loss, which has no tensor of float32."""
+"""The same for a compiled loss, which has no float32 tensor."""
 
 
 def most_tokens(recipe: NextTokenRecipe, num_ranks: int, context_tokens: int) -> int:
-    """Of the largest batch of one process; several share the rows of a batch in turn.
-
-    Then the share of one can be larger than the others' by a row. With `sequence_parallel` a group
-    of processes has a share, and each of them a part of each row's tokens.
+    """Tokens of the largest batch of one process; the rows of a batch are dealt to the processes in
+    turn. One process's share can be larger than the others' by a row. With `sequence_parallel` a
+    group of processes has a share, and each of them a part of each row's tokens.
     """
     num_sharing = (recipe.sequence_parallel or 1) if num_ranks > 1 else 1
     num_shares = num_ranks // num_sharing
@@ -41,15 +40,15 @@ def stage_memory(
     num_tokens: int,
     gpus: Gpus,
 ) -> StageMemory:
-    """Of all moments."""
+    """The memory in all phases."""
     stage = recipe.zero_stage if gpus.count > 1 else None
     whole = _FULL * model.num_weights
     state = _state(model, recipe, stage, gpus.count)
     moments = _training(model, activations, recipe, num_tokens, stage, gpus.count)
-    # A model in parts is read, and gathered to be saved, layer by layer.
+    # A sharded model is loaded, and gathered to be saved, layer by layer.
     of_layer = _FULL * model.num_gathered if stage == 3 else 0
     if stage == 3:
-        saved = min(whole, SHARD_BYTES + of_layer)  # the first process alone writes
+        saved = min(whole, SHARD_BYTES + of_layer)  # only the first process writes
     else:
         saved = gpus.per_node * whole if stage else min(whole, SHARD_BYTES)
     offloaded = gpus.per_node * _offloaded(model, recipe, stage, gpus.count)
@@ -71,18 +70,18 @@ def stage_memory(
 
 
 def state_bytes(model: Architecture, recipe: NextTokenRecipe) -> RankMemory:
-    """Weights, gradients and the optimizer's state of a single process, after its first step."""
+    """Weights, gradients and optimizer state of a single process, after its first step."""
     return _state(model, recipe, None, 1)
 
 
 def _state(
     model: Architecture, recipe: NextTokenRecipe, stage: int | None, num_ranks: int
 ) -> RankMemory:
-    """What is there between the backward pass and the optimizer's step."""
+    """The memory between the backward pass and the optimizer's step."""
     trained = _FULL * model.num_trained
     moments = 2 * trained
     if recipe.muon_learning_rate is not None:
-        moments -= _FULL * model.num_by_muon  # Muon has one
+        moments -= _FULL * model.num_by_muon  # Muon has one moment
     copy = trained if stage else 0
     memory = RankMemory(
         weights=_FULL * model.num_weights // (num_ranks if stage == 3 else 1),
@@ -102,11 +101,11 @@ def _state(
 def _offloaded(
     model: Architecture, recipe: NextTokenRecipe, stage: int | None, num_ranks: int
 ) -> int:
-    """What one process has in the CPU's memory in training.
+    """The CPU memory of one process in training.
 
-    For each weight that it steps: a copy, two moments, its gradient, and a buffer for the new
-    weight (stages 1 and 2) or for the gradient (stage 3). Stages 1 and 2 have one more to add up
-    gradients in.
+    For each weight that it updates: a copy, two moments, its gradient, and a buffer for the new
+    weight (stages 1 and 2) or for the gradient (stage 3). Stages 1 and 2 have another one for
+    accumulated gradients.
     """
     if stage is None or recipe.offload is None:
         return 0
@@ -125,18 +124,20 @@ def _training(
     stage: int | None,
     num_ranks: int,
 ) -> list[RankMemory]:
-    """Where a step can take most: at the loss, in the last layer, in the first one, at its end."""
+    """The phases of a step that can be the largest: the loss, the last layer, the first layer, the
+    end.
+    """
     state = _state(model, recipe, stage, num_ranks)
     hidden = _FULL * num_tokens * model.hidden_size
     embedding = _FULL * model.num_embedding if model.is_embedding_trained else 0
-    # The embedding's gradient comes last, unless the output layer has the same weights.
+    # The embedding's gradient comes last, unless the output layer shares its weights.
     last = 0 if model.is_embedding_shared else embedding
-    # Gradients are freed after each step, but DeepSpeed keeps the space of its part.
+    # Gradients are freed after each step, but DeepSpeed keeps the memory of its part.
     is_kept = recipe.accumulation > 1 or stage in (2, 3)
     before = state.gradients if is_kept else min(state.gradients, embedding)
     buffers = _exchange(model, stage, num_ranks)
     if recipe.offload is not None and stage in (1, 2):
-        buffers += _FULL * max(model.num_embedding, model.num_largest)  # a gradient on its way
+        buffers += _FULL * max(model.num_embedding, model.num_largest)  # a gradient in transfer
     casts = 0 if recipe.compile_layers else _HALF * model.num_cast
     if recipe.gradient_checkpointing:
         at_loss, in_layer = activations.inputs + activations.rest, activations.largest
@@ -167,7 +168,7 @@ def _training(
 
 
 def _exchange(model: Architecture, stage: int | None, num_ranks: int) -> int:
-    """What processes need to exchange gradients and weights."""
+    """The buffers for exchanging gradients and weights."""
     if num_ranks == 1:
         return 0
     if stage is None:
@@ -177,7 +178,7 @@ def _exchange(model: Architecture, stage: int | None, num_ranks: int) -> int:
 
 
 def _logits(model: Architecture, num_tokens: int, num_ranks: int) -> int:
-    """Of the loss; several processes compute the logits of all tokens at once."""
+    """The logits of the loss; several processes compute the logits of all tokens at once."""
     num_logits = num_tokens * model.vocabulary_size
     output_layer = _HALF * model.num_embedding
     if model.is_embedding_trained:

@@ -1,6 +1,6 @@
-"""Operators with shapes and without content, in place of those that a CPU or a fake tensor lacks.
+"""Operators with shapes and without content, for those that a CPU or a fake tensor lacks.
 
-They keep for the backward pass what the real ones keep: FlashAttention its inputs, its output and a
+They save for the backward pass what the real ones save: FlashAttention its inputs, its output and a
 float32 for each query; a multiplication of the experts' matrices its inputs.
 """
 
@@ -13,7 +13,7 @@ from transformers import AttentionInterface
 from transformers.integrations.moe import ExpertsInterface
 
 NO_CONTENT = "no_content"
-"""What transformers calls them: a name with `flash` in it would be looked for on a hub."""
+"""Their names for transformers, which would look for a name with `flash` on a hub."""
 
 
 def _no_content(*_: Tensor) -> Any:
@@ -47,7 +47,9 @@ def _flash_shapes(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
 
 
 def _grouped_shapes(rows: Tensor, matrices: Tensor) -> Tensor:
-    """Rows (N, in) by matrices (experts, in, out): each row passes the matrix of its expert."""
+    """Rows (N, in) times matrices (experts, in, out): each row is multiplied by its expert's
+    matrix.
+    """
     return rows.new_empty(rows.shape[0], matrices.shape[2])
 
 

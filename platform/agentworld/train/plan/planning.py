@@ -1,4 +1,4 @@
-"""Plans a stage on given GPUs, or refuses it and says what does not fit and what to change."""
+"""Plans a stage on given GPUs, or refuses it with the reason and a change that would fit."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from agentworld.train.sequence_parallel import check_architecture, check_process
 
 _GPUS = re.compile(r"(?:([1-9]\d{0,3})x)?([1-9]\d{0,2})x(\w+)")
 _USABLE = 0.95
-"""The rest is for CUDA, NCCL and the gaps between the allocator's blocks: our choice."""
+"""The rest is for CUDA, NCCL and fragmentation; our choice."""
 _MOST_GPUS = 1_024
 _GPUS_OF_A_NODE = 8
 _SHORTEST = 1_024
@@ -38,23 +38,23 @@ _PARTS = {
 
 
 class Terms(NamedTuple):
-    """What a plan is asked for beside the recipe."""
+    """The inputs of a plan besides the recipe."""
 
     gpus: Gpus
     node_gib: float | None = None
-    """Memory of a node; null where it is not known."""
+    """Memory of a node in GiB; null if unknown."""
     num_tokens: int | None = None
-    """Of one epoch of the data."""
+    """Tokens of one epoch."""
     tokens_per_second: float | None = None
-    """Of one GPU, where it was measured."""
+    """Measured tokens per second of one GPU."""
     price: float | None = None
-    """Of an hour of a GPU."""
+    """Price of a GPU-hour."""
 
 
 class _Change(NamedTuple):
     """Another recipe, or other GPUs, that might fit."""
 
-    what: str
+    description: str
     recipe: NextTokenRecipe
     gpus: Gpus
 
@@ -71,7 +71,7 @@ def parse_gpus(text: str) -> Gpus:
 
 
 class Planner:
-    """For one model; what it counted of it serves all its plans."""
+    """Plans for one model, and caches its counts."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         self._config = config
@@ -79,7 +79,7 @@ class Planner:
         self._activations: dict[tuple[LoraRecipe | None, bool, int], Activations] = {}
 
     def plan(self, recipe: NextTokenRecipe, terms: Terms) -> StagePlan:
-        """Raises InputError where the stage does not fit, or these GPUs cannot share sequences."""
+        """Raises InputError if the stage does not fit, or these GPUs cannot share sequences."""
         self._check_sharing(recipe, terms.gpus)
         gpus, memory = terms.gpus, self.memory(recipe, terms.gpus)
         if problem := _problem(memory, terms):
@@ -108,7 +108,7 @@ class Planner:
         )
 
     def memory(self, recipe: NextTokenRecipe, gpus: Gpus) -> StageMemory:
-        """Whether it fits or not."""
+        """The memory, whether or not it fits."""
         model = self.architecture(recipe)
         num_tokens = most_tokens(recipe, gpus.count, model.context_tokens)
         key = recipe.lora, recipe.compile_layers, num_tokens
@@ -120,7 +120,7 @@ class Planner:
         return stage_memory(model, self._activations[key], recipe, num_tokens, gpus)
 
     def architecture(self, recipe: NextTokenRecipe) -> Architecture:
-        """With the recipe's adapter."""
+        """The architecture with the recipe's adapter."""
         if recipe.lora not in self._architectures:
             without_memory = model_without_memory(self._config, recipe)
             self._architectures[recipe.lora] = architecture_of(without_memory)
@@ -136,28 +136,30 @@ class Planner:
         """The first change that makes it fit."""
         for change in _changes(recipe, terms.gpus):
             if self._fits(change.recipe, terms._replace(gpus=change.gpus)):
-                return change.what
+                return change.description
         return "no change of the recipe makes it fit; take GPUs and nodes with more memory"
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
-        """Activations take seconds to count: only where all else fits."""
+        """Counts activations, which takes seconds, only if everything else fits."""
         try:
             self._check_sharing(recipe, terms.gpus)
         except InputError:
             return False
-        model, none = self.architecture(recipe), Activations(0, 0, 0, 0)
+        model, no_activations = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
-        least = stage_memory(model, none, recipe, num_tokens, terms.gpus)
-        return not _problem(least, terms) and not _problem(self.memory(recipe, terms.gpus), terms)
+        state_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
+        return not (
+            _problem(state_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
+        )
 
 
 def usable_bytes(gpus: Gpus) -> int:
-    """Of each GPU."""
+    """The usable memory of each GPU."""
     return int(CARDS[gpus.card].gib * GIB * _USABLE)
 
 
 def _problem(memory: StageMemory, terms: Terms) -> str:
-    """What does not fit; empty where all does."""
+    """What does not fit; empty if everything does."""
     usable = usable_bytes(terms.gpus)
     for moment, rank_memory in memory.gpu.items():
         if rank_memory.total > usable:
@@ -177,7 +179,7 @@ def _problem(memory: StageMemory, terms: Terms) -> str:
 
 
 def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
-    """Cheap ones first; each is made on top of checkpointing and ZeRO, where these can be."""
+    """Cheap changes first; each includes checkpointing and ZeRO, if these are possible."""
     stage, done = recipe.stage, ""
     if not recipe.gradient_checkpointing:
         recipe = recipe.model_copy(update={"gradient_checkpointing": True})
@@ -185,7 +187,7 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
         yield _Change(done, recipe, gpus)
         done += ", and "
     if recipe.muon_learning_rate is not None:
-        return  # it takes matrices whole
+        return  # it needs whole matrices
     if gpus.count > 1 and recipe.zero_stage != 3:
         for zero_stage in range((recipe.zero_stage or 0) + 1, 4):
             recipe = recipe.model_copy(update={"zero_stage": zero_stage})
@@ -200,8 +202,8 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
     tokens = max(recipe.tokens_per_batch, recipe.sequence_tokens or 0)
     while (tokens := tokens // 2) >= _SHORTEST:
         shorter = {"tokens_per_batch": tokens, "sequence_tokens": tokens}
-        what = f"{done}set {stage}.tokens_per_batch and {stage}.sequence_tokens to {tokens}"
-        yield _Change(what, recipe.model_copy(update=shorter), gpus)
+        description = f"{done}set {stage}.tokens_per_batch and {stage}.sequence_tokens to {tokens}"
+        yield _Change(description, recipe.model_copy(update=shorter), gpus)
     if recipe.lora is None:
         adapted = recipe.model_copy(update={"lora": LoraRecipe()})
         yield _Change(f"{done}train an adapter with {stage}.lora", adapted, gpus)
@@ -215,7 +217,7 @@ def _changes(recipe: NextTokenRecipe, gpus: Gpus) -> Iterator[_Change]:
 
 
 def _offloads(recipe: NextTokenRecipe, gpus: Gpus, done: str) -> Iterator[_Change]:
-    """Slower, with the same result."""
+    """Offloading: slower, with the same result."""
     if gpus.count == 1 or recipe.offload == "parameters":
         return
     for offload in get_args(Offload):

@@ -1,4 +1,4 @@
-"""How fast a training would be: as the measured or cited training that is most like it."""
+"""Estimates the speed of a training from the most similar measured or published training."""
 
 import math
 from typing import NamedTuple
@@ -10,13 +10,13 @@ from agentworld.train.plan.architecture import Architecture
 
 
 class KnownSpeed(NamedTuple):
-    """The model FLOPs utilisation of a training that somebody measured."""
+    """The measured model FLOPs utilisation of a training."""
 
     mfu: float
     num_weights: float
     is_compiled: bool
     is_recomputed: bool
-    """Whether activations were computed again in the backward pass."""
+    """Whether activations were recomputed in the backward pass."""
     source: str
 
 
@@ -32,15 +32,14 @@ KNOWN_SPEEDS = (
 
 
 _DOUBLINGS = 3
-"""A model that is more than eight times as large, or as small, is not similar: our choice."""
+"""A model that is more than eight times larger or smaller is not similar; our choice."""
 
 
 def speed_of(
     model: Architecture, recipe: NextTokenRecipe, length: int, gpus: Gpus, measured: float | None
 ) -> Speed | None:
-    """Of rows of one length; `measured` is the caller's figure for one GPU, in tokens a second.
-
-    Null for an architecture of which, or near whose size, nothing is known.
+    """The speed for rows of one length; `measured` is the caller's figure for one GPU, in tokens a
+    second. Null for an architecture or a size without known trainings.
     """
     if measured is not None:
         return Speed(tokens_per_second=measured * gpus.count, source="your figure of one GPU")
@@ -57,7 +56,7 @@ def speed_of(
 
 
 def _most_similar(num_weights: int, recipe: NextTokenRecipe) -> KnownSpeed:
-    """Compiled or not, then by size, then by what is computed again."""
+    """The most similar one by compilation, then by size, then by recomputation."""
 
     def difference(speed: KnownSpeed) -> tuple[bool, int, bool]:
         return (
@@ -70,5 +69,5 @@ def _most_similar(num_weights: int, recipe: NextTokenRecipe) -> KnownSpeed:
 
 
 def _doublings(speed: KnownSpeed, num_weights: int) -> float:
-    """How often the smaller model must be doubled to be as large as the other."""
+    """The binary logarithm of the ratio of the two models' sizes."""
     return abs(math.log2(speed.num_weights / num_weights))

@@ -98,7 +98,7 @@ def change_report_and_receipt(folder, agent):
 def test_what_is_not_what_was_signed_is_refused_by_name(agent, tmp_path, change):
     folder = validated(agent)
     problem = change(folder, agent)
-    with pytest.raises(InputError, match="holds no episode of the form ledger"):
+    with pytest.raises(InputError, match="has no episode of the form ledger"):
         imported(f"ledger:{agent.store}", tmp_path / "out")
     lines = (tmp_path / "out" / QUARANTINE).read_text().splitlines()
     (first, _) = map(json.loads, lines)

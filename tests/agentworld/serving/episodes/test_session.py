@@ -143,7 +143,7 @@ def test_an_unseeded_simulator_has_no_seed():
 
 
 def test_a_seed_that_cannot_be_honoured_is_refused_and_not_ignored():
-    with pytest.raises(InputError, match="seed 7 cannot be honoured"):
+    with pytest.raises(InputError, match="seed 7 cannot be used"):
         session.check_seed(MANIFEST, EpisodeOpening(run="r", seed=7))
 
 

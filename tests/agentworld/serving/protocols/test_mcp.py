@@ -278,7 +278,7 @@ def test_our_own_mistake_is_told_as_one_and_not_what_it_says(serve, talk):
         raise RuntimeError("a secret")
 
     _, error = talk(refused(), serve(broken))
-    assert (error.data["kind"], error.message) == ("internal", "our mistake; see the log")
+    assert (error.data["kind"], error.message) == ("internal", "internal error; see the log")
 
 
 def test_what_is_no_unicode_is_replaced_and_told_and_recorded_as_it_is(serve, talk):

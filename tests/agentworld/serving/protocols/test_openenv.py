@@ -88,7 +88,7 @@ def test_a_failing_engine_is_an_error_frame_and_the_step_can_be_tried_again(conv
         ("[]", "is an object"),
         ({"type": "jump"}, "no frame of type 'jump'"),
         ({"type": "reset", "data": {"turn_limit": 0}}, "turn_limit"),
-        ({"type": "reset", "data": {"seed": 7}}, "cannot be honoured"),
+        ({"type": "reset", "data": {"seed": 7}}, "cannot be used"),
         (step("ls"), "reset first"),
         ({"type": "step", "data": {"action": 1}}, "reset first"),
     ],

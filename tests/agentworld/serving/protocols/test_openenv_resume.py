@@ -107,7 +107,7 @@ def test_an_episode_that_was_begun_otherwise_is_not_begun_again(talk):
         reset(episode_id="my-1", turn_limit=3), reset(episode_id="my-1", turn_limit=4)
     )
     assert shown(same)["step"] == 0
-    assert "was begun otherwise" in refused["data"]["message"]
+    assert "was begun with other fields" in refused["data"]["message"]
 
 
 def test_a_fork_whose_answer_got_lost_is_asked_for_again(talk):

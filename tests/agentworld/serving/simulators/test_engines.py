@@ -141,7 +141,7 @@ def test_a_vllm_that_is_not_the_pinned_one_is_not_asked(start):
     ((refused,), states) = ask([there.url], "e", engine=VLLM)
     assert (refused.kind, refused.retryable) == ("engine", False)
     assert str(refused) == (
-        f"the engine at {there.url} is vLLM 0.33.0 where 0.32.0 is asked for; serve what the"
+        f"the engine at {there.url} is vLLM 0.33.0, but 0.32.0 is required; serve what the"
         " manifest pins, or pin again"
     )
     assert there.asked == []

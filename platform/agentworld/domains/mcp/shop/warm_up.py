@@ -1,7 +1,7 @@
-"""What a new model of a shop copies at first: words, and items by their names.
+"""Warm-up texts for a new model of a shop: lists of words, and short accounts of items.
 
-From lists of words it learns to copy, and from short accounts of a few items to find what was said
-of a name last. An episode asks for both, and says each thing once in several hundred tokens.
+From lists of words it learns to copy, and from the accounts to find the last statement about a
+name. An episode needs both, and states each fact once in several hundred tokens.
 """
 
 import random
@@ -18,7 +18,7 @@ _NUM_LOOKS = 5
 
 
 def warm_up(num_texts: int, seed: int) -> Iterator[str]:
-    """So many texts of a seed, in turn a list of words and an account of items."""
+    """Texts of a seed, alternately a list of words and an account of items."""
     lists = copy_warmup(_SEPARATORS, num_texts, seed)
     rng = random.Random(f"items {seed}")
     accounts = (_account(rng) for _ in range(num_texts))
@@ -26,7 +26,7 @@ def warm_up(num_texts: int, seed: int) -> Iterator[str]:
 
 
 def _account(rng: random.Random) -> str:
-    """What a few items are at first, and then at each look, some after a change."""
+    """The state of a few items at first, and at later looks, some after a change."""
     names = rng.sample(training_words(), rng.choice((2, 3, 3, 4)))
     items = {name: {field: rng.randint(0, most) for field, most in _MOST.items()} for name in names}
     lines = [encode_json({"name": name, **items[name]}) for name in names]
