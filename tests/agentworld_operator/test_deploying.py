@@ -193,7 +193,7 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
     other = records.pinned(
         step.store, domains=records.pinned_domains(system_prompt="of another engine")
     )
-    with pytest.raises(InputError, match="not an evaluation of"):
+    with pytest.raises(InputError, match="no evaluation of"):
         step.run(str(other.folder))
     attach(other, records.world_report(artifacts={"rl": other.manifest.artifact}), step.store)
     with pytest.raises(InputError, match="pins transformers-serve, which cannot prove what it"):

@@ -99,9 +99,7 @@ class NextTokenRecipe(Record):
     tokens_per_batch: int = Field(8192, gt=0)
     """Tokens of a batch, padding included; not reported, and RWML has batches of 32 samples."""
     accumulation: int = Field(1, gt=0)
-    """Batches whose gradients are added up for one step, if one batch of all would not fit a
-    device.
-    """
+    """Batches whose gradients are added up for one step, if one large batch would not fit."""
     sequence_tokens: int | None = Field(8192, gt=0)
     """Longest sequence; the rest of an episode is cut off, and null cuts nothing. The window of
     Qwen-AgentWorld's SFT is 262,144."""
@@ -116,10 +114,9 @@ class NextTokenRecipe(Record):
     epochs: float = 1.0
     """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
     warmup_share: float = 0.03
-    """Share of the steps at the start, in which the learning rate rises; not reported."""
+    """Share of the first steps, in which the learning rate rises; not reported."""
     decay_share: float = 0.3
-    """Share of the steps at the end, in which the learning rate falls to a twentieth; not reported.
-    """
+    """Share of the last steps, in which the learning rate falls to a twentieth; not reported."""
     reasoning: Literal["off", "recorded-state"] = "off"
     """The thought before an observation: none, or the recorded state.
 

@@ -310,9 +310,8 @@ def test_metrics_are_an_operators(two):
 def test_an_auditor_opens_no_run(two):
     answer = two.ask("office-auditor", "POST", "/runs", OPENING)
     assert answer.status_code == 403
-    assert (
-        "office/auditor of tenant office lacks the role agent" in answer.json()["error"]["message"]
-    )
+    message = answer.json()["error"]["message"]
+    assert "office/auditor of tenant office lacks the role agent" in message
 
 
 def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):

@@ -177,6 +177,6 @@ def test_a_garbled_record_of_another_run_stops_none(tmp_path):
 
 @pytest.mark.parametrize("job", ["../a", "", "{{job}}", "a/b"])
 def test_a_job_without_a_proper_id_is_refused(tmp_path, job):
-    with pytest.raises(InputError, match="is no id of a job"):
+    with pytest.raises(InputError, match="is not a job.s id"):
         conclude("agent", "demo", str(tmp_path), job, SUCCEEDED)
     assert list(tmp_path.iterdir()) == []

@@ -62,7 +62,7 @@ def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
 
 
 def test_a_gate_without_an_evaluation_is_no_reason_to_move(tmp_path):
-    with pytest.raises(InputError, match="not an evaluation of sha256:"):
+    with pytest.raises(InputError, match="no evaluation of sha256:"):
         run(tmp_path, records.pinned(tmp_path), rl__exact_match=0.8)
     assert alias_history(tmp_path) == []
 

@@ -196,7 +196,7 @@ def test_a_step_of_an_episode_that_is_held_reads_nothing_of_the_ledger(start):
 def test_a_simulator_takes_no_step_of_anothers_episode_though_it_is_held(many):
     episode, _ = many.episode(OTHER), many.episode(ONE)
     service = many.app_state.simulators.connected[ONE]
-    with pytest.raises(Conflict, match=f"belongs to simulator {OTHER}, and not to"):
+    with pytest.raises(Conflict, match=f"belongs to simulator {OTHER} and not to"):
         many.http.portal.call(service.step, episode, Request(1, "ls"))
     assert many.ledger.episode(episode).steps == ()
 
