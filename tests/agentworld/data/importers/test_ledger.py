@@ -131,7 +131,7 @@ def test_an_exported_run_gives_no_episode_as_a_table_of_steps_either(agent, tmp_
 
 
 def test_a_folder_that_is_no_store_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         digest_of(f"ledger:{tmp_path}")
 
 
