@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ import transformers
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from agentworld.recipes.train import LoraRecipe, NextTokenRecipe
+from agentworld.recipes.train import LoraRecipe, NextTokenRecipe, WorldRlRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.runner.code import commit
 from agentworld.train import packing as packing_module
@@ -36,11 +37,14 @@ _varlen = packing_module.varlen_attn
 Figures = dict[str, Any]
 
 _VERSIONS = {"torch": torch.__version__, "transformers": transformers.__version__}
+_DEVICE = "cuda"
 _LONGEST = 8_192
 _BF16_FLOPS = 989e12
 """Of an H100 or H200 (SXM), dense."""
 _WARM_UP_STEPS = 4
 _TIMED_STEPS = 8
+_GSPO = WorldRlRecipe(num_steps=6, prompts_per_step=4, group_size=8, max_tokens=128)
+_PROMPT_TOKENS = 1_024
 
 
 def _varlen_of_an_older_torch(*tensors: Any, enable_gqa: bool, **options: Any) -> Any:  # noqa: ARG001
@@ -61,9 +65,14 @@ def main() -> None:
     part, *file = sys.argv[1:]
     if not torch.cuda.is_available():
         sys.exit("torch sees no GPU on this machine; run it where there is one")
+    measure(part, *map(Path, file))
+
+
+def measure(part: str, *files: Path) -> None:
+    """Runs a part; its figures are written when it has ended."""
     figures = {"versions": _VERSIONS, "date": f"{datetime.now(UTC):%Y-%m-%d}", **PARTS[part]()}
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    for path in map(Path, file):
+    for path in files:
         before = json.loads(path.read_text()) if path.exists() else {}
         path.write_text(json.dumps({**before, **_provenance(path), part: figures}, indent=2) + "\n")
 
@@ -174,6 +183,12 @@ def resume(*, deterministic: bool = False) -> Figures:
     }
 
 
+def gspo() -> Figures:
+    """GSPO of 0.6 billion parameters, on answers that transformers samples."""
+    gspo = import_module("benchmarks.gspo")  # no other part needs datasets
+    return gspo.measure_gspo(_model(QWEN3_06B), _GSPO, _PROMPT_TOKENS)
+
+
 PARTS: dict[str, Callable[[], Figures]] = {
     "packing": packing,
     "cpt": cpt,
@@ -182,12 +197,13 @@ PARTS: dict[str, Callable[[], Figures]] = {
     "lora-8b": lora_8b,
     "resume": resume,
     "resume-deterministic": partial(resume, deterministic=True),
+    "gspo": gspo,
 }
 
 
 def _model(config: Qwen3Config) -> PreTrainedModel:
     torch.manual_seed(0)
-    with torch.device("cuda"):
+    with torch.device(_DEVICE):
         model = Qwen3ForCausalLM(config)
     model.set_attn_implementation("sdpa")
     return model.train()

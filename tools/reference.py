@@ -40,8 +40,7 @@ from agentworld.serving import main as serving
 from agentworld.serving.simulators.engines import Secrets
 from agentworld.serving.telemetry.tracing import TracingSettings
 from agentworld.storage.stores import Stores
-from agentworld_cli.errors import exit_code
-from agentworld_cli.main import app
+from agentworld_cli.main import app, exit_code
 
 _STEP = (
     remote.WorkingCopySettings,

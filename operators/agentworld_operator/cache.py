@@ -19,8 +19,12 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in WATCHED}
         self._of_engine: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._deleted: dict[str, None] = {}
-        """The uids of the last deleted objects, the oldest first."""
+        self._deleted: dict[str, int] = {}
+        """The versions at which the last deleted objects went, by uid, the oldest first.
+
+        An object that loses its engine's label leaves the watch like a deleted one. It comes back
+        with a later version.
+        """
 
     def put(self, kind: str, resource: Object) -> list[Object]:
         """Stores an object.
@@ -32,8 +36,7 @@ class Cache:
         name = resource["metadata"]["name"]
         current = self._objects[kind].get(name)
         # The response to a request may arrive after the watch reported the deletion.
-        is_deleted = resource["metadata"]["uid"] in self._deleted
-        if is_deleted or (current and _is_older(resource, current)):
+        if self._is_deleted(resource) or (current and _is_older(resource, current)):
             return []
         before = [current] if current and not _is_same(resource, current) else []
         for predecessor in before:
@@ -44,17 +47,28 @@ class Cache:
         return [*before, resource]
 
     def drop(self, kind: str, resource: Object) -> None:
-        """Removes a deleted object, but not another one of the same name."""
-        self._deleted[resource["metadata"]["uid"]] = None
+        """Removes an object that a watch reports as deleted at the resource's version.
+
+        A later version of the object stays, and so does another object of the same name.
+        """
+        self._drop(kind, resource, _version(resource["metadata"]))
+
+    def _drop(self, kind: str, resource: Object, version: int) -> None:
+        uid = resource["metadata"]["uid"]
+        self._deleted[uid] = max(version, self._deleted.pop(uid, 0))
         if len(self._deleted) > _MAX_DELETED:
             del self._deleted[next(iter(self._deleted))]
-        self._forget(kind, resource)
+        current = self._objects[kind].get(resource["metadata"]["name"])
+        if current and self._is_deleted(current):
+            self._forget(kind, current)
 
-    def _forget(self, kind: str, resource: Object) -> None:
-        name = resource["metadata"]["name"]
-        current = self._objects[kind].get(name)
-        if current is None or current["metadata"]["uid"] != resource["metadata"]["uid"]:
-            return
+    def _is_deleted(self, resource: Object) -> bool:
+        """Whether this version of the object is not later than its deletion."""
+        metadata = resource["metadata"]
+        return _version(metadata) <= self._deleted.get(metadata["uid"], -1)
+
+    def _forget(self, kind: str, current: Object) -> None:
+        name = current["metadata"]["name"]
         del self._objects[kind][name]
         if engine := _engine(current):
             self._of_engine[kind, engine].discard(name)
@@ -86,7 +100,7 @@ class Cache:
         # An object that was created after that version is not removed.
         deletions = [resource for resource in missing if _version(resource["metadata"]) <= version]
         for resource in deletions:
-            self.drop(kind, resource)
+            self._drop(kind, resource, version)
         return changed + deletions
 
     def _is_other(self, kind: str, resource: Object) -> bool:

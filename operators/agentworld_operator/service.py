@@ -7,8 +7,8 @@ import httpx
 from pydantic import TypeAdapter
 
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
-from agentworld.records.alias import AliasChange, AliasMove, SimulatorUse
 from agentworld.records.base import Digest
+from agentworld.records.statements.alias import AliasChange, AliasMove, SimulatorUse
 
 _SECONDS = 5.0
 _HISTORY = TypeAdapter(list[AliasChange])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import BUILT, GROUP, RESOURCES, part_labels
 from agentworld.records.base import digest_json
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld_pipelines.compute import container_resources
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
@@ -108,6 +108,11 @@ def volumes_of(place: Place) -> list[tuple[Object, str]]:
         memory = {"medium": "Memory", "sizeLimit": place.shared_memory}
         mounts.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))
     return mounts
+
+
+def pod_template(place: Place, pod: Object) -> Object:
+    """Of this pod, with the labels of its place."""
+    return {**({"metadata": {"labels": place.labels}} if place.labels else {}), "spec": pod}
 
 
 def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:

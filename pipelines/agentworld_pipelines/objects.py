@@ -10,9 +10,9 @@ from agentworld.cluster.records.serving import Weights
 from agentworld.cluster.records.view import ConditionView, SimulatorView
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
+from agentworld.records.garbled import redact
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import AliasTarget
-from agentworld.storage.address import redact
 from agentworld.storage.working_copy import address_of, is_bucket
 from agentworld_pipelines.deployment import Target
 

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from agentworld.cluster.names import QUEUE_LABEL
+from agentworld.cluster.names import GROUP, QUEUE_LABEL
 from agentworld.cluster.records.serving import Tolerations
 from agentworld.cluster.terms import (
     Bytes,
@@ -44,6 +44,18 @@ _RESERVED = (
     "PET_MASTER_PORT",
 )
 """Variables that Kubeflow's Trainer sets itself; it refuses a TrainJob with them."""
+_RESERVED_DOMAINS = (
+    "kubernetes.io",
+    "k8s.io",
+    "x-k8s.io",
+    "kubeflow.org",
+    "pipeline",
+    "argoproj.io",
+    GROUP,
+)
+"""Labels of these domains and subdomains belong to Kubernetes, Kueue, Kubeflow, Argo or us."""
+_RESERVED_LABELS = ("job-name", "controller-uid")
+"""Kubernetes finds the pods of a Job by these labels."""
 
 
 def _check_step(step: str) -> str:
@@ -51,6 +63,16 @@ def _check_step(step: str) -> str:
     if step not in names:
         raise ValueError(f"there is no such step; steps are {', '.join(names)}")
     return step
+
+
+def _check_label(key: str) -> str:
+    prefix, slash, _ = key.rpartition("/")
+    domains = [domain for domain in _RESERVED_DOMAINS if f".{prefix}".endswith(f".{domain}")]
+    if key in _RESERVED_LABELS or (slash and domains):
+        raise ValueError(
+            f"{key} is set by others; take another label, or for Kueue queue and priority_class"
+        )
+    return key
 
 
 def _check_has_job(name: str) -> None:
@@ -117,6 +139,8 @@ class Place(Record):
     """A LocalQueue of Kueue for the step's pod."""
     priority_class: Label | None = None
     """A WorkloadPriorityClass of Kueue."""
+    labels: dict[Annotated[LabelKey, AfterValidator(_check_label)], LabelValue] = {}
+    """More labels of every pod of the step, such as one by which a cloud knows its identity."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     service_account: ObjectName | None = None
     """An existing account of the step's Job or TrainJob; null uses the namespace's `default`.
@@ -150,6 +174,7 @@ class Place(Record):
             "volumes",
             "secrets",
             "environment",
+            "labels",
             "image_pull_secrets",
             "retries",
         )

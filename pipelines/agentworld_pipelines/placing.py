@@ -55,6 +55,8 @@ def _place(task: dsl.PipelineTask, place: Place) -> None:
         kubernetes.add_pod_label(task, QUEUE, place.queue)
     if place.priority_class:
         kubernetes.add_pod_label(task, PRIORITY_CLASS, place.priority_class)
+    for key, value in place.labels.items():
+        kubernetes.add_pod_label(task, key, value)
     if place.image_pull_secrets:
         kubernetes.set_image_pull_secrets(task, list(place.image_pull_secrets))
     if retries := place.retries:

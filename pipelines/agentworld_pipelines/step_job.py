@@ -21,6 +21,7 @@ from agentworld_pipelines.job_parts import (
     metadata_of,
     name_of,
     pod_of,
+    pod_template,
     resources_of,
     volumes_of,
     with_digest,
@@ -88,7 +89,7 @@ def _job(task: _Task, pod: Object, container: Object, place: Place) -> Object:
         "backoffLimit": 0,
         "activeDeadlineSeconds": deadline_seconds(place),
         "ttlSecondsAfterFinished": _DAY_SECONDS,
-        "template": {"spec": {**pod, **_pod(task, container, place)}},
+        "template": pod_template(place, {**pod, **_pod(task, container, place)}),
     }
     metadata = metadata_of(task.name, task.component, task.command, place)
     job = with_digest({**type_fields("Job"), "metadata": metadata, "spec": spec})

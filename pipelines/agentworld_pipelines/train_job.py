@@ -17,6 +17,7 @@ from agentworld_pipelines.job_parts import (
     metadata_of,
     name_of,
     pod_of,
+    pod_template,
     resources_of,
     volumes_of,
     with_digest,
@@ -83,5 +84,5 @@ def _patch(place: Place) -> Object:
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         **pod_of(place, volumes_of(place), {"name": NODE, "securityContext": CONTAINER_SECURITY}),
     }
-    job = {"name": NODE, "template": {"spec": {"template": {"spec": pod}}}}
+    job = {"name": NODE, "template": {"spec": {"template": pod_template(place, pod)}}}
     return {"template": {"spec": {"replicatedJobs": [job]}}}

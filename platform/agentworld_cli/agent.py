@@ -18,13 +18,13 @@ from agentworld_cli.show import (
     RecipeName,
     Store,
     brief,
+    check_none,
     plain,
     show_json,
     show_step,
     trees,
 )
 from agentworld_cli.steps import add_steps, folder_help
-from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
     from agentworld.audit.questions.agents import AgentsAudit, AgentSummary

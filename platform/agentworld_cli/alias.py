@@ -13,7 +13,7 @@ from agentworld.errors import InputError
 from agentworld_cli.show import DEFAULT_STORE, ExistingStore, Json, Store, check_digest, plain
 
 if TYPE_CHECKING:
-    from agentworld.records.alias import AliasChange
+    from agentworld.records.statements.alias import AliasChange
 
 app = typer.Typer(
     help="Point aliases at simulators, and at the agents in use.", no_args_is_help=True
@@ -88,8 +88,8 @@ def set_(
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.aliases import due_by, set_agent_alias
     from agentworld.operations.simulators import MoveConditions, set_alias
-    from agentworld.records.alias import alias_kind
     from agentworld.records.gate import Gate
+    from agentworld.records.statements.alias import alias_kind
 
     conditions = MoveConditions(tuple(map(Gate.parse, gates)), gate_report, override)
     if alias_kind(alias) == "agent":

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,15 +11,25 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from agentworld_cli.alias import describe_change
-from agentworld_cli.audit_record import export, restored, verify, withdrawn
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, plain, show_json, trees
-from agentworld_cli.verification import At, by_how_much, check_names, format_moment, sources_at
+from agentworld_cli.audit_record import alias, export, restored, verify, withdrawn
+from agentworld_cli.show import (
+    DEFAULT_STORE,
+    At,
+    Json,
+    Store,
+    brief,
+    by_how_much,
+    format_moment,
+    plain,
+    show_json,
+    sources_at,
+    trees,
+)
 
 if TYPE_CHECKING:
     from agentworld.audit.checks.edges import EdgeAudit
-    from agentworld.audit.questions.agent import DataLink, LiveLink, StageLink
-    from agentworld.audit.questions.base_model import BaseLink
+    from agentworld.audit.checks.validation import LiveLink
+    from agentworld.audit.questions.agent import BaseLink, DataLink, StageLink
     from agentworld.audit.questions.simulator import AgentOrigin
     from agentworld.audit.read.evidence import Finding
 
@@ -146,32 +155,6 @@ def dataset(
     trees.print(tree)
 
 
-@app.command()
-def alias(
-    name: Annotated[str, typer.Argument(metavar="ALIAS", help="Or NAME@ALIAS, of an agent.")],
-    at: At = "",
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Show what an alias meant at a time, and who moved it there and on."""
-    from agentworld.audit.questions.alias import audit_alias, moment
-    from agentworld.operations.simulators import alias_history
-
-    now = datetime.now(UTC)
-    at_time = moment(at, now) if at else now
-    audit = audit_alias(name, alias_history(Path(store), name), at_time)
-    if as_json:
-        show_json(audit)
-    else:
-        print(f"{plain(name)} at {audit.at}: {audit.target or 'nothing'}")
-        changes = (("by", audit.since), ("until", audit.until))
-        print(
-            *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"
-        )
-    check_names(Path(store), as_json=as_json)
-
-
-@app.command()
 def diff(
     first: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
     second: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another agent.")],
@@ -198,6 +181,8 @@ def diff(
     trees.print(table if audit.differences else "the same things made both")
 
 
+app.command()(alias)
+app.command()(diff)
 app.command()(verify)
 app.command()(export)
 app.command()(restored)

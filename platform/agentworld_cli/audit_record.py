@@ -1,15 +1,26 @@
-"""Audit commands of a whole record: verify it, export it, record losses and deletions."""
+"""Audit commands of a whole record: verify it, export it, record losses and deletions; and what an
+alias meant.
+"""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agentworld.errors import InputError
-from agentworld_cli.alias import user_name
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json
-from agentworld_cli.verification import At, show_everything, sources_at
+from agentworld.errors import EvidenceError, InputError
+from agentworld_cli.alias import describe_change, user_name
+from agentworld_cli.show import (
+    DEFAULT_STORE,
+    At,
+    Json,
+    Store,
+    plain,
+    show_everything,
+    show_json,
+    sources_at,
+)
 
 if TYPE_CHECKING:
     from agentworld.audit.read.sources import Sources
@@ -18,6 +29,30 @@ _Form = Literal["in-toto", "csv", "openlineage", "cyclonedx"]
 _Reason = Annotated[
     str, typer.Option(metavar="TEXT", help="The reason; without it the command records nothing.")
 ]
+
+
+def alias(
+    name: Annotated[str, typer.Argument(metavar="ALIAS", help="Or NAME@ALIAS, of an agent.")],
+    at: At = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Show what an alias meant at a time, and who moved it there and on."""
+    from agentworld.audit.questions.alias import audit_alias, moment
+    from agentworld.operations.simulators import alias_history
+
+    now = datetime.now(UTC)
+    at_time = moment(at, now) if at else now
+    audit = audit_alias(name, alias_history(Path(store), name), at_time)
+    if as_json:
+        show_json(audit)
+    else:
+        print(f"{plain(name)} at {audit.at}: {audit.target or 'nothing'}")
+        changes = (("by", audit.since), ("until", audit.until))
+        print(
+            *(f"{word}  {describe_change(change)}" for word, change in changes if change), sep="\n"
+        )
+    _check_names(Path(store), as_json=as_json)
 
 
 def verify(
@@ -163,3 +198,19 @@ def withdrawn(
 
 def _describe_outcome(reason: str) -> str:
     return "recorded" if reason else "nothing is recorded; add --reason TEXT to record it"
+
+
+def _check_names(store: Path, *, as_json: bool) -> None:
+    """A line for each problem of names' histories; raises EvidenceError for any."""
+    from agentworld.audit.checks.alias_history import alias_problems
+    from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
+
+    ledger = existing_ledger(store)
+    if not has_keys(store, ledger):
+        return
+    evidence = open_evidence(store, ledger)
+    problems = [*alias_problems(ledger.aliases, ledger.attestations, evidence)]
+    for problem in () if as_json else problems:
+        print(plain(problem))
+    if problems:
+        raise EvidenceError("the history of names is not the one that was signed; restore it")

@@ -8,9 +8,16 @@ import typer
 
 from agentworld_cli.alias import user_name
 from agentworld_cli.service import Url, ask
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, plain, show_json, show_record
+from agentworld_cli.show import (
+    DEFAULT_STORE,
+    Json,
+    Store,
+    plain,
+    show_finding,
+    show_json,
+    show_record,
+)
 from agentworld_cli.transcript import transcript
-from agentworld_cli.verification import show_finding
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient

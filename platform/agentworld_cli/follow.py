@@ -5,12 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.runner.failure import full_sentence, is_full
+from agentworld.runner.failure import StepFailed, full_sentence, is_full
 from agentworld.runner.folders import verdict_of
 from agentworld.runner.progress import StepProgress, read_progress
 from agentworld.runner.watch import tree_memory_gib
 from agentworld.steps.table import AFTER_GATE, MAIN_JOB, steps_of
-from agentworld_cli.errors import StepFailed
 from agentworld_cli.views import choose_view
 from agentworld_pipelines.local import LOG
 

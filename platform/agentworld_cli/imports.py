@@ -15,14 +15,13 @@ from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import first_problem
 from agentworld.records.collected import Collected
+from agentworld.records.garbled import redact
 from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord
 from agentworld.runner.progress import watched_by
 from agentworld.steps.run import run_by_name
-from agentworld.storage.address import redact
 from agentworld.storage.trajectories import read_collected
 from agentworld_cli.collect import read_options, recipe_file
-from agentworld_cli.show import plain, show_json
-from agentworld_cli.verification import count_noun
+from agentworld_cli.show import count_noun, plain, show_json
 from agentworld_cli.views import show_progress
 
 _MOST_OF_TEXT = 200

@@ -1,12 +1,22 @@
-"""The table of contents: one file for each noun."""
+"""The program: its commands, one file for each noun, and how it ends.
+
+An error becomes one sentence on stderr and an exit code; once, for every command. A file with
+several wrong values has a sentence for each.
+"""
 
 import os
+import re
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn
 
 import typer
 
+from agentworld import errors
+from agentworld.errors import AgentworldError
+from agentworld.runner.failure import StepFailed
 from agentworld_cli import (
     agent,
     alias,
@@ -28,7 +38,7 @@ from agentworld_cli import (
     train,
     world_model,
 )
-from agentworld_cli.errors import exit_on_error
+from agentworld_cli.show import plain
 
 # Nothing here reaches for a model hub, reports its use, or talks of its own tables.
 _QUIET = {
@@ -39,6 +49,24 @@ _QUIET = {
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "VLLM_NO_USAGE_STATS": "1",
 }
+
+_EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
+    (errors.InputError, 2),
+    (errors.EnvironmentFailure, 3),
+    (errors.EngineError, 4),
+    (errors.JudgeError, 5),
+    (errors.SimulatorError, 6),
+    (errors.StoreError, 7),
+    (errors.EvidenceError, 8),
+    (errors.AccessError, 9),
+    (errors.ClusterError, 10),
+    (errors.PipelineError, 11),
+    (errors.Preempted, 12),
+    (AgentworldError, 1),
+)
+_DEFECT = 1
+_DISK = 7
+_NOT_INSTALLED = 2
 
 app = typer.Typer(
     help="Train world models, serve them as pinned simulators, train agents in them, audit both.",
@@ -97,6 +125,85 @@ def main() -> None:
     with exit_on_error():
         # Here an error has one form, also that of a command line.
         sys.exit(app(prog_name="agentworld", standalone_mode=False))
+
+
+@contextmanager
+def exit_on_error() -> Iterator[None]:
+    """Ends the program with a sentence for every error that has one; a defect keeps its trace."""
+    try:
+        yield
+    except StepFailed as error:
+        _end(str(error), code=_code_of_name(error.kind))
+    except errors.InvalidFile as error:
+        _end(*error.problems, code=exit_code(type(error)))
+    except typer.TyperException as error:
+        _end_usage(error)
+    except AgentworldError as error:
+        _end(str(error), code=exit_code(type(error)))
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        extra = _extra_with(library)
+        if not extra:
+            raise
+        _end(f"{library} is not installed here; install agentworld[{extra}]", code=_NOT_INSTALLED)
+    except OSError as error:
+        _end(_of_the_system(error), code=_DISK)
+
+
+def _end(*sentences: str, code: int) -> NoReturn:
+    for sentence in sentences:
+        sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
+    sys.exit(code)
+
+
+def _end_usage(error: typer.TyperException) -> NoReturn:
+    """Ends after a command line that cannot be read."""
+    # A noun alone has printed its help already; typer knows this error by its name, too.
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.exit(error.exit_code)
+    problem = " ".join(error.format_message().split())
+    problem = problem.replace("Value error, ", "").replace("Input should", "it should")
+    problem = re.sub(r" \(Possible options: (.*)\)", r"; did you mean \1", problem).rstrip(".?")
+    problem = re.sub(r"\. ([A-Z])", lambda begin: f"; {begin[1].lower()}", problem)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "agentworld"
+    _end(f"{problem[0].lower()}{problem[1:]}; see `{command} --help`", code=error.exit_code)
+
+
+def _extra_with(library: str) -> str:
+    """The extra of ours that brings a library; empty where none does."""
+    from importlib.metadata import metadata
+
+    from packaging.requirements import Requirement
+
+    for line in metadata("agentworld").get_all("Requires-Dist", []):
+        requirement = Requirement(line)
+        if requirement.marker and requirement.name == library:
+            return str(requirement.marker).rpartition("==")[2].strip(" '\"")
+    return ""
+
+
+def one_line(text: str) -> str:
+    """The first line, and the last where there are more: what a log's end is quoted for."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else ""
+
+
+def _of_the_system(error: OSError) -> str:
+    location = f"{error.filename}: " if error.filename else ""
+    return f"{location}{error.strerror or error}; check the path, its owner and the free space"
+
+
+def exit_code(kind: type[BaseException]) -> int:
+    """The code that a program ends with after an error of this class."""
+    return next((code for error, code in _EXIT_CODES if issubclass(kind, error)), _DEFECT)
+
+
+def _code_of_name(name: str) -> int:
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, AgentworldError):
+        return exit_code(kind)
+    return _DISK if name == "OSError" else _DEFECT
 
 
 if __name__ == "__main__":

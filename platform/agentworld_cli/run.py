@@ -13,11 +13,12 @@ from agentworld_cli.show import (
     Store,
     brief,
     check_digest,
+    count_noun,
     plain,
+    show_finding,
     show_json,
     show_record,
 )
-from agentworld_cli.verification import count_noun, show_finding
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient

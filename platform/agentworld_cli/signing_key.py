@@ -24,7 +24,7 @@ _Owner = Annotated[
 @app.command("list")
 def list_(owner: _Owner = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """List the keys whose signatures verify, and which of them signs."""
-    from agentworld.operations.keys import keys_of
+    from agentworld.operations.ledger import keys_of
 
     keys = keys_of(Path(store), owner)
     if as_json:
@@ -42,7 +42,7 @@ def rotate(
 
     A running service signs with the new key from its next checkpoint on.
     """
-    from agentworld.operations.keys import rotate_key
+    from agentworld.operations.ledger import rotate_key
 
     key = rotate_key(Path(store), owner)
     if as_json:

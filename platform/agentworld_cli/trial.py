@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.cells import cell_len
 
 from agentworld.errors import InputError
-from agentworld_cli.show import console, plain
-from agentworld_cli.verification import count_noun
+from agentworld_cli.show import console, count_noun, plain
 
 if TYPE_CHECKING:
     from agentworld.operations.try_domain import TrialEnd, TrialStart, TrialTurn

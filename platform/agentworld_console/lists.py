@@ -5,8 +5,8 @@ from collections.abc import Collection
 from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import InputError
 from agentworld.ledger.runs import ListedRun
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
+from agentworld.records.statements.alias import AliasChange
 from agentworld_console import rows
 from agentworld_console.datasets import DataSets
 from agentworld_console.formatting import page_path

@@ -10,9 +10,9 @@ from agentworld.errors import EvidenceError, InputError
 from agentworld.ledger.pages import ListedEpisode, ListedFork
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
-from agentworld.records.alias import AliasChange, split_alias
 from agentworld.records.base import Digest
 from agentworld.records.dataset import DataSet
+from agentworld.records.statements.alias import AliasChange, split_alias
 from agentworld.records.statements.edge import Grade
 from agentworld_console.formatting import brief, page_path, shorten, with_interval
 from agentworld_console.grade import to_disputed

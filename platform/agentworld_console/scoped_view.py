@@ -18,11 +18,11 @@ from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedSimulator
 from agentworld.ledger.runs import ListedRun
 from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.episode import Episode
 from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.alias import AliasChange
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_console.formatting import brief
 from agentworld_console.grade import to_disputed

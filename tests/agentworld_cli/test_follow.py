@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 import make.job
+from agentworld.runner.failure import StepFailed
 from agentworld.runner.progress import ProgressFile
 from agentworld.steps.table import AFTER_GATE
-from agentworld_cli.errors import StepFailed
 from agentworld_cli.follow import follow
 
 

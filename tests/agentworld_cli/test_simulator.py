@@ -16,9 +16,9 @@ from agentworld.operations.ledger import open_ledger
 from agentworld.pinning.manifest import pin
 from agentworld.recipes import load_recipe
 from agentworld.recipes.serve import SimulateRecipe
-from agentworld.records.alias import Canary
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.signing.statement import Statement
+from agentworld.records.statements.alias import Canary
+from agentworld.signing.envelope import Statement
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentworld.records.alias import AliasChange
+from agentworld.records.statements.alias import AliasChange
 from agentworld_operator.admission import Admission
 from agentworld_operator.policy.admission import AdmissionRequest
 from make import records

@@ -48,6 +48,30 @@ def test_an_answer_brings_nothing_back_that_was_told_of_by_its_deletion_alone():
     assert cache.put("Pod", thing(version=1)) == []
 
 
+def test_an_object_that_loses_its_label_and_has_it_again_is_known():
+    cache = Cache()
+    cache.put("Pod", thing(version=1, engine="e1"))
+    cache.drop("Pod", thing(version=2))  # a watch of the label reports that it is deleted
+    assert cache.put("Pod", thing(version=3, engine="e1"))
+    assert cache.get("Pod", "a") == thing(version=3, engine="e1")
+    assert cache.of_engine("Pod", "e1") == [thing(version=3, engine="e1")]
+
+
+def test_a_late_report_of_a_lost_label_does_not_remove_a_later_version():
+    cache = Cache()
+    cache.put("Pod", thing(version=3, engine="e1"))
+    cache.drop("Pod", thing(version=2))
+    assert cache.get("Pod", "a") == thing(version=3, engine="e1")
+
+
+def test_an_object_that_a_list_lacked_is_deleted_at_the_version_of_the_list():
+    cache = Cache()
+    cache.put("Pod", thing(version=1))
+    assert cache.replace("Pod", 5, []) == [thing(version=1)]
+    assert cache.put("Pod", thing(version=4)) == []
+    assert cache.put("Pod", thing(version=6))
+
+
 def test_an_object_that_was_made_anew_is_not_forgotten_with_the_old_one():
     cache = Cache()
     cache.put("Pod", thing(version=9, uid="new"))

@@ -10,8 +10,8 @@ import pytest
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.records.alias import gets_canary
 from agentworld.records.simulator import Endpoint
+from agentworld.records.statements.alias import gets_canary
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from fakes import endpoint
 from make import records

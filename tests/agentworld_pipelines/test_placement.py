@@ -40,6 +40,13 @@ def test_an_account_is_for_the_steps_that_other_pods_do_and_the_default_for_all(
     assert {placement.of(step).own_pod.service_account for step in steps} == {None}
 
 
+def test_a_label_of_another_domain_is_taken_whatever_its_end_is_like(tmp_path):
+    labels = "{my-kubernetes.io/a: b, kubernetes.io.example/a: b, kubernetes.io: b, team: c}"
+    place = load(tmp_path, f"default: {{labels: {labels}}}").of("rl")
+    keys = {"my-kubernetes.io/a", "kubernetes.io.example/a", "kubernetes.io", "team"}
+    assert place.labels.keys() == keys
+
+
 def test_null_takes_the_devices_away(tmp_path):
     placement = load(tmp_path, DEFAULT + "steps: {audit: {accelerator: null}}")
     assert placement.of("audit").accelerator is None
@@ -100,6 +107,15 @@ WRONG = {
     "default: {environment: {A-B: c}}": "at default.environment.A-B",
     "default: {secrets: {s3: {key: 1A}}}": "at default.secrets.s3.key",
     "default: {queue: Two Words}": "at default.queue",
+    "default: {labels: {kueue.x-k8s.io/queue-name: a}}": "for Kueue queue and priority_class",
+    "default: {labels: {k8s.io/a: b}}": "k8s.io/a is set by others; take another label",
+    "default: {labels: {app.kubernetes.io/name: b}}": "app.kubernetes.io/name is set by others",
+    "default: {labels: {trainer.kubeflow.org/a: b}}": "trainer.kubeflow.org/a is set by others",
+    "default: {labels: {pipeline/runid: b}}": "pipeline/runid is set by others",
+    "default: {labels: {workflows.argoproj.io/a: b}}": "workflows.argoproj.io/a is set by others",
+    "default: {labels: {agentworld.dev/step: b}}": "agentworld.dev/step is set by others",
+    "steps: {rl: {labels: {job-name: b}}}": "job-name is set by others",
+    "default: {labels: {team: two words}}": "at default.labels.team",
     "default: {retries: {times: 0}}": "at default.retries.times",
     "default: {retries: {wait_seconds: 5}}": "at default.retries.times",
     "default: {retries: {times: 3, factor: 1.5}}": "at default.retries.factor",

@@ -60,6 +60,7 @@ PLACES = st.fixed_dictionaries(
         "environment": st.dictionaries(VARIABLES, st.text("ab %=:\"'\n\u00e9{}$", max_size=20)),
         "queue": st.none() | NAMES,
         "priority_class": st.none() | NAMES,
+        "labels": LABELS,
         "image_pull_secrets": st.lists(NAMES, max_size=2),
         "retries": st.none()
         | st.fixed_dictionaries(
@@ -151,6 +152,7 @@ def test_what_only_follows_several_nodes_takes_none_of_their_room():
     assert place.requests.memory == "512Mi"
     assert place.limits.model_fields_set == place.requests.model_fields_set  # for a quota
     assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
+    assert place.labels == nodes.labels != {}  # it reads the same bucket
     assert place.scratch is None
 
 

@@ -107,6 +107,15 @@ def test_its_pod_is_where_its_place_says_with_its_account_and_no_token_of_the_cl
     ]
 
 
+@pytest.mark.parametrize("place", [WHOLE, PLACE.model_copy(update={"nodes": Nodes(count=1)})])
+def test_its_pod_has_the_labels_of_its_place(place):
+    live = built(place)
+    stage = stage_job("sft", ARGUMENTS, FOLDER, place)
+    for job in (live, stage):
+        assert job["spec"]["template"]["metadata"] == {"labels": PLACE.labels}
+    assert "metadata" not in built(BARE)["spec"]["template"]
+
+
 def test_without_an_account_of_its_place_it_has_that_of_the_namespace():
     assert "serviceAccountName" not in pod(BARE)
     assert pod(BARE)["automountServiceAccountToken"] is False

@@ -144,6 +144,14 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
     }
 
 
+def test_its_pods_have_the_labels_of_the_place():
+    (replicated,) = job_set(built())["spec"]["replicatedJobs"]
+    labels = replicated["template"]["spec"]["template"]["metadata"]["labels"]
+    assert PLACE.labels.items() <= labels.items()
+    (patch,) = built(Place(image="x", nodes=Nodes(count=2)))["spec"]["runtimePatches"]
+    assert "metadata" not in str(patch)
+
+
 def test_without_an_account_of_its_place_the_runtimes_stays():
     bare = Place(image="x", nodes=Nodes(count=2))
     assert "serviceAccountName" not in patches(built(bare))["node"]

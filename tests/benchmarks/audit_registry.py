@@ -16,7 +16,7 @@ from sqlalchemy import Table, create_engine, insert
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.lineage.model_version import mlflow_tag
+from agentworld.lineage.mlflow_versions import mlflow_tag
 from agentworld.lineage.tags import tags_of
 
 Columns = dict[str, object]

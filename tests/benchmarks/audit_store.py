@@ -18,9 +18,9 @@ from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.statements.edge import Claim, Edge, SignedEdge
 from agentworld.records.statements.genesis import GENESIS
 from agentworld.records.statements.validation import Validation
-from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
 from agentworld.signing.edge import RunEvidence, join
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.objects import WriteOnce

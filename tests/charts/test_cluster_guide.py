@@ -133,6 +133,14 @@ def test_of_all_other_software_it_is_told_what_ran_and_what_was_only_read():
     assert kinds | programs | networks == upstreams
 
 
+def test_a_file_that_is_cited_by_a_commit_says_that_no_release_is_known():
+    rows = rows_of("What was tested of other software")
+    commit = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7}\b")
+    cited = {row[0]: row[3].partition("commit only: ") for row in rows if commit.search(row[3])}
+    assert cited.keys() == {"Kubeflow Pipelines", "Kueue", "KEDA"}
+    assert not any(commit.search(before) for before, _, _ in cited.values())
+
+
 def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
     [row] = [row for row in TEXT.splitlines() if row.startswith("| Kubernetes | ")]
     first, last, chart_least = re.search(
@@ -144,6 +152,23 @@ def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
     assert wanted in (ROOT / "docs/guides/kubernetes.md").read_text()
     chart = (ROOT / "charts/agentworld/Chart.yaml").read_text()
     assert f'kubeVersion: ">={chart_least}.0-0"' in chart
+
+
+@pytest.mark.parametrize(
+    ("part", "project"),
+    [
+        ("Kubeflow Pipelines", "kubeflow/pipelines"),
+        ("Kubeflow Trainer", "kubeflow/trainer"),
+        ("Kueue", "kubernetes-sigs/kueue"),
+    ],
+)
+def test_the_commands_install_a_version_that_the_table_of_versions_names(part, project):
+    row = next(row for row in TEXT.splitlines() if row.startswith(f"| {part} | "))
+    named = re.findall(r"\d[\d.]+\d", row.split(" | ")[1].partition(";")[0])
+    installed = re.findall(rf"github\.com/{project}\S*[=/]v?(\d+\.\d+\.\d+)", TEXT)
+    assert installed
+    for version in installed:
+        assert any(f"{version}.".startswith(f"{name}.") for name in named), version
 
 
 def test_the_packages_that_tested_other_software_are_the_pinned_ones():

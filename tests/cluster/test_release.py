@@ -1,7 +1,11 @@
 """The chart, installed on real nodes: agents play on, whatever is killed, drained or upgraded."""
 
 import json
+import re
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -13,7 +17,9 @@ from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.ledger import Ledger
 from agentworld.statements.mounted_keys import read_trusted_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
+from agentworld_operator.policy.engine import VERIFIER
 from cluster.rows import Rows
+from fakes import file_server
 from make import bounds, older_chart, records
 from make.operator import OLDER_BUDGETS
 from make.release import (
@@ -25,6 +31,7 @@ from make.release import (
     drain,
     installed,
     manifest,
+    shared_claim,
     simulator,
     values,
 )
@@ -60,13 +67,35 @@ def release(cluster, tmp_path_factory):
             yield release
 
 
+class Source(NamedTuple):
+    """Where weights are fetched from."""
+
+    url: str
+    folder: Path
+    log: Path
+
+    def files_not_read_once(self) -> list[str]:
+        """Of which pods requested a byte twice, or not at all."""
+        return file_server.files_not_read_once(self.folder, file_server.read_log(self.log))
+
+
 @pytest.fixture(scope="module")
-def worlds(release, tiny_model):
-    """Two versions of a world: one always there, and one whose engine starts when it is needed."""
+def source(release, tiny_model):
+    with release.cluster.serving(tiny_model) as (url, log):
+        yield Source(url, tiny_model, log)
+
+
+@pytest.fixture(scope="module")
+def worlds(release, tiny_model, source):
+    """Two versions of a world: one always there, whose replicas share what one of them fetches,
+    and one whose engine starts when it is needed.
+    """
     claimed_weights(release, tiny_model)
+    shared_claim(release, "models")
     first, second = manifest(tiny_model, "one"), manifest(tiny_model, "two")
     # The engines start beside MLflow and the console.
-    release.create(simulator("one", first, replicas=2))
+    weights = {"url": source.url, "cache": "models"}
+    release.create(simulator("one", first, replicas=2, weights=weights))
     bounds = {"min": 0, "max": 1, "idleSeconds": 600}
     release.create(simulator("two", second, bounds=bounds))
     wait_for(lambda: ready(release, "one") == ("True", "Serving"), SECONDS)
@@ -138,6 +167,15 @@ def test_a_simulator_is_ready_once_its_weights_were_verified(release, worlds):
 def test_its_replicas_are_spread_over_the_nodes(release, worlds):
     assert len(worlds) == 2
     assert len(release.pods("engine", "node-1")) == len(release.pods("engine", "node-2")) == 1
+
+
+@pytest.mark.usefixtures("worlds")
+def test_one_replica_fetches_and_the_other_shares_what_it_fetched(release, source):
+    assert source.files_not_read_once() == []
+    read = partial(release.core.read_namespaced_pod_log, namespace=NAMESPACE, container=VERIFIER)
+    logs = [read(pod) for pod in release.pods("engine")]
+    work = sorted(re.search(r"\d+ files, (.+) in [\d.]+ s$", log, re.M)[1] for log in logs)
+    assert work == ["fetched and checked", "unchanged since their check, looked at"]
 
 
 @pytest.mark.usefixtures("worlds")
@@ -222,6 +260,11 @@ def test_agents_play_on_while_the_release_is_upgraded(release, agents):
     agents.played(12)
     assert agents.failures == []
     assert release.pods("engine") == engines
+
+
+@pytest.mark.usefixtures("agents")
+def test_no_pod_that_came_later_fetched_anything(source):
+    assert source.files_not_read_once() == []
 
 
 def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agents):

@@ -58,7 +58,8 @@ def job_set(job: Object) -> Object:
     (patch,) = spec["runtimePatches"]
     (patched,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
     assert patched["name"] == replicated["name"]
-    pod = dict(patched["template"]["spec"]["template"]["spec"])
+    patched_template = patched["template"]["spec"]["template"]
+    pod = dict(patched_template["spec"])
     (mounts,) = pod.pop("containers", [{"name": container["name"]}])
     trainer = spec["trainer"]
     nodes = {"PET_NNODES": str(trainer["numNodes"]), "PET_MASTER_PORT": PORT}
@@ -73,7 +74,7 @@ def job_set(job: Object) -> Object:
     }
     if "resourcesPerNode" in trainer:
         own["resources"] = trainer["resourcesPerNode"]
-    template = {"spec": {**pod, "containers": [own], "restartPolicy": "Never"}}
+    template = {**patched_template, "spec": {**pod, "containers": [own], "restartPolicy": "Never"}}
     counts = {"completions": trainer["numNodes"], "parallelism": trainer["numNodes"]}
     made = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

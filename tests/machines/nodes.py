@@ -34,6 +34,8 @@ _FOLDER = IMAGES.parent / "nodes"
 _IMAGES = UnpackedImages(_FOLDER / "images")
 _CGROUPS = Path("/sys/fs/cgroup")
 _ROUTER = "10.99.0.1"
+_FILE_SERVER = _TOOLS.parent / "fakes/file_server.py"
+_FILES_PORT = 8080
 _NAMES = ("node-1", "node-2")
 _READY_SECONDS = 120.0
 _FREE_GIB = 15
@@ -72,6 +74,15 @@ class Cluster(NamedTuple):
         own = free_port()
         with _relay(self.control.folder, self.wire, address, port, own):
             yield f"{LOOPBACK}:{own}"
+
+    @contextmanager
+    def serving(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """A folder's URL for pods, and the log of what they have requested of it."""
+        log = self.control.folder / "file_server.log"
+        words = (_ROUTER, str(_FILES_PORT), str(folder))
+        command = [*_on(self.wire), sys.executable, str(_FILE_SERVER), *words]
+        with process_running("file server", command, {}, 0, log):
+            yield f"http://{_ROUTER}:{_FILES_PORT}", log
 
 
 @contextmanager

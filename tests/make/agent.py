@@ -12,10 +12,10 @@ from agentworld.ledger.writes import NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AgentMove, AgentVersion, AliasChange, AliasMove
 from agentworld.records.base import Digest, now
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.alias import AgentMove, AgentVersion, AliasChange, AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
 from agentworld.statements.alias_moves import AliasMoveSigner

@@ -12,7 +12,6 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import EpisodeClosed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.alias import AgentMove, AliasMove
 from agentworld.records.episode import (
     Confidence,
     EpisodeStep,
@@ -21,6 +20,7 @@ from agentworld.records.episode import (
     text_digest,
 )
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.alias import AgentMove, AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.usage import Usage
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from agentworld.audit.questions.agent import AgentChain, LiveLink, StageLink
+from agentworld.audit.checks.validation import LiveLink
+from agentworld.audit.questions.agent import AgentChain, StageLink
 from agentworld.lineage.base import VersionRef
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun, RunClosing, RunOpening

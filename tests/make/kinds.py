@@ -10,19 +10,19 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AgentMove, AgentVersion, AliasMove
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, now
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.alias import AgentMove, AgentVersion, AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.genesis import Genesis
 from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator

@@ -34,7 +34,8 @@ _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size":
 _GATED_DELTA = {
     "layer_types": ["linear_attention", "full_attention"],
     **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
-    **{f"linear_{name}_head_dim": 8 for name in ("key", "value")},
+    # One that vLLM's kernels for a CPU take; 32 is none.
+    **{f"linear_{name}_head_dim": 128 for name in ("key", "value")},
 }
 _FAMILY_SIZES = {
     "Qwen3": {},

@@ -59,7 +59,7 @@ class Compiled(NamedTuple):
                 for each in container.get("env", [])
                 if each["name"] != RETRIES
             },
-            **_queued(pod.get("podMetadata", {"labels": {}})["labels"]),
+            **_labelled(pod.get("podMetadata", {"labels": {}})["labels"]),
             "image_pull_secrets": [each["secretName"] for each in pod.get("imagePullSecret", [])],
             "retries": _retries(self.tasks[step].get("retryPolicy")),
         }
@@ -113,11 +113,13 @@ def _keys(secret: Tree) -> dict[str, str]:
     return {each["secretKey"]: each["envVar"] for each in secret.get("keyToEnv", [])}
 
 
-def _queued(labels: Tree) -> Tree:
-    return {
-        "queue": labels.get("kueue.x-k8s.io/queue-name"),
-        "priority_class": labels.get("kueue.x-k8s.io/priority-class"),
+def _labelled(labels: Tree) -> Tree:
+    fields = {
+        "kueue.x-k8s.io/queue-name": "queue",
+        "kueue.x-k8s.io/priority-class": "priority_class",
     }
+    queued = {fields[key]: value for key, value in labels.items() if key in fields}
+    return {**queued, "labels": {key: labels[key] for key in labels if key not in fields}}
 
 
 def _retries(policy: Tree | None) -> Tree | None:

@@ -21,6 +21,7 @@ PLACE = Place.model_validate(
         "environment": {"OMP_NUM_THREADS": "4"},
         "queue": "h100",
         "priority_class": "nightly",
+        "labels": {"azure.workload.identity/use": "true"},
         "image_pull_secrets": ["mirror"],
         "service_account": "trainer",
         "retries": {"times": 20, "factor": 1, "most_seconds": 1_209_600},

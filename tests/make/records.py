@@ -35,7 +35,7 @@ from agentworld.records.trajectory_log import TrajectoryStep
 from agentworld.records.validation import Answers
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
-from agentworld.signing.statement import Statement, Subject
+from agentworld.signing.envelope import Statement, Subject
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from make.weights import weights
 

@@ -194,6 +194,12 @@ def claimed_weights(release: Release, model: Path, name: str = "weights") -> Non
     _claim(release.core, name, "ReadOnlyMany")
 
 
+def shared_claim(release: Release, name: str) -> None:
+    """An empty claim that all pods may write."""
+    _volume(release.core, release.folder, name)
+    _claim(release.core, name, "ReadWriteMany")
+
+
 def _claim(core: client.CoreV1Api, name: str, mode: str) -> None:
     spec = {
         "accessModes": [mode],

@@ -27,12 +27,12 @@ from agentworld.operations.declarations import (
     erase_episode,
 )
 from agentworld.operations.simulators import MoveConditions, attach, set_alias
-from agentworld.records.alias import AliasMove, Canary
 from agentworld.records.base import Digest, now
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import EpisodeOpening, new_name
 from agentworld.records.gate import Gate
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.statements.alias import AliasMove, Canary
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
 from agentworld.serving.episodes.store import EpisodeStore

@@ -15,8 +15,8 @@ from agentworld.cluster.api_resources import Object
 from agentworld.cluster.client import Cluster
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
 from agentworld.errors import InputError, SimulatorError
-from agentworld.records.alias import AliasChange, Meaning
 from agentworld.records.base import first_problem
+from agentworld.records.statements.alias import AliasChange, Meaning
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.policy.alias import (

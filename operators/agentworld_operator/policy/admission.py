@@ -9,8 +9,8 @@ from agentworld.cluster.records.alias import AliasSpec
 from agentworld.cluster.records.schedule import ScheduleSpec
 from agentworld.cluster.records.simulator import IMMUTABLE, SimulatorSpec
 from agentworld.errors import InputError
-from agentworld.records.alias import SimulatorUse
 from agentworld.records.base import Digest, first_problem
+from agentworld.records.statements.alias import SimulatorUse
 from agentworld_operator.policy.alias import request_of
 from agentworld_operator.policy.rivals import RIVAL
 from agentworld_operator.policy.schedule import invalid, recurring_run_name

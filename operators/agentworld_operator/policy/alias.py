@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from agentworld.cluster.names import OPERATOR
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
-from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.gate import Gate
+from agentworld.records.statements.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.problem import Problem
 

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
 from agentworld.records.file import read_regular
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 
 START_SECONDS = 900.0
 """The default of a Simulator's `startupSeconds`."""

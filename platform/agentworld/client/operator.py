@@ -5,8 +5,8 @@ from urllib.parse import quote, urlencode
 from pydantic import TypeAdapter
 
 from agentworld.client.simulator import SimulatorClient
-from agentworld.records.alias import AgentMove, AliasChange
 from agentworld.records.episode import new_name
+from agentworld.records.statements.alias import AgentMove, AliasChange
 
 _CHANGE = TypeAdapter[AliasChange | None](AliasChange | None).validate_json
 

@@ -14,7 +14,7 @@ from agentworld.data.json_strings import strings_of
 from agentworld.data.n_grams import text_of
 from agentworld.data.secret_search import redact_text
 from agentworld.errors import InputError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.source import SourceFile, files_of
 
 _DOMAIN = "text"

@@ -15,7 +15,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.train import CorpusRecipe
 from agentworld.records.base import Digest
 from agentworld.records.corpus import Corpus, Document
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.source import UNREADABLE, SourceFile, digest_of, files_of
 
 _TEXT = ".txt"

@@ -25,10 +25,10 @@ from agentworld.recipes.problems import all_problems
 from agentworld.records.base import Digest, digest_file
 from agentworld.records.collected import Collected
 from agentworld.records.file import sync
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress
 from agentworld.records.quarantine import QUARANTINE, QuarantinedRecord, count_reason
 from agentworld.records.trajectory import Trajectory
-from agentworld.storage.address import redact
 from agentworld.storage.source import ReadProgress, SourceFile, digest_of, files_of
 from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
 

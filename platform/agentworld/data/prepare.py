@@ -26,9 +26,9 @@ from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.base import Digest
 from agentworld.records.collected import Collected
 from agentworld.records.dataset import DataSet, Parent, PoolFile
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress
 from agentworld.records.sample import POOLS
-from agentworld.storage.address import redact
 from agentworld.storage.batches import BYTES_PER_BATCH, batches_of
 from agentworld.storage.pools import MANIFEST, PoolWriter
 from agentworld.storage.source import digest_of

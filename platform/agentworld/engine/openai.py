@@ -14,8 +14,8 @@ from agentworld.engine.chat import CHAT_PATH, Fields, chat_body, no_response
 from agentworld.engine.connections import Connections
 from agentworld.engine.refusal import refusal
 from agentworld.errors import InputError
+from agentworld.records.garbled import redact
 from agentworld.records.simulator import Sampling
-from agentworld.storage.address import redact
 
 REQUEST = "chat-completions-v1"
 """The version of the request's form, pinned in every simulator manifest.

@@ -18,7 +18,7 @@ from agentworld.engine.breaker import State
 from agentworld.engine.discovery import Resolve
 from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 
 # Failures that another replica may not have. Other kinds come from the request or the model, which
 # are the same everywhere.

@@ -126,7 +126,7 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
         *(_BATCH_TOKENS, str(recipe.batch_tokens)),
         # pages about as long as a turn, so that the steps of an episode share cached pages
         *("--cb-block-size", str(_PAGE_TOKENS)),
-        *("--device", "auto" if _has_gpu() else "cpu"),
+        *("--device", "auto" if has_gpu() else "cpu"),
         *("--dtype", recipe.dtype),
     )
 
@@ -135,14 +135,14 @@ def _transformers_environment() -> dict[str, str]:
     # A thread that waits for others keeps its core busy. If two engines (a world's and an agent's)
     # have a thread for each core, both are twenty times slower.
     environment = {"PYTHONPATH": str(Path(agentworld.__file__).parents[1])}
-    if _has_gpu():
+    if has_gpu():
         return environment
     return environment | {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2))}
 
 
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
     # An engine that is not installed here runs in its own image, on a machine with the devices.
-    eager = is_installed("vllm") and not _has_gpu()
+    eager = is_installed("vllm") and not has_gpu()
     return (
         *("--dtype", recipe.dtype),
         *("--max-model-len", str(context_tokens)),
@@ -153,7 +153,7 @@ def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...
 
 
 def _vllm_environment() -> dict[str, str]:
-    if _has_gpu():
+    if has_gpu():
         return {}
     environment = {"VLLM_TARGET_DEVICE": "cpu", "VLLM_CPU_KVCACHE_SPACE": "1"}
     openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
@@ -161,7 +161,8 @@ def _vllm_environment() -> dict[str, str]:
     return environment | ({"LD_PRELOAD": str(openmp)} if openmp.exists() else {})
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
+    """Whether an engine here computes on a GPU."""
     return Path("/dev/nvidia0").exists()
 
 

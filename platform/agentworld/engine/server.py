@@ -23,14 +23,13 @@ from agentworld.engine.programs import (
     engine_version,
     program,
 )
-from agentworld.errors import EngineError, InputError
+from agentworld.engine.servable import check_servable
+from agentworld.errors import EngineError
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.file import read_regular
 from agentworld.records.simulator import Sampling
 
 _READY_SECONDS = 600.0
-_BATCHED_LAYERS = {"full_attention", "sliding_attention"}
-"""A fixed batch size for transformers' continuous batching."""
 
 
 class ServedEngine(NamedTuple):
@@ -71,7 +70,7 @@ def serve(
     engine cannot serve, and EngineError with the end of the log if the engine does not start, or
     dies.
     """
-    _check_layers(recipe.kind, model_folder)
+    check_servable(recipe, model_folder)
     kind, version = recipe.kind, engine_version(recipe.kind)
     port, folder = port or free_port(), model_folder.resolve()
     adapter = adapter_arguments(kind, folder)
@@ -89,20 +88,6 @@ def serve(
         server.wait_until_ready("/health", _READY_SECONDS, stopping)
         _ask_once(server, kind, model, sampling)
         yield ServedEngine(server.url, model, kind, version, sampling, recipe.concurrency, server)
-
-
-def _check_layers(kind: EngineKind, folder: Path) -> None:
-    if kind != "transformers-serve":
-        return
-    file = folder / "config.json"
-    config = json.loads(read_regular(file)) if file.is_file() else {}
-    config = config.get("text_config") or config  # a model that also reads images
-    others = set(config.get("layer_types") or ()) - _BATCHED_LAYERS
-    if others:
-        raise InputError(
-            f"transformers-serve cannot serve layers of {', '.join(sorted(others))}, which"
-            f" {folder} has; set the engine's kind to vllm"
-        )
 
 
 def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) -> None:

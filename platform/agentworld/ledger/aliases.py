@@ -15,19 +15,19 @@ from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import Database
 from agentworld.ledger.rows import change_rows, hold
 from agentworld.ledger.tables import ALIASES
-from agentworld.records.alias import (
+from agentworld.records.base import Digest, now
+from agentworld.records.garbled import reading
+from agentworld.records.gate import GateResult
+from agentworld.records.statements.alias import (
     AgentVersion,
     AliasChange,
     AliasKind,
     Canary,
     Meaning,
+    alias_entries,
     check_alias,
     gets_canary,
 )
-from agentworld.records.base import Digest, now
-from agentworld.records.garbled import reading
-from agentworld.records.gate import GateResult
-from agentworld.records.statements.alias import alias_entries
 from agentworld.records.statements.base import Declare
 
 _GATE = TypeAdapter(tuple[GateResult, ...])

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, insert, select
 
-from agentworld.ledger.database import Database
+from agentworld.ledger.database import Database, bytes_of
 from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS
-from agentworld.ledger.texts import bytes_of
 from agentworld.records.attestation import Attestation
 
 _COLUMNS = [ATTESTATIONS.c[name] for name in Attestation._fields]

@@ -1,16 +1,34 @@
-"""Connections that keep what they committed, and a database's errors in our words.
+"""Connections that keep what they committed, the newest schema, and a database's errors in our
+words.
 
-SQLite is for one machine; PostgreSQL for several replicas. No error shows a password.
+SQLite is for one machine; PostgreSQL for several replicas, any number of which may bring it to the
+newest schema at once. No error shows a password.
 """
 
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    column,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+    select,
+    table,
+)
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -22,9 +40,9 @@ from sqlalchemy.exc import (
 )
 
 from agentworld.errors import AgentworldError, Conflict, InputError, StoreError
+from agentworld.ledger.tables import RUNS
 from agentworld.records.file import check_sqlite
-from agentworld.records.garbled import any_text
-from agentworld.storage.address import redact
+from agentworld.records.garbled import any_text, redact
 
 _BUSY_SECONDS = 30
 
@@ -49,6 +67,17 @@ _REFUSAL = re.compile(
     "connection failed.*(authentication failed|no password supplied|does not exist|"
     "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
 )
+
+_REVISIONS = "agentworld.ledger:migrations"
+
+# The number is anyone's; all replicas must use the same.
+_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7340611)"}
+
+# Alembic keeps the migration that it works on in its module.
+_ALEMBIC = threading.Lock()
+
+# What Alembic writes; to ask it for that takes as long as all else of opening a ledger.
+_VERSION = table("alembic_version", column("version_num"))
 
 
 def connect(url: str) -> Engine:
@@ -92,6 +121,31 @@ def translate_errors(url: str) -> Iterator[None]:
             f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
             " send another"
         ) from error
+
+
+def bytes_of(value: object) -> bytes:
+    """A column's bytes; none where somebody put a value of another type there, of which a number
+    would otherwise become as many zeros.
+    """
+    return value if isinstance(value, bytes) else b""
+
+
+def migrate(engine: Engine) -> None:
+    """Makes or changes the tables; raises Conflict for a database that it does not know.
+
+    One transaction under a lock: who comes second finds the work done, and a migration that was
+    killed left the schema as it had been.
+    """
+    revisions = _revisions(_REVISIONS)
+    with translate_errors(_url(engine)):
+        with engine.connect() as connection:
+            if _revision(connection) == revisions.get_current_head():
+                return
+        with _ALEMBIC, _hold_lock(engine) as connection:
+            _check_known(connection, revisions)
+            config = Config(attributes={"connection": connection})
+            config.set_main_option("script_location", _REVISIONS)
+            command.upgrade(config, "head")
 
 
 def _parse_url(url: str) -> URL:
@@ -170,3 +224,44 @@ def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
         return InputError(f"{url} does not let the ledger in: {message}; check user and password")
     passes = isinstance(error, OperationalError | InterfaceError)
     return StoreError(f"the ledger {url} failed: {message}", retryable=passes)
+
+
+@cache
+def _revisions(location: str) -> ScriptDirectory:
+    """Read once: to read them takes as long as to open a database that needs none."""
+    config = Config()
+    config.set_main_option("script_location", location)
+    revisions = ScriptDirectory.from_config(config)
+    revisions.get_current_head()  # reads them, before another thread has hold of them
+    return revisions
+
+
+@contextmanager
+def _hold_lock(engine: Engine) -> Iterator[Connection]:
+    """A transaction that one migration at a time is in."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(_LOCKS[connection.dialect.name])
+        yield connection
+
+
+def _check_known(connection: Connection, revisions: ScriptDirectory) -> None:
+    revision = _revision(connection)
+    url = redact(_url(connection.engine))
+    if revision is None and inspect(connection).has_table(RUNS.name):
+        raise Conflict(f"{url} holds tables of an unknown schema; name another database")
+    revision_ids = {script.revision for script in revisions.walk_revisions()}
+    if revision is not None and revision not in revision_ids:
+        raise Conflict(
+            f"the ledger {url} is of revision {revision}, which this agentworld does not know; use"
+            " the one that made it, or a later one"
+        )
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(_VERSION.name):
+        return None
+    return connection.scalars(select(_VERSION)).one_or_none()
+
+
+def _url(engine: Engine) -> str:
+    return engine.url.render_as_string()

@@ -13,7 +13,7 @@ from agentworld.ledger.adding import add, begin, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Counts
-from agentworld.ledger.database import Database, translate_errors
+from agentworld.ledger.database import Database, migrate
 from agentworld.ledger.erasing import (
     declare_erasure,
     erase_object,
@@ -21,7 +21,6 @@ from agentworld.ledger.erasing import (
     texts_outside_rows,
 )
 from agentworld.ledger.logs import Logs
-from agentworld.ledger.migrate import migrate
 from agentworld.ledger.orphans import orphan_rows
 from agentworld.ledger.pages import Pages
 from agentworld.ledger.runs import GarbledRun, Owner, count_run, find_owner, list_runs, where
@@ -48,11 +47,13 @@ class Ledger:
         self._database = Database(url)
         self.objects = objects
         """Where its long texts are; null where every text stays in its row."""
-        self._texts = Texts(objects)
         self.aliases = Aliases(self._database)
         self.attestations = Attestations(self._database)
-        with translate_errors(url):
-            migrate(self._database.engine)
+        migrate(self._database.engine)
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(self.objects)
 
     @cached_property
     def signing_keys(self) -> SigningKeys:

@@ -3,11 +3,10 @@
 from sqlalchemy import func, select
 
 from agentworld.errors import EvidenceError
-from agentworld.ledger.database import Database
+from agentworld.ledger.database import Database, bytes_of
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.runs import is_of
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS, STEPS
-from agentworld.ledger.texts import bytes_of
 from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry

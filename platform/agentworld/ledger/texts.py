@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from agentworld.errors import InputError, StoreError
+from agentworld.ledger.database import bytes_of
 from agentworld.records.base import Digest
 from agentworld.records.episode import text_bytes, text_digest, text_of
 from agentworld.storage.objects import ObjectStore
@@ -61,13 +62,6 @@ class Texts:
         # Most texts are so short that nothing has to be encoded: a character has 4 bytes at most.
         may_be_long = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
         return may_be_long and len(text_bytes(text)) > LONGEST_IN_ROW
-
-
-def bytes_of(value: object) -> bytes:
-    """A column's bytes; none where somebody put a value of another type there, of which a number
-    would otherwise become as many zeros.
-    """
-    return value if isinstance(value, bytes) else b""
 
 
 def _missing(digest: Digest) -> StoreError:

@@ -10,8 +10,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from mlflow.utils.file_utils import local_file_uri_to_path
 
 from agentworld.errors import NotFound
-from agentworld.lineage.mlflow_aliases import none_if_missing
-from agentworld.lineage.server import Server, is_local
+from agentworld.lineage.server import Server, is_local, none_if_missing
 from agentworld.records.base import digest_json
 from agentworld.records.checkpoint import model_files
 from agentworld.storage.bases import path_in

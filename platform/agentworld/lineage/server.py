@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import mlflow
 from mlflow.exceptions import MlflowException, RestException
+from mlflow.store.entities import PagedList
 from mlflow.utils.file_utils import local_file_uri_to_path
 from mlflow.utils.workspace_context import get_request_workspace
 from requests import exceptions
@@ -28,8 +29,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from agentworld.errors import StoreError
 from agentworld.records.checkpoint import model_files
 from agentworld.records.file import read_regular
-from agentworld.records.garbled import any_text, reason_of
-from agentworld.storage.address import redact
+from agentworld.records.garbled import any_text, reason_of, redact
 
 PATIENCE_SECONDS = 120.0
 _FIRST_WAIT_SECONDS = 0.5
@@ -49,6 +49,7 @@ _REFUSAL = re.compile(
 )
 """By a server that runs: its plugin's codes, no such workspace, or a bare 401 or 403."""
 
+_ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 _GARBAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What is raised by rows and files that MLflow never wrote so."""
 _BROKEN = re.compile("no such (table|column)|malformed|not a database")
@@ -59,6 +60,7 @@ _FAILURES = (MlflowException, SQLAlchemyError, exceptions.RequestException, *_GA
 # The settings that MLflow is asked by are the process's; several threads take turns.
 _turn = threading.RLock()
 _Answer = TypeVar("_Answer")
+_Entity = TypeVar("_Entity")
 _log = logging.getLogger(__name__)
 
 
@@ -201,3 +203,24 @@ def download(uri: str, address: str | None, target: Path) -> None:
 def is_local(uri: str) -> bool:
     """Whether files are on this machine's disk."""
     return urlsplit(uri).scheme in ("", "file")
+
+
+def none_if_missing(get: Callable[[], _Entity]) -> _Entity | None:
+    """What is got, or null where it is not there."""
+    try:
+        return get()
+    except MlflowException as error:
+        if error.error_code not in _ABSENT:
+            raise
+        return None
+
+
+def every(search: Callable[..., PagedList[_Entity]], condition: str | None = None) -> list[_Entity]:
+    """All that a search finds, page by page."""
+    token, entities = None, list[_Entity]()
+    while True:
+        page = search(condition, page_token=token)
+        entities += page
+        token = page.token
+        if not token:
+            return entities

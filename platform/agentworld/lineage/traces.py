@@ -16,8 +16,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError, StoreError
-from agentworld.lineage.mlflow_aliases import none_if_missing
-from agentworld.lineage.server import Server
+from agentworld.lineage.server import Server, none_if_missing
 from agentworld.recipes.environment import from_environment
 
 _PER_PAGE = 100

@@ -18,11 +18,11 @@ from agentworld.operations.registering import register
 from agentworld.operations.registry import open_registry, registry_digest
 from agentworld.operations.serving import deployed_service
 from agentworld.operations.statements import submit
-from agentworld.records.alias import AgentName
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
 from agentworld.records.progress import OnProgress
 from agentworld.records.run import AgentRun
+from agentworld.records.statements.alias import AgentName
 from agentworld.records.statements.edge import Grade
 from agentworld.runner.folders import CHECKPOINT, model_of
 from agentworld.runner.step import run_step

@@ -20,7 +20,9 @@ from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.operations.serving import deployed_operator
-from agentworld.records.alias import (
+from agentworld.records.base import first_problem
+from agentworld.records.episode import new_name
+from agentworld.records.statements.alias import (
     AgentMove,
     AgentVersion,
     AliasChange,
@@ -28,8 +30,6 @@ from agentworld.records.alias import (
     check_alias,
     split_alias,
 )
-from agentworld.records.base import first_problem
-from agentworld.records.episode import new_name
 from agentworld.serving.setup import statement_signer_of
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.stores import Stores

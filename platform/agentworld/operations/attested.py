@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import Registry
-from agentworld.operations.keys import trusted_steps
+from agentworld.operations.ledger import trusted_steps
 from agentworld.operations.registry import find_world_model
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest

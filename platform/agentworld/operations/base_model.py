@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.operations.registry import can_have_registry, registered_model, world_model_of
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.ledger import trusted_steps
+from agentworld.operations.registry import (
+    can_have_registry,
+    existing_registry,
+    find_world_model,
+    registered_model,
+)
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.runner.folders import CHECKPOINT
@@ -59,6 +66,19 @@ def find_base(base: str, store: Path) -> Base:
     digest = ArtifactManifest.of(folder).digest
     checkpoint = _trained_here(folder, digest) or _registered(digest, store)
     return Base(digest, None, lambda: folder, checkpoint)
+
+
+def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
+    """A version that weights are registered as; null if there is none.
+
+    Raises as `find_world_model`.
+    """
+    registry = existing_registry(store)
+    if registry is None:
+        return None
+    refs = registry.world_models_of(artifact)
+    _, world_model = find_world_model(refs, registry, trusted_steps(store))
+    return world_model
 
 
 def _trained_here(folder: Path, artifact: Digest) -> Checkpoint | None:

@@ -19,7 +19,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_file
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.bases import path_in
 
 _HUB = "https://huggingface.co"

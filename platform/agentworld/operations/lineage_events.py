@@ -20,10 +20,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import InputError, Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest
+from agentworld.records.garbled import redact
 from agentworld.records.metrics import OnMetrics, ignore_metrics
 from agentworld.runner.failure import sentence_of
 from agentworld.runner.folders import checkpoint_of
-from agentworld.storage.address import redact
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent, RunState

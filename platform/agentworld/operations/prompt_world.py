@@ -13,10 +13,10 @@ from agentworld.errors import EngineError, InputError
 from agentworld.pinning.manifest import pin_endpoint
 from agentworld.pinning.seed_probe import prove_seeds
 from agentworld.recipes import Recipe
+from agentworld.records.garbled import redact
 from agentworld.records.message import Message
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.serving.simulators.engines import Secrets, connect_engines
-from agentworld.storage.address import redact
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 _MODELS_OWN_END = ("cut-off", "unparsable")

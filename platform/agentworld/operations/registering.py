@@ -8,7 +8,7 @@ from agentworld.audit.checks.registration import read_record, registration_of, v
 from agentworld.audit.read.sources import manifest_of, world_models_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
-from agentworld.operations.keys import registering_signer, trusted_steps
+from agentworld.operations.ledger import registering_signer, trusted_steps
 from agentworld.operations.registry import find_world_model
 from agentworld.operations.statements import sign
 from agentworld.records.base import now

@@ -11,13 +11,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.audit.checks.registration import verify_registration
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef, WorldModel
-from agentworld.operations.keys import trusted_steps
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import check_sqlite
-from agentworld.records.garbled import reading
+from agentworld.records.garbled import reading, redact
 from agentworld.signing.keys import TrustedKeys
-from agentworld.storage.address import redact
 from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ def open_registry(store: Path, max_patience_seconds: float = math.inf) -> "Mlflo
         check_sqlite(_registry_file(store))
     # A wrong setting is reported before MLflow is loaded, which takes seconds.
     from agentworld.lineage.mlflow import MlflowRegistry
-    from agentworld.lineage.mlflow_datasets import TaskRun
+    from agentworld.lineage.mlflow_versions import TaskRun
 
     is_task = bool(
         settings.mlflow_tracking_uri and settings.mlflow_run_id and settings.mlflow_experiment_id
@@ -77,19 +75,6 @@ def existing_registry(store: Path) -> Registry | None:
     except NotFound:
         return None
     return open_registry(store)
-
-
-def world_model_of(artifact: Digest, store: Path) -> WorldModel | None:
-    """A version that weights are registered as; null if there is none.
-
-    Raises as `find_world_model`.
-    """
-    registry = existing_registry(store)
-    if registry is None:
-        return None
-    refs = registry.world_models_of(artifact)
-    _, world_model = find_world_model(refs, registry, trusted_steps(store))
-    return world_model
 
 
 def find_world_model(

@@ -16,18 +16,18 @@ from agentworld.operations.ledger import existing_ledger, open_ledger
 from agentworld.operations.registry import existing_registry
 from agentworld.operations.serving import deployed_service
 from agentworld.recipes import Recipe
-from agentworld.records.alias import AliasChange, AliasKind, AliasMove
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
 from agentworld.records.gate import Gate
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.records.statements.alias import AliasChange, AliasKind, AliasMove
 from agentworld.records.validation import Answers
 from agentworld.runner.remote import keep
 from agentworld.serving.setup import statement_signer_of
+from agentworld.signing.envelope import Statement
 from agentworld.signing.model_signing import model_statement
-from agentworld.signing.statement import Statement
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore

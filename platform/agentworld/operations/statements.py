@@ -11,14 +11,18 @@ from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import AgentworldError
-from agentworld.operations.keys import registering_signer, trusted_steps
-from agentworld.operations.ledger import open_ledger, trusted_services
+from agentworld.operations.ledger import (
+    open_ledger,
+    registering_signer,
+    trusted_services,
+    trusted_steps,
+)
 from agentworld.operations.serving import deployed_service
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.validation import Validation
 from agentworld.records.step_statement import StepStatement
 from agentworld.runner.remote import fetch
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.statements.steps import Files
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores

@@ -76,28 +76,33 @@ class LoraRecipe(Record):
 
 
 class NextTokenRecipe(Record):
-    """Next-token loss: CPT and SFT of a world, imitation by an agent."""
+    """Next-token loss: CPT and SFT of a world, imitation by an agent.
+
+    Qwen-AgentWorld reports no rates, batches, epochs or optimizers. RWML (arXiv 2602.05842, table
+    A2) reports some of its SFT.
+    """
 
     stage: Literal["cpt", "sft", "imitation"]
     """The section's own name, which every written section must have."""
     learning_rate: float = Field(1e-5, gt=0)
-    """Learning rate of AdamW, which trains all weights, or embeddings and norms beside Muon."""
+    """Learning rate of AdamW, which trains all weights, or embeddings and norms beside Muon. Not
+    reported by Qwen-AgentWorld; RWML's SFT of 8 billion weights has 2e-6.
+    """
     muon_learning_rate: float | None = None
     """Learning rate of Muon for the matrices inside the layers; null uses AdamW for all weights."""
     adam_betas: tuple[float, float] = (0.9, 0.95)
-    """Decay of AdamW's two moments."""
+    """Decay of AdamW's two moments; not reported."""
     weight_decay: float = Field(0.01, ge=0)
-    """Weight decay of both optimizers."""
+    """Weight decay of both optimizers; not reported."""
     max_gradient_norm: float = Field(1.0, gt=0)
-    """Gradients with a larger norm are clipped to this norm."""
+    """Gradients with a larger norm are clipped to this norm; not reported."""
     tokens_per_batch: int = Field(8192, gt=0)
-    """Tokens of a batch, padding included."""
+    """Tokens of a batch, padding included; not reported, and RWML has batches of 32 samples."""
     accumulation: int = Field(1, gt=0)
-    """Batches whose gradients are added up for one step, if one batch of all would not fit a
-    device.
-    """
+    """Batches whose gradients are added up for one step, if one large batch would not fit."""
     sequence_tokens: int | None = Field(8192, gt=0)
-    """Longest sequence; the rest of an episode is cut off, and null cuts nothing."""
+    """Longest sequence; the rest of an episode is cut off, and null cuts nothing. The window of
+    Qwen-AgentWorld's SFT is 262,144."""
     packing: bool | None = None
     """Packs several samples into a sequence, without attention between them, so that there is no
     padding; null packs on a GPU if the model's layers support it.
@@ -107,11 +112,11 @@ class NextTokenRecipe(Record):
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
     epochs: float = 1.0
-    """Epochs: how often each sample is trained on."""
+    """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
     warmup_share: float = 0.03
-    """Share of the steps at the start, in which the learning rate rises."""
+    """Share of the first steps, in which the learning rate rises; not reported."""
     decay_share: float = 0.3
-    """Share of the steps at the end, in which the learning rate falls to a twentieth."""
+    """Share of the last steps, in which the learning rate falls to a twentieth; not reported."""
     reasoning: Literal["off", "recorded-state"] = "off"
     """The thought before an observation: none, or the recorded state.
 
@@ -227,22 +232,25 @@ class CptRecipe(NextTokenRecipe):
 
 
 class GroupRlRecipe(Record):
-    """Settings of both kinds of RL: groups of rollouts of the same prompt."""
+    """Settings of both kinds of RL: groups of rollouts of the same prompt.
+
+    Not reported by Qwen-AgentWorld: rates, batches, group sizes and temperatures.
+    """
 
     algorithm: str = "gspo"
     """`grpo` has importance ratios by token, `gspo` by sequence."""
     learning_rate: float
-    """Learning rate of AdamW."""
+    """Learning rate of AdamW; not reported, and RWML (arXiv 2602.05842) has 1e-6."""
     num_steps: int
-    """Steps of the optimizer."""
+    """Steps of the optimizer; Qwen-AgentWorld shows 440 of its 35 billion weights."""
     prompts_per_step: int
-    """Prompts of each step."""
+    """Prompts of each step; not reported."""
     group_size: int
-    """Rollouts for each prompt, which are compared with each other."""
+    """Rollouts for each prompt, which are compared; not reported, and RWML has 8 or 16."""
     temperature: float = 1.0
-    """Temperature of the rollouts."""
+    """Temperature of the rollouts; not reported, and RWML collects with 1."""
     max_tokens: int
-    """Longest answer in tokens."""
+    """Longest answer in tokens; not reported."""
     checkpoint_every: int = 10
     """Steps between checkpoints that a killed run resumes from."""
     seed: int = 0

@@ -2,9 +2,11 @@
 
 Garbage raises anything: wrong types, bytes that are no text, a number that no JSON has, brackets
 200,000 deep. Whoever reads evidence reads it inside of one of these, so that the rest is read too.
+An address in a sentence may hold a password: `redact` takes that out.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeVar
@@ -24,6 +26,10 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (UnicodeError, "it has bytes that are no text"),
     (json.JSONDecodeError, "it is no JSON"),
 )
+
+_PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
+_SECRET = "password|passwd|secret|token|key|signature|credential"
+_PARAMETER = re.compile(rf"(?i)([?&;](?:[\w.-]*(?:{_SECRET})[\w.-]*|sig)=)[^&;\s]*")
 
 
 @contextmanager
@@ -99,3 +105,8 @@ def read_list(name: str, read: Callable[[], list[_Record]]) -> ReadResult[_Recor
 def any_text(data: bytes) -> str:
     """A column's text. SQLite's driver ends the reading of all rows at one that is no UTF-8."""
     return data.decode("utf-8", "surrogateescape")
+
+
+def redact(text: str) -> str:
+    """An address, or words about one, with its secrets as `***`; rather too many than too few."""
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1\2:***@", text))

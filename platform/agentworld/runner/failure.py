@@ -12,6 +12,14 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FREE_BYTES = 64 << 10  # too little for any step's result
 
 
+class StepFailed(Exception):
+    """A step in another process failed; `kind` is the name of its error's class."""
+
+    def __init__(self, step: str, kind: str, sentence: str) -> None:
+        super().__init__(f"{step} stopped: {sentence}" if step else sentence)
+        self.kind = kind
+
+
 def translate(error: Exception, store: Path) -> Exception:
     """The error to report: a full disk is the cause of many other errors."""
     if is_full(store) or _reports_full_disk(error):

@@ -22,9 +22,9 @@ from agentworld.engine.refusal import refusal
 from agentworld.errors import EngineError, EngineFailure, InputError
 from agentworld.recipes.endpoint import EndpointRecipe
 from agentworld.records.base import Digest
+from agentworld.records.garbled import redact
 from agentworld.records.message import Message
 from agentworld.scoring.answers import Answer, AnswerStore, Question
-from agentworld.storage.address import redact
 
 _REQUESTS = 3
 _REQUESTS_OF_BUSY = 10

@@ -1,9 +1,8 @@
 """An agent's bill of materials, signed as in-toto's predicate for CycloneDX."""
 
 from agentworld.records.base import Digest, JsonObject
-from agentworld.signing.envelope import sign
+from agentworld.signing.envelope import Statement, Subject, sign
 from agentworld.signing.keys import Signer
-from agentworld.signing.statement import Statement, Subject
 
 PREDICATE_TYPE = "https://cyclonedx.org/bom"
 

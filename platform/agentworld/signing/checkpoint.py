@@ -5,9 +5,15 @@ It covers every entry so far, and so every answered step: entries name the heads
 
 from agentworld.records.base import Digest, Record
 from agentworld.records.statements.edge import Traffic
-from agentworld.signing.envelope import read_predicate, read_unverified, sign, verify
+from agentworld.signing.envelope import (
+    Statement,
+    Subject,
+    read_predicate,
+    read_unverified,
+    sign,
+    verify,
+)
 from agentworld.signing.keys import Signer, TrustedKeys
-from agentworld.signing.statement import Statement, Subject
 
 PREDICATE_TYPE = "urn:agentworld:run-checkpoint:v1"
 _NOUN = "checkpoint of a run"

@@ -1,26 +1,68 @@
-"""A signed statement: a DSSE envelope with one signature, as JSON in one form.
+"""A signed statement: an in-toto Statement v1 in a DSSE envelope with one signature.
 
-The signature covers the payload and its type. The form is canonical, so that no byte of an
-envelope can be exchanged for another: base64 alone would let a few.
+A statement says something (a predicate) of subjects, each named for people and meant by its
+digests. The signature covers the payload and its type. An envelope is JSON in canonical form, so
+that no byte of it can be exchanged for another: base64 alone would let a few. A record of any kind
+is signed as such a statement, and kept as a row.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Annotated, Literal, TypeVar
 
 import rfc8785
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import UnverifiedSignatureError
 
 from agentworld.errors import EvidenceError
-from agentworld.records.base import Record, first_problem
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest, JsonObject, Record, first_problem
 from agentworld.records.garbled import reading
+from agentworld.records.statements.base import SignedRecord
+from agentworld.records.statements.withdrawal import Withdrawal
 from agentworld.signing.keys import Signer, TrustedKeys
-from agentworld.signing.statement import Statement
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 _Predicate = TypeVar("_Predicate", bound=Record)
+_Signed = TypeVar("_Signed", bound=SignedRecord)
+_Hexadecimal = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
+
+
+class Subject(Record):
+    """What a statement is about."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    name: str
+    digests: dict[str, _Hexadecimal] = Field(alias="digest", min_length=1)
+    """By the name of the algorithm."""
+
+    @classmethod
+    def of(cls, name: str, digest: Digest) -> "Subject":
+        """A subject that one digest of ours means."""
+        algorithm, value = digest.split(":")
+        return cls(name=name, digests={algorithm: value})
+
+
+class Statement(Record):
+    """A predicate of subjects; `canonical` is the one form that is signed."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    statement_type: Literal["https://in-toto.io/Statement/v1"] = Field(
+        "https://in-toto.io/Statement/v1", alias="_type"
+    )
+    subject: tuple[Subject, ...] = Field(min_length=1)
+    predicate_type: str = Field(alias="predicateType", min_length=1)
+    """A URI; it says what the predicate's keys mean."""
+    predicate: JsonObject = Field(min_length=1)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Statement":
+        """The inverse of `canonical`, of any JSON form; raises pydantic's ValidationError."""
+        return cls.model_validate_json(data, by_name=False)
 
 
 class _Signature(Record):
@@ -44,14 +86,14 @@ def sign(statement: Statement, signer: Signer) -> bytes:
 def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement that one of the trusted keys signed; raises EvidenceError for any other."""
     with reading("the envelope"):
-        dsse_envelope = _read(envelope)
+        dsse_envelope = _parse(envelope)
         _check_signature(dsse_envelope, trusted)
-        return _statement(dsse_envelope)
+        return _parse_statement(dsse_envelope)
 
 
 def key_of(envelope: bytes) -> str:
     """The id of the key that an envelope names; `verify` says whether that key signed it."""
-    (key,) = _read(envelope).signatures
+    (key,) = _parse(envelope).signatures
     return str(key)
 
 
@@ -61,10 +103,10 @@ def read_unverified(envelope: bytes, trusted: TrustedKeys) -> Statement:
     For comparing, and not for relying on it. Raises EvidenceError like `verify`.
     """
     with reading("the envelope"):
-        dsse_envelope = _read(envelope)
+        dsse_envelope = _parse(envelope)
         if trusted.keys() & dsse_envelope.signatures.keys():
             _check_signature(dsse_envelope, trusted)
-        return _statement(dsse_envelope)
+        return _parse_statement(dsse_envelope)
 
 
 def read_predicate(
@@ -91,7 +133,64 @@ def read_predicate(
     return record
 
 
-def _statement(envelope: Envelope) -> Statement:
+def attest(record: SignedRecord, signer: Signer) -> Attestation:
+    """A record, signed, as the ledger and the evidence mirror keep it."""
+    return row_of(record, sign(_statement_of(record), signer))
+
+
+def row_of(record: SignedRecord, envelope: bytes) -> Attestation:
+    """What a ledger keeps of a record that was signed in this envelope."""
+    return Attestation(record.path_of(envelope), record.kind, *record.columns, envelope)
+
+
+def verify_envelope(envelope: bytes, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
+    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    return _read_record(verify(envelope, trusted), kind)
+
+
+def verify_copy(name: str, envelope: bytes, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
+    """The same of what the evidence mirror keeps under a name."""
+    record = verify_envelope(envelope, kind, trusted)
+    if record.path_of(envelope) != name:
+        raise EvidenceError("it is the copy of another statement; find out who put it there")
+    return record
+
+
+def verify_row(row: Attestation, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
+    """The same of what a ledger keeps, whose columns have to say what was signed."""
+    record = verify_envelope(row.envelope, kind, trusted)
+    if row != row_of(record, row.envelope):
+        raise EvidenceError("its row says something else than what was signed; restore it")
+    return record
+
+
+def signed_at(envelope: bytes, kind: type[SignedRecord]) -> str:
+    """When it was signed by its own words, whoever signed it; raises EvidenceError for no words."""
+    return _read_record(read_unverified(envelope, {}), kind).columns.at
+
+
+def find_withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
+    """What was signed of versions that people took away, by the withdrawals that verify."""
+    digests = set()
+    for attestation in attestations:
+        with suppress(EvidenceError):  # which the audit says
+            digests.add(verify_row(attestation, Withdrawal, trusted).registered)
+    return frozenset(digests)
+
+
+def _read_record(statement: Statement, kind: type[_Signed]) -> _Signed:
+    return read_predicate(statement, kind, kind.noun or kind.kind, _statement_of, field=kind.field)
+
+
+def _statement_of(record: SignedRecord) -> Statement:
+    return Statement(
+        subject=(Subject.of(record.subject_name, record.subject_digest),),
+        predicate_type=record.predicate_type,
+        predicate=record.predicate,
+    )
+
+
+def _parse_statement(envelope: Envelope) -> Statement:
     try:
         return Statement.parse(envelope.payload)
     except ValidationError as error:
@@ -100,7 +199,7 @@ def _statement(envelope: Envelope) -> Statement:
         ) from error
 
 
-def _read(data: bytes) -> Envelope:
+def _parse(data: bytes) -> Envelope:
     try:
         envelope = Envelope.from_dict(_Form.model_validate_json(data).model_dump())
     except ValidationError as error:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import BESIDE, ArtifactManifest
-from agentworld.signing.statement import Statement, Subject
+from agentworld.signing.envelope import Statement, Subject
 
 PREDICATE_TYPE = "https://model_signing/signature/v1.0"
 

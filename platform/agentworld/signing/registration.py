@@ -9,9 +9,8 @@ from typing import Literal
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import text_bytes
-from agentworld.signing.envelope import read_predicate, sign, verify
+from agentworld.signing.envelope import Statement, Subject, read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
-from agentworld.signing.statement import Statement, Subject
 
 PREDICATE_TYPE = "urn:agentworld:registration:v1"
 

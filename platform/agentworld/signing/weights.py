@@ -7,9 +7,8 @@ from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import text_bytes
 from agentworld.records.run import AgentRun
-from agentworld.signing.envelope import read_predicate, sign, verify
+from agentworld.signing.envelope import Statement, Subject, read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
-from agentworld.signing.statement import Statement, Subject
 
 PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence, Set
 
 from agentworld.errors import Conflict
-from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateResult
 from agentworld.records.report import Report
+from agentworld.records.statements.alias import AliasMove
 
 
 def judge(

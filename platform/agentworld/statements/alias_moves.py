@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
-from agentworld.records.alias import (
+from agentworld.records.base import Digest
+from agentworld.records.report import Report, parse_report
+from agentworld.records.statements.alias import (
     AgentMove,
     AgentVersion,
     AliasChange,
@@ -14,8 +16,6 @@ from agentworld.records.alias import (
     check_alias,
     split_alias,
 )
-from agentworld.records.base import Digest
-from agentworld.records.report import Report, parse_report
 from agentworld.statements.alias_gate import check_about, check_may_move, judge
 from agentworld.statements.signer import StatementSigner
 

@@ -14,7 +14,7 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.base import now
 from agentworld.records.statements.base import statement_kinds
 from agentworld.records.statements.genesis import GENESIS, Genesis
-from agentworld.signing.attestation import attest, row_of, verify_envelope, verify_row
+from agentworld.signing.envelope import attest, row_of, verify_envelope, verify_row
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.storage.objects import WriteOnce
 

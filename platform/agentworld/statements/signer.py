@@ -15,9 +15,9 @@ from agentworld.records.run import AgentRun
 from agentworld.records.statements.base import Declare, SignedRecord
 from agentworld.records.statements.edge import Claim, Edge, SignedEdge
 from agentworld.records.step_statement import StepStatement
-from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.signing.edge import RunEvidence, contradictions, join
+from agentworld.signing.envelope import attest, verify_envelope
 from agentworld.signing.weights import closing_problem
 from agentworld.statements.genesis import LedgerGenesis
 from agentworld.statements.steps import Files

@@ -8,7 +8,7 @@ from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import StepRecord, statement_kinds
 from agentworld.records.step_statement import StepStatement
-from agentworld.signing.attestation import find_withdrawn, row_of, verify_envelope, verify_row
+from agentworld.signing.envelope import find_withdrawn, row_of, verify_envelope, verify_row
 from agentworld.signing.keys import TrustedKeys
 from agentworld.statements.genesis import check_own
 from agentworld.storage.objects import WriteOnce

@@ -7,10 +7,10 @@ from agentworld.client.credential import ClientSettings
 from agentworld.errors import InputError, StoreError
 from agentworld.operations.ledger import open_sources
 from agentworld.records.base import Digest
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
 from agentworld.runner.task import Plan, Task
-from agentworld.storage.address import redact
 from agentworld.storage.stores import Stores
 
 _OF_A_SERVICE = ("ledger_url", "objects_url", "mirror_url")

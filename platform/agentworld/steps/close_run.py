@@ -3,8 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agentworld.operations.keys import step_signer
-from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.ledger import ledger_digest, step_signer
 from agentworld.operations.runs import run_backend
 from agentworld.records.base import Digest
 from agentworld.records.progress import OnProgress

@@ -7,6 +7,7 @@ from pathlib import Path
 from agentworld.recipes.train import CptRecipe
 from agentworld.records.base import Digest
 from agentworld.records.corpus import Corpus
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress
 from agentworld.runner.code import module_digest
 from agentworld.runner.frozen_gc import frozen_gc
@@ -14,7 +15,6 @@ from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import check_unchanged
 from agentworld.steps.start import check_rates, start_of
 from agentworld.steps.training_run import training_run
-from agentworld.storage.address import redact
 from agentworld.storage.pools import read_dataset
 
 _CORPORA = "agentworld.data.corpora"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
-from agentworld.operations.registry import world_model_of
+from agentworld.operations.base_model import world_model_of
 from agentworld.operations.simulators import resolve_simulator
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import Checkpoint

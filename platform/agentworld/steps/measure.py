@@ -29,6 +29,7 @@ from agentworld.operations.simulators import attach, resolve_simulator
 from agentworld.recipes import Recipe
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress, share_of
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
@@ -37,8 +38,7 @@ from agentworld.runner.folders import REPORT
 from agentworld.runner.run_name import forget_run_name, has_run_name, run_name
 from agentworld.runner.task import Plan, Task
 from agentworld.steps.content import content_of
-from agentworld.storage.address import redact
-from agentworld.storage.disk import Disk
+from agentworld.storage.folder import Disk
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories, write_trajectories
 

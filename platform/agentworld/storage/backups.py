@@ -21,7 +21,7 @@ from agentworld.errors import NotFound, StoreError
 from agentworld.records.backup import Backup, BackupFile
 from agentworld.records.base import Digest, digest_bytes, digest_file, first_problem
 from agentworld.records.file import draft
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.folder import open_folder, translate_errors
 from agentworld.storage.lease import Lease
 from agentworld.storage.objects import ObjectStore, WriteOnce

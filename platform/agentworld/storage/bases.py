@@ -21,7 +21,7 @@ from typing import Protocol
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.checkpoint import ArtifactManifest, model_files
-from agentworld.storage.disk import Disk
+from agentworld.storage.folder import Disk
 from agentworld.storage.working_copy import copy_of, is_draft
 
 _MANIFEST = "manifest.json"

@@ -16,7 +16,7 @@ from fsspec.core import url_to_fs
 
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.records.base import Digest
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.bases import path_in
 from agentworld.storage.folder import translate_errors
 

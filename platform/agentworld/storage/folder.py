@@ -1,19 +1,28 @@
 """A folder anywhere: on a disk, in a bucket, in memory. What an address means is decided here."""
 
 import errno
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
+from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
 from agentworld.errors import AgentworldError, InputError, NotFound, StoreError
-from agentworld.records.file import NotRegular
-from agentworld.storage.address import redact
-from agentworld.storage.bucket import Bucket
-from agentworld.storage.disk import Disk
+from agentworld.records.file import (
+    MOST_BYTES,
+    NotRegular,
+    draft,
+    open_regular,
+    read_regular,
+    sync,
+)
+from agentworld.records.garbled import redact
 
+_PIECE_BYTES = 1 << 20
 _NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
 """What is said of something else in a file's place, which waits for nobody."""
 TIME_FIELDS = ("LastModified", "mtime", "last_modified", "updated", "created")
@@ -46,6 +55,122 @@ class Folder(Protocol):
 
     def names(self, prefix: str) -> list[str]:
         """The names that begin so, sorted."""
+
+
+class Disk:
+    """A folder on a disk of this machine.
+
+    A file is written under another name, synced, and renamed or linked to its own; then the folder
+    is synced, without which a power cut takes the name away again. A killed writer leaves a hidden
+    draft behind and nothing else.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folders: set[Path] = set()
+
+    def write(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        with draft(path, data) as file:
+            file.replace(path)
+
+    def create(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        with draft(path, data) as file:
+            path.hardlink_to(file)  # unlike a rename, refuses a name that is taken
+
+    def put_file(self, name: str, source: Path) -> None:
+        path = self._path(name)
+        with open_regular(source) as reader, path.open("wb") as writer:
+            shutil.copyfileobj(reader, writer, _PIECE_BYTES)
+            writer.flush()
+            os.fsync(writer.fileno())
+        sync(path.parent)
+
+    def read(self, name: str) -> bytes:
+        return read_regular(self._root / name)
+
+    def open(self, name: str) -> BinaryIO:
+        return open_regular(self._root / name)
+
+    def has(self, name: str) -> bool:
+        return (self._root / name).is_file()
+
+    def remove(self, name: str) -> None:
+        path = self._root / name
+        try:
+            path.unlink()
+        finally:
+            sync(path.parent)
+
+    def names(self, prefix: str) -> list[str]:
+        start = self._root / prefix.rpartition("/")[0]
+        files = (path for path in start.rglob("[!.]*") if path.is_file())
+        names = (path.relative_to(self._root).as_posix() for path in files)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def _path(self, name: str) -> Path:
+        path = self._root / name
+        self._make(path.parent)
+        return path
+
+    def _make(self, folder: Path) -> None:
+        """Makes a folder that a power cut does not take away, even one that another just made."""
+        if folder in self._folders:
+            return
+        if self._root in folder.parents or not folder.parent.is_dir():
+            self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+        self._folders.add(folder)
+
+
+class Bucket:
+    """A folder in a bucket, or wherever else fsspec reaches.
+
+    A bucket takes an object whole and keeps it once it says so. Creating exclusively is one request
+    where the driver knows it (S3, GCS, Azure), elsewhere a look and then a write.
+    """
+
+    def __init__(self, system: AbstractFileSystem, root: str) -> None:
+        self._system = system
+        self._root = root.rstrip("/")
+
+    def write(self, name: str, data: bytes) -> None:
+        self._system.pipe_file(self._path(name), data)
+
+    def create(self, name: str, data: bytes) -> None:
+        self._system.pipe_file(self._path(name), data, mode="create")
+
+    def put_file(self, name: str, source: Path) -> None:
+        self._system.put_file(str(source), self._path(name))
+
+    def read(self, name: str) -> bytes:
+        size = self._system.size(self._path(name))
+        if size is not None and size > MOST_BYTES:
+            raise NotRegular(errno.EFBIG, f"{name} has more than {MOST_BYTES} bytes")
+        return bytes(self._system.cat_file(self._path(name)))
+
+    def open(self, name: str) -> BinaryIO:
+        return cast(BinaryIO, self._system.open(self._path(name), "rb"))
+
+    def has(self, name: str) -> bool:
+        try:
+            metadata = self._system.info(self._path(name))  # exists() takes a failure for absence
+        except FileNotFoundError:
+            return False
+        return bool(metadata["type"] == "file")
+
+    def remove(self, name: str) -> None:
+        self._system.rm_file(self._path(name))
+
+    def names(self, prefix: str) -> list[str]:
+        paths = self._system.find(self._path(prefix.rpartition("/")[0]).rstrip("/"))
+        names = (path.removeprefix(self._root + "/") for path in paths)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
 
 
 def open_folder(url: str) -> Folder:

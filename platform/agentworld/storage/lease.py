@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from agentworld.errors import StoreError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.folder import open_folder, translate_errors
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.file import MOST_BYTES
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.folder import open_folder, translate_errors
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")

@@ -7,7 +7,7 @@ from fsspec.core import url_to_fs
 
 from agentworld.errors import NotFound, StoreError
 from agentworld.records.base import digest_json
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.bases import path_in
 from agentworld.storage.folder import TIME_FIELDS, translate_errors
 

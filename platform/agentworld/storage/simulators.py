@@ -25,7 +25,7 @@ from agentworld.records.progress import OnProgress, ProgressCounter, ignore_prog
 from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.validation import Validation
-from agentworld.storage.disk import Disk
+from agentworld.storage.folder import Disk
 from agentworld.storage.model_folder import check_safe
 
 _MANIFEST = "manifest.json"

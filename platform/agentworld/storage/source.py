@@ -22,8 +22,8 @@ from agentworld.errors import InputError
 from agentworld.kinds import Kinds
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.file import open_regular
+from agentworld.records.garbled import redact
 from agentworld.records.progress import OnProgress
-from agentworld.storage.address import redact
 from agentworld.storage.streams import LineStream, Meter, Stream, driver_errors, redact_errors
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.working_copy import address_of, copy_of
 
 _PREFIX = "AGENTWORLD_"

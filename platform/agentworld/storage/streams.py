@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from agentworld.errors import AgentworldError
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

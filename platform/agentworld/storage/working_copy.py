@@ -21,7 +21,7 @@ from fsspec.core import url_to_fs
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.records.file import read_regular, write_whole
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 from agentworld.storage.folder import TIME_FIELDS, translate_errors
 
 _ORIGIN = ".origin"

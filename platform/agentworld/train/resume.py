@@ -10,7 +10,7 @@ from pathlib import Path
 from agentworld.errors import InputError
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.file import read_regular, sync
-from agentworld.storage.disk import Disk
+from agentworld.storage.folder import Disk
 
 CHECKPOINTS = "checkpoints"
 """The folder of a training's checkpoints, in its output folder."""

@@ -4,8 +4,7 @@ from starlette.requests import Request
 
 from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.checks.validation import validation_of
-from agentworld.audit.questions.agent import AgentChain, audit_agent
-from agentworld.audit.questions.base_model import BaseLink
+from agentworld.audit.questions.agent import AgentChain, BaseLink, audit_agent
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.report import AgentReport

@@ -42,14 +42,14 @@ def test_an_engine_that_somebody_else_runs_has_no_version_here():
 
 
 def test_an_engine_on_a_cpu_leaves_cores_to_another_one(monkeypatch):
-    monkeypatch.setattr(programs, "_has_gpu", lambda: False)
+    monkeypatch.setattr(programs, "has_gpu", lambda: False)
     for cores, threads in ((1, "1"), (2, "1"), (16, "8")):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert engine_environment(EngineRecipe())["OMP_NUM_THREADS"] == threads
 
 
 def test_what_a_recipe_says_of_the_environment_holds(monkeypatch):
-    monkeypatch.setattr(programs, "_has_gpu", lambda: False)
+    monkeypatch.setattr(programs, "has_gpu", lambda: False)
     recipe = EngineRecipe(environment={"OMP_NUM_THREADS": "3", "VLLM_BATCH_INVARIANT": "1"})
     started_with = engine_environment(recipe)
     assert recipe.environment.items() <= started_with.items()

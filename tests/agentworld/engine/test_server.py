@@ -65,19 +65,6 @@ def transformers_serve(tiny_model, tmp_path_factory):
         yield served
 
 
-@pytest.mark.parametrize("is_nested", [False, True], ids=["text", "text and images"])
-def test_layers_that_transformers_does_not_batch_are_refused_before_an_engine_starts(
-    tmp_path, is_nested
-):
-    config = {"layer_types": ["linear_attention", "full_attention"]}
-    config = {"text_config": config} if is_nested else config
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    refused = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
-    with pytest.raises(InputError, match=refused), serving(tmp_path, tmp_path):
-        pass
-    assert not (tmp_path / "engine.log").exists()
-
-
 def complete_all(engine, prompts, sampling=GREEDY):
     """The engine's completion of each, all asked at once, or its error."""
 

@@ -5,8 +5,8 @@ from sqlalchemy import MetaData, insert
 
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger.aliases import Aliases
-from agentworld.records.alias import Canary, Meaning, gets_canary
 from agentworld.records.gate import GateResult
+from agentworld.records.statements.alias import Canary, Meaning, gets_canary
 from make import records
 
 OLD, NEW = records.digest("old"), records.digest("new")

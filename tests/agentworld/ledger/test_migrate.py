@@ -10,14 +10,14 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect
 
 from agentworld.errors import Conflict
-from agentworld.ledger import Ledger, migrate
-from agentworld.ledger.database import connect
+from agentworld.ledger import Ledger, database
+from agentworld.ledger.database import connect, migrate
 from agentworld.ledger.tables import METADATA
 from agentworld.records.run import RunOpening
 from make import records
 
 ROOT = Path(__file__).parents[3]
-MIGRATIONS = Path(migrate.__file__).parent / "migrations"
+MIGRATIONS = Path(database.__file__).parent / "migrations"
 OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 
 LATER = """
@@ -36,8 +36,7 @@ def upgrade():
 
 MIGRATES_WHEN_TOLD = """
 import sys
-from agentworld.ledger.database import connect
-from agentworld.ledger.migrate import migrate
+from agentworld.ledger.database import connect, migrate
 engine = connect(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -55,7 +54,7 @@ def engine(url):
 @pytest.fixture
 def ledger(engine, url):
     """A ledger of the newest schema."""
-    migrate.migrate(engine)
+    migrate(engine)
     ledger = Ledger(url)
     yield ledger
     ledger.close()
@@ -70,7 +69,7 @@ def later(tmp_path, monkeypatch):
         newest = max((MIGRATIONS / "versions").glob("r*.py")).name[1:5]
         file = tmp_path / "later" / "versions" / "later.py"
         file.write_text(LATER.format(newest=newest, last=last))
-        monkeypatch.setattr(migrate, "_REVISIONS", str(tmp_path / "later"))
+        monkeypatch.setattr(database, "_REVISIONS", str(tmp_path / "later"))
 
     return become
 
@@ -85,7 +84,7 @@ def schema(engine):
 
 
 def test_the_migrated_schema_is_the_one_of_the_tables(engine):
-    migrate.migrate(engine)
+    migrate(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_server_default": True})
         assert compare_metadata(context, METADATA) == []
@@ -94,16 +93,16 @@ def test_the_migrated_schema_is_the_one_of_the_tables(engine):
 def test_a_second_migration_changes_nothing(engine, ledger):
     run = ledger.open_run(OPENING, records.digest("simulator"))
     before = schema(engine)
-    migrate.migrate(engine)
+    migrate(engine)
     assert schema(engine) == before
     assert ledger.run(run.id) == run
 
 
 def test_a_database_that_is_newest_is_not_locked_again(engine):
-    migrate.migrate(engine)
+    migrate(engine)
     before = schema(engine)
-    with migrate._hold_lock(engine):
-        migrate.migrate(engine)
+    with database._hold_lock(engine):
+        migrate(engine)
     assert schema(engine) == before
 
 
@@ -128,33 +127,33 @@ def test_processes_that_migrate_at_once_all_succeed(engine):
 def test_a_later_revision_keeps_what_was_written(engine, ledger, later):
     run = ledger.open_run(OPENING, records.digest("simulator"))
     later()
-    migrate.migrate(engine)
+    migrate(engine)
     assert "colour" in schema(engine)["runs"]
     assert ledger.run(run.id) == run
 
 
 def test_a_migration_that_fails_leaves_the_schema_as_it_was(engine, later):
-    migrate.migrate(engine)
+    migrate(engine)
     before = schema(engine)
     later(last="1 / 0")
     with pytest.raises(ZeroDivisionError):
-        migrate.migrate(engine)
+        migrate(engine)
     assert schema(engine) == before
 
 
 def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, monkeypatch):
     later()
-    migrate.migrate(engine)
+    migrate(engine)
     monkeypatch.undo()
     with pytest.raises(Conflict, match="revision later, which this agentworld does not") as told:
-        migrate.migrate(engine)
+        migrate(engine)
     assert "\n" not in str(told.value)
 
 
 def test_tables_that_no_migration_made_are_refused(engine):
     METADATA.create_all(engine)
     with pytest.raises(Conflict, match="holds tables of an unknown schema; name another"):
-        migrate.migrate(engine)
+        migrate(engine)
 
 
 @pytest.mark.waits

@@ -11,8 +11,7 @@ from agentworld.operations.restore_backup import newest_backup, restore_backup, 
 from agentworld.records.base import digest_bytes
 from agentworld.records.statements.genesis import GENESIS
 from agentworld.storage.backups import BackupStore, text_path
-from agentworld.storage.bucket import Bucket
-from agentworld.storage.disk import Disk
+from agentworld.storage.folder import Bucket, Disk
 from agentworld.storage.lease import Lease
 from agentworld.storage.objects import ObjectStore, WriteOnce
 

@@ -9,7 +9,6 @@ from agentworld.operations.registry import (
     find_world_model,
     open_registry,
     registry_digest,
-    world_model_of,
 )
 from agentworld.signing.keys import ensure_signer
 from machines.mlflow_server import serving
@@ -42,7 +41,7 @@ def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
         open_registry(tmp_path, max_patience_seconds=0).versions()
 
 
-def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path, monkeypatch):
+def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path):
     weights = records.digest("weights")
     stages = (records.checkpoint("rl", artifact=weights),)
     what = WorldModel(stages=stages, report=records.digest("report"))
@@ -58,12 +57,11 @@ def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_pa
     registry = Garbled()
     for name in ("shell", "world"):
         registry.register_world_model(name, what, tmp_path / "model")
-    monkeypatch.setattr("agentworld.operations.registry.check_store", lambda store: None)
-    monkeypatch.setattr("agentworld.operations.registry.open_registry", lambda store: registry)
-    assert world_model_of(weights, tmp_path) == what
+    refs = registry.world_models_of(weights)
+    assert find_world_model(refs, registry, {})[1] == what
     registry.unreadable = ("shell", "world")
     with pytest.raises(EvidenceError, match="world@1 is garbled"):
-        world_model_of(weights, tmp_path)
+        find_world_model(refs, registry, {})
 
 
 def test_a_readable_copy_of_a_stranger_comes_after_what_a_step_signed(tmp_path):

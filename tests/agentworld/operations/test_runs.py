@@ -13,8 +13,7 @@ from agentworld.audit.checks.run import verify_run
 from agentworld.audit.checks.store import verify_agent
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
-from agentworld.operations.keys import rotate_key
-from agentworld.operations.ledger import open_evidence, open_ledger, open_sources
+from agentworld.operations.ledger import open_evidence, open_ledger, open_sources, rotate_key
 from agentworld.operations.serving import open_client
 from agentworld.operations.simulators import set_alias
 from agentworld.records.base import Digest

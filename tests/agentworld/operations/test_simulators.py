@@ -11,8 +11,8 @@ import make.service
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.errors import EvidenceError, InputError, NotFound, SimulatorError
 from agentworld.lineage.base import WorldModel
+from agentworld.operations.base_model import world_model_of
 from agentworld.operations.ledger import open_evidence, open_ledger
-from agentworld.operations.registry import world_model_of
 from agentworld.operations.simulators import (
     alias_history,
     find,

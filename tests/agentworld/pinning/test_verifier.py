@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from fsspec.core import url_to_fs
@@ -51,6 +52,37 @@ def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     assert verifier.main() == 0
     assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
+
+
+def io_bytes() -> dict[str, int]:
+    """What this process has read and written so far, by all system calls of all its threads."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return {name: int(count) for name, count in (line.split(": ") for line in lines)}
+
+
+@pytest.mark.parametrize(("shared", "times_of_second"), [(False, 1), (True, 0)])
+def test_a_pod_reads_and_writes_each_byte_once_and_the_second_that_shares_them_none(
+    model, tmp_path, shared, times_of_second
+):
+    """The source is a folder, so that to hash what was written would be a second reading."""
+    num_bytes = 8 << 20
+    (model / "model.safetensors").write_bytes(weights(values=[num_bytes // 4]))
+    artifact = ArtifactManifest.of(model)
+    manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
+    manifest.write(tmp_path / "manifest.json")
+    settings = verifier.VerifierSettings(
+        manifest=tmp_path / "manifest.json",
+        model_folder=tmp_path / "cache" / "world",
+        weights_url=f"file://{model}",
+        weights_shared=shared,
+        engine_arguments=tmp_path / "arguments",
+    )
+    for times in (1, times_of_second):
+        before = io_bytes()
+        verifier.verify(settings)
+        after = io_bytes()
+        for count in ("rchar", "wchar"):
+            assert after[count] - before[count] == pytest.approx(times * num_bytes, abs=500_000)
 
 
 def test_files_that_are_shared_are_fetched_by_one_pod(told, model, tmp_path, monkeypatch, capsys):

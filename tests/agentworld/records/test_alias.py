@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.records.alias import AliasChange, gets_canary
 from agentworld.records.episode import new_name
+from agentworld.records.statements.alias import AliasChange, gets_canary
 from make import records
 
 NAMES = st.text("abz019.-", max_size=20)

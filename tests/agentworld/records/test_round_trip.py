@@ -19,8 +19,8 @@ from agentworld.records.base import Record, canonical_json
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.statements.base import statement_kinds
 from agentworld.records.tool import Tool
-from agentworld.signing.attestation import attest, verify_row
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
+from agentworld.signing.envelope import attest, verify_row
 from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
 

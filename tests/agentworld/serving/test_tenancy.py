@@ -8,7 +8,7 @@ import make.ledger
 import make.many
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
-from agentworld.records.alias import Canary, gets_canary
+from agentworld.records.statements.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator
 from agentworld.serving.simulators.cluster import ClusterSimulators
 from agentworld.storage.objects import ObjectStore

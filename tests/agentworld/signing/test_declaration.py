@@ -4,12 +4,11 @@ import pytest
 from pydantic import ValidationError
 
 from agentworld.errors import EvidenceError
-from agentworld.records.alias import AgentVersion, AliasChange
-from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.alias import AgentVersion, AliasChange, AliasEntry, alias_entries
 from agentworld.records.statements.erasure import Erasure
 from agentworld.records.statements.genesis import Genesis
 from agentworld.records.statements.restore import Restore
-from agentworld.signing.attestation import attest, verify_envelope, verify_row
+from agentworld.signing.envelope import attest, verify_envelope, verify_row
 from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
 from make import records
 

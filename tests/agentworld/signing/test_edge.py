@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from agentworld.errors import EvidenceError
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.statements.edge import Claim, Edge, Traffic
-from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.signing.edge import RunEvidence, join
-from agentworld.signing.envelope import sign
+from agentworld.signing.envelope import Statement, attest, sign, verify_envelope
 from agentworld.signing.keys import ensure_signer, load_trusted
-from agentworld.signing.statement import Statement
 from agentworld.signing.traffic import MOST_CONTROLS, TrafficCount
 from make import records
 

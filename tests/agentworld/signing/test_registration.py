@@ -1,7 +1,7 @@
 import pytest
 
 from agentworld.errors import EvidenceError
-from agentworld.signing.envelope import sign, verify
+from agentworld.signing.envelope import Subject, sign, verify
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.signing.registration import (
     PREDICATE_TYPE,
@@ -9,7 +9,6 @@ from agentworld.signing.registration import (
     check_registration,
     sign_registration,
 )
-from agentworld.signing.statement import Subject
 from make import records
 
 MADE = Registration(

@@ -6,9 +6,9 @@ import pytest
 
 import make.agent
 from agentworld.errors import InputError, NotFound
-from agentworld.records.alias import AliasMove
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.alias import AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores

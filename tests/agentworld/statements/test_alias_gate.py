@@ -1,8 +1,8 @@
 import pytest
 
 from agentworld.errors import Conflict
-from agentworld.records.alias import AliasMove
 from agentworld.records.gate import Gate
+from agentworld.records.statements.alias import AliasMove
 from agentworld.statements.alias_gate import check_about, check_may_move, judge
 from make import records
 

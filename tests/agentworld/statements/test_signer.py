@@ -9,13 +9,12 @@ import pytest
 import make.ledger
 from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.records.alias import AliasMove
-from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.alias import AliasEntry, AliasMove, alias_entries
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.setup import statement_signer_of
-from agentworld.signing.attestation import attest, verify_envelope
+from agentworld.signing.envelope import attest, verify_envelope
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.log_checkpoints import LogCheckpointSigner

@@ -16,7 +16,7 @@ from agentworld.operations.statements import sign, submit
 from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.validation import Validation
 from agentworld.records.step_statement import StepStatement
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.stores import Stores

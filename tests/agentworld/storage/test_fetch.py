@@ -9,6 +9,7 @@ from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.records.base import digest_file
 from agentworld.storage import fetch
 from agentworld.storage.fetch import fetch_files
+from fakes import file_server
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,16 @@ def model(folder, *sizes):
         (folder / f"part-{number}").write_bytes(content)
         files[f"part-{number}"] = f"sha256:{hashlib.sha256(content).hexdigest()}"
     return f"file://{folder}", files
+
+
+def test_each_byte_of_the_source_is_requested_once(tmp_path):
+    source = tmp_path / "source"
+    _, files = model(source, 0, 9, 35, 100)
+    with file_server.serving(source) as (url, requested):
+        fetch_files(url, files, tmp_path / "copy")
+    assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
+    assert file_server.files_not_read_once(source, requested) == []
+    assert all(part.end - part.begin <= 10 for part in requested)
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])

@@ -3,8 +3,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from agentworld.errors import InputError, StoreError
-from agentworld.storage.bucket import Bucket
-from agentworld.storage.folder import open_folder
+from agentworld.storage.folder import Bucket, open_folder
 from agentworld.storage.objects import ObjectStore
 from make import records
 

@@ -5,31 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from pydantic import ValidationError
 
-from accepting import accepts
 from agentworld.engine.adapter import ADAPTER, has_adapter
-from agentworld.engine.base import CompletionRequest
-from agentworld.engine.chat import CHAT_PATH
-from agentworld.engine.openai import request_body
-from agentworld.engine.server import serve
 from agentworld.errors import InputError
-from agentworld.pinning.manifest import check_files, pin
-from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.recipes.train import LoraRecipe, ModelRecipe, NextTokenRecipe
 from agentworld.records.base import digest_file
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import ignore_progress
 from agentworld.records.sample import Sample
-from agentworld.records.simulator import Sampling
-from agentworld.runner.folders import checkpoint_of, model_of
+from agentworld.runner.folders import model_of
 from agentworld.steps.member import main
 from agentworld.steps.run import run_by_name
 from agentworld.train.parent import Parent
 from machines.forked import run_with_ranks
-from make import records, training
+from make import training
 from make.training import TINY
 
 if TYPE_CHECKING:
@@ -306,83 +297,3 @@ def test_two_processes_that_share_all_weights_train_the_adapter_that_one_trains(
     for name, tensor in tensors.items():
         # Layers compute in bfloat16, and each process has half of the rows.
         torch.testing.assert_close(same[name], tensor, rtol=0, atol=2e-3, msg=name)
-
-
-@pytest.mark.parametrize("family", ["Qwen3", "Qwen3Moe"])
-def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path: Path) -> None:
-    from make.model import tiny_family
-
-    base = tiny_family(tmp_path / "base", family)
-    stage = {"muon_learning_rate": None, "epochs": 1, "lora": {"rank": 4, "alpha": 8}}
-    sft = {**stage, "lora": {"rank": 4, "alpha": 8, "merge": False}}
-    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=sft)
-    cpt = Path(run_by_name("cpt", *given))
-    sft = Path(run_by_name("sft", *given, str(cpt)))
-    merged, beside = model_of(cpt), model_of(sft)
-    assert not has_adapter(merged)
-    assert has_adapter(beside)
-    assert digest_file(beside / WEIGHTS) == digest_file(merged / WEIGHTS)
-    assert digest_file(merged / WEIGHTS) != digest_file(base / WEIGHTS)
-    artifact = ArtifactManifest.of(beside)
-    checkpoint = checkpoint_of(sft)
-    assert checkpoint.artifact == artifact.digest
-    assert checkpoint.parents == (ArtifactManifest.of(merged).digest,)
-
-    engine = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
-    world = SimulateRecipe(sampling=Sampling(max_tokens=8))
-    lock = records.digest("lock")
-    manifest = pin(artifact, world, engine, lock=lock, context_tokens=256)
-    assert f"{ADAPTER}/adapter_model.safetensors" in manifest.files
-    assert accepts(check_files, manifest, beside)
-    assert _answer(beside, engine, tmp_path) == _generated(beside)
-    (beside / ADAPTER / "adapter_config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"adapter_config\.json is not the file of the manifest"):
-        check_files(manifest, beside)
-
-
-def test_gated_delta_layers_are_trained_and_pinned_and_an_engine_without_them_refuses(
-    tmp_path: Path,
-) -> None:
-    from make.model import tiny_family
-
-    base = tiny_family(tmp_path / "base", "Qwen3_5")
-    stage = {"muon_learning_rate": None, "epochs": 1}
-    sft = {**stage, "lora": {"rank": 4, "alpha": 8}}
-    given = training.training(tmp_path / "store", model={"base": str(base)}, cpt=stage, sft=sft)
-    cpt = Path(run_by_name("cpt", *given))
-    model = model_of(Path(run_by_name("sft", *given, str(cpt))))
-    digests = {digest_file(folder / WEIGHTS) for folder in (base, model_of(cpt), model)}
-    assert len(digests) == 3
-    assert not has_adapter(model)
-
-    engine = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
-    world = SimulateRecipe(sampling=Sampling(max_tokens=8))
-    artifact = ArtifactManifest.of(model)
-    manifest = pin(artifact, world, engine, lock=records.digest("lock"), context_tokens=256)
-    assert accepts(check_files, manifest, model)
-    refused = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
-    with pytest.raises(InputError, match=refused):
-        _answer(model, engine, tmp_path)
-
-
-def _answer(folder: Path, engine: EngineRecipe, logs: Path) -> str:
-    sampling = Sampling(max_tokens=8)
-    with serve(
-        folder, engine, sampling=sampling, context_tokens=256, log=logs / "engine.log"
-    ) as served:
-        body = request_body(served.kind, served.model, CompletionRequest(_MESSAGES, sampling))
-        answer = httpx.post(served.url + CHAT_PATH, json=body).raise_for_status().json()
-        return str(answer["choices"][0]["message"]["content"])
-
-
-def _generated(folder: Path) -> str:
-    """What transformers' own generate writes with the adapter."""
-    from agentworld.train.model import load_model
-
-    model, tokenizer, _ = load_model(Parent(folder))
-    prompt = tokenizer.apply_chat_template(
-        _MESSAGES, add_generation_prompt=True, return_tensors="pt", return_dict=True
-    )
-    written = model.generate(**prompt, do_sample=False, max_new_tokens=8)
-    ids = written[0, prompt["input_ids"].shape[1] :]
-    return str(tokenizer.decode(ids, skip_special_tokens=True))

@@ -106,15 +106,9 @@ def test_more_processes_share_sequences_of_any_length_and_repeat_key_value_heads
     assert_same(alone(name), folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "resumed"),
-    [
-        ("zero-3", 4),
-        *(
-            pytest.param(*each, marks=pytest.mark.long)
-            for each in (("zero-3", 1), ("dense", 4), ("dense", 1))
-        ),
-    ],
+    ("name", "resumed"), [("zero-3", 4), ("zero-3", 1), ("dense", 4), ("dense", 1)]
 )
 def test_another_number_of_processes_resumes_what_two_began(
     name: str, resumed: int, alone: Callable[[str], Path], tmp_path: Path

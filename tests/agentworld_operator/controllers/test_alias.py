@@ -7,7 +7,7 @@ import pytest
 
 from agentworld.cluster.records.alias import AliasStatus
 from agentworld.errors import InputError, SimulatorError
-from agentworld.records.alias import AliasChange
+from agentworld.records.statements.alias import AliasChange
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.policy.alias import OPERATOR_ACTOR

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.errors import InputError
-from agentworld.records.alias import SimulatorUse
+from agentworld.records.statements.alias import SimulatorUse
 from agentworld_operator.policy.admission import (
     API_VERSION,
     Denial,

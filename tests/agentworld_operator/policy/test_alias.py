@@ -1,7 +1,7 @@
 import pytest
 
 from agentworld.cluster.records.alias import AliasSpec, AliasStatus
-from agentworld.records.alias import AliasChange, Canary, Meaning
+from agentworld.records.statements.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
     OPERATOR_ACTOR,
     AliasState,

@@ -6,8 +6,8 @@ from agentworld.records.base import digest_bytes
 from agentworld.records.episode import text_digest
 from agentworld.records.log import LogEntry
 from agentworld.records.statements.edge import Claim, Edge, Traffic, edge_name
-from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import public_pem
 from agentworld.signing.merkle import merkle_root
 from campaigns.tamper.mutation import (

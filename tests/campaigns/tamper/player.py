@@ -13,12 +13,12 @@ from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.records.alias import AgentMove, AliasMove
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
+from agentworld.records.statements.alias import AgentMove, AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
 from agentworld.serving.episodes.store import EpisodeStore

@@ -12,11 +12,11 @@ from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.operations.ledger import open_evidence
-from agentworld.records.alias import AgentMove, AgentVersion, AliasMove
 from agentworld.records.base import Digest, now
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.statements.alias import AgentMove, AgentVersion, AliasMove
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
 from agentworld.statements.alias_moves import AliasMoveSigner

@@ -5,16 +5,15 @@ MLflow's aliases always agree with what he makes of the uses.
 
 from functools import partial
 
-from agentworld.records.alias import AgentVersion, AliasChange
-from agentworld.records.statements.alias import AliasEntry
+from agentworld.records.statements.alias import AgentVersion, AliasChange, AliasEntry
 from agentworld.records.statements.base import SignedRecord
 from agentworld.records.statements.erasure import Erasure
 from agentworld.records.statements.registration import Links, RegisteredVersion
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest
 from agentworld.signing.checkpoint import checkpoint_name
+from agentworld.signing.envelope import attest
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,

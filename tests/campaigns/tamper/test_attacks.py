@@ -14,8 +14,8 @@ from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.statements.base import statement_kinds
 from agentworld.records.statements.edge import Edge
-from agentworld.signing.attestation import attest, verify_envelope
 from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
+from agentworld.signing.envelope import attest, verify_envelope
 from agentworld.signing.keys import public_pem
 from agentworld.statements.mounted_keys import read_trusted_keys
 from campaigns.tamper.mutation import changed, inserted, removed, stranger

@@ -15,14 +15,12 @@ from agentworld.audit.checks.mirror import (
     verified_pairs,
     verified_rows,
 )
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence, genesis_of
+from agentworld.audit.read.evidence import Evidence, as_of, genesis_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
-from agentworld.records.statements.alias import AliasEntry, alias_entries
+from agentworld.records.statements.alias import AliasChange, AliasEntry, alias_entries
 from agentworld.records.statements.genesis import Genesis
 from agentworld.records.statements.restore import Restore
 

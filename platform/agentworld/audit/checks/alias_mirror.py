@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentworld.audit.checks.alias_history import agent_changes
 from agentworld.audit.checks.mirror import statement_problems
 from agentworld.audit.checks.registry import differences
-from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
-from agentworld.records.alias import AliasChange, split_alias
-from agentworld.records.statements.alias import AliasEntry
+from agentworld.records.statements.alias import AliasChange, AliasEntry, split_alias
 
 _Candidates = dict[str, list[AliasChange | None]]
 """By alias, what was newest when the registry was asked, or null, and what was signed since."""

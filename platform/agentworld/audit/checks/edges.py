@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from agentworld.audit.checks.mirror import check_statements, verified_pairs, verified_rows
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence, Finding, Signature
+from agentworld.audit.read.evidence import Evidence, Finding, Signature, as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations

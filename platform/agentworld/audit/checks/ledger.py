@@ -12,8 +12,7 @@ from agentworld.audit.checks.alias_history import history_problems
 from agentworld.audit.checks.losses import is_checkpoint, reappearance_problems
 from agentworld.audit.checks.mirror import find_rows, statement_problems
 from agentworld.audit.checks.run import garbled_run, infrequent_gc, verify_any
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence, Finding, state_of
+from agentworld.audit.read.evidence import Evidence, Finding, as_of, state_of
 from agentworld.audit.read.sources import open_runs
 from agentworld.errors import AgentworldError, NotFound
 from agentworld.ledger import Ledger

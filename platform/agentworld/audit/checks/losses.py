@@ -13,12 +13,11 @@ from agentworld.audit.read.evidence import DeclarationReader, Evidence, Losses
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record
-from agentworld.records.statements.alias import alias_entries
+from agentworld.records.statements.alias import AliasChange, alias_entries
 from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.statements.restore import Restore
-from agentworld.signing.attestation import verify_envelope
+from agentworld.signing.envelope import verify_envelope
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
 

@@ -9,13 +9,12 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.audit.read.evidence import Evidence, as_of, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import LedgerColumns, SignedRecord
-from agentworld.signing.attestation import signed_at, verify_copy, verify_row
+from agentworld.signing.envelope import signed_at, verify_copy, verify_row
 
 _Signed = TypeVar("_Signed", bound=SignedRecord)
 _Problem = tuple[str, Sequence[bytes]]

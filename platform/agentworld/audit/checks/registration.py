@@ -8,9 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, StoredVersion, WorldModel
 from agentworld.records.base import Digest, digest_json, first_problem
+from agentworld.signing.envelope import Subject
 from agentworld.signing.keys import TrustedKeys
 from agentworld.signing.registration import Registration, check_registration
-from agentworld.signing.statement import Subject
 
 _Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
 

@@ -9,7 +9,7 @@ from agentworld.records.base import Digest
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.validation import Validation
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import find_withdrawn
+from agentworld.signing.envelope import find_withdrawn
 
 
 class Registrations(NamedTuple):

@@ -33,10 +33,10 @@ from agentworld.audit.read.evidence import Finding, state_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
-from agentworld.records.alias import split_alias
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import OnProgress, ignore_progress, share_of
+from agentworld.records.statements.alias import split_alias
 from agentworld.records.statements.base import statement_kinds
 from agentworld.records.statements.edge import SignedEdge
 from agentworld.storage.simulators import SimulatorStore

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from agentworld.audit.checks.mirror import find_rows, verified_pairs
 from agentworld.audit.read.evidence import Signature
@@ -16,8 +16,8 @@ from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import Digest
-from agentworld.records.report import AgentReport
+from agentworld.records.base import Digest, Record
+from agentworld.records.report import AgentReport, Estimate
 from agentworld.records.report import read_report as read_any
 from agentworld.records.statements.validation import Validation
 from agentworld.storage.receipts import (
@@ -37,6 +37,38 @@ class LiveValidation(NamedTuple):
     report: AgentReport
     signature: Signature | None
     """Of the step that made it; null where none signed it."""
+
+
+class LiveLink(Record):
+    """What the agent did live, before and after its RL."""
+
+    report: Digest
+    num_tasks: int
+    """Held-out tasks; each was tried once before RL and once after it."""
+    episodes: int
+    successes_before: int
+    successes_after: int
+    gain: Estimate
+    """Of the share that succeeds, task by task."""
+    commands: int
+    signature: Signature | None = None
+    """Of the step that made the report; null where none signed it."""
+
+    @classmethod
+    def of(cls, validation: LiveValidation) -> Self:
+        """What a validation says in figures."""
+        report = validation.report
+        before, after = report.imitated.live, report.trained.live
+        return cls(
+            report=report.digest,
+            num_tasks=after.num,
+            episodes=sum(score.live.num for score in report.scores.values()),
+            successes_before=_successes(before),
+            successes_after=_successes(after),
+            gain=report.live_gain,
+            commands=report.live_steps,
+            signature=validation.signature,
+        )
 
 
 def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> LiveValidation | None:
@@ -142,3 +174,7 @@ def _read_signed(
         return []
     rows = find_rows(Validation, sources.ledger.attestations, artifact)
     return sorted(verified_pairs(rows, Validation, sources.evidence), key=lambda pair: pair[1].at)
+
+
+def _successes(estimate: Estimate) -> int:
+    return round(estimate.mean * estimate.num)

@@ -12,14 +12,14 @@ from typing import Literal
 
 from agentworld.audit.export.openlineage import events
 from agentworld.audit.export.rows import TrainedAgentRow, trained_agents
-from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import canonical_json
 from agentworld.records.garbled import reading
 from agentworld.records.statements.base import statement_kinds
-from agentworld.signing.attestation import signed_at
+from agentworld.signing.envelope import signed_at
 
 Form = Literal["in-toto", "csv", "openlineage"]
 

@@ -7,28 +7,28 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal, Self
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, breaks_of_run, edge_to
 from agentworld.audit.checks.mirror import find_rows, verified_pairs
 from agentworld.audit.checks.run import RunVerification, verification_of
-from agentworld.audit.checks.validation import validation_of
-from agentworld.audit.questions.base_model import BaseLink, bases_of, unregistered_problems
+from agentworld.audit.checks.validation import LiveLink, validation_of
 from agentworld.audit.questions.revalidation import AgentsInUse, Revalidation
 from agentworld.audit.read.evidence import Finding, Signature
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError
-from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.checkpoint import WORLD_STAGES, Checkpoint, Stage
 from agentworld.records.corpus import CorpusUse
 from agentworld.records.dataset import DataSet
-from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.statements.edge import Grade
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.storage.datasets import readable_dataset
+from agentworld.storage.receipts import step_that_made
 
 
 class StageLink(Record):
@@ -74,20 +74,16 @@ class DataLink(Record):
         )
 
 
-class LiveLink(Record):
-    """What the agent did live, before and after its RL."""
+class BaseLink(Record):
+    """A model that a world model started from."""
 
-    report: Digest
-    num_tasks: int
-    """Held-out tasks; each was tried once before RL and once after it."""
-    episodes: int
-    successes_before: int
-    successes_after: int
-    gain: Estimate
-    """Of the share that succeeds, task by task."""
-    commands: int
-    signature: Signature | None = None
-    """Of the step that made the report; null where none signed it."""
+    artifact: Digest
+    address: str | None
+    """Where it was fetched from; null for a folder."""
+    world_model: str | None
+    """The version that has these weights as a stage; its own base follows."""
+    data: Digest | None = None
+    """What its stage of that version was trained on; null where these weights are of no version."""
 
 
 class AgentChain(Finding):
@@ -137,10 +133,11 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     version, world_model = sources.first_world_model(sources.world_models_of(manifest))
     stages = world_model.stages if world_model else ()
     data = stages[-1].data if stages else None
-    bases, base_problems = bases_of(version, world_model, sources)
+    bases, base_problems = _bases_of(version, world_model, sources)
     live, changed = None, tuple[str, ...]()
     try:
-        live = _live(agent, run.simulator, sources)
+        validation = validation_of(agent, run.simulator, sources)
+        live = LiveLink.of(validation) if validation else None
     except EvidenceError as error:
         changed = (str(error),)
     edge = edge_to(ref.name, agent, sources)
@@ -178,7 +175,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         ),
         notes=(
             *_world_model_problems(manifest, world_model),
-            *unregistered_problems(bases, sources.store),
+            *_unregistered_problems(bases, sources.store),
             *_validation_problems(live, changed),
         ),
         at=sources.moment,
@@ -206,27 +203,52 @@ def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
     return DataLink.of(dataset) if dataset else None
 
 
-def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
-    """Raises EvidenceError where its report was changed."""
-    validation = validation_of(agent, simulator, sources)
-    if validation is None:
-        return None
-    report = validation.report
-    before, after = report.imitated.live, report.trained.live
-    return LiveLink(
-        report=report.digest,
-        num_tasks=after.num,
-        episodes=sum(score.live.num for score in report.scores.values()),
-        successes_before=_successes(before),
-        successes_after=_successes(after),
-        gain=report.live_gain,
-        commands=report.live_steps,
-        signature=validation.signature,
+def _bases_of(
+    version: VersionRef | None, world_model: WorldModel | None, sources: Sources
+) -> tuple[tuple[BaseLink, ...], tuple[str, ...]]:
+    """From one world model to the next, until a base is none that is registered here.
+
+    And what breaks the chain: a version that comes a second time.
+    """
+    links, versions = list[BaseLink](), {version}
+    while world_model:
+        first, version, world_model = world_model.stages[0], None, None
+        for artifact in first.parents:
+            registered = (version.ref for version in sources.world_models_with(artifact))
+            version, world_model = sources.first_world_model(registered)
+            links.append(_base(artifact, first.base, version, world_model))
+        if version in versions:
+            return tuple(links), (f"the bases of {version} lead back to {version}",)
+        versions.add(version)
+    return tuple(links), ()
+
+
+def _base(
+    artifact: Digest, address: str | None, version: VersionRef | None, model: WorldModel | None
+) -> BaseLink:
+    return BaseLink(
+        artifact=artifact,
+        address=address,
+        world_model=str(version) if version else None,
+        data=_data_of(artifact, model) if model else None,
     )
 
 
-def _successes(estimate: Estimate) -> int:
-    return round(estimate.mean * estimate.num)
+def _data_of(artifact: Digest, model: WorldModel) -> Digest | None:
+    """What the stage read that these weights are of."""
+    stages = (stage for stage in model.stages if stage.artifact == artifact)
+    return next(stages, model.stages[-1]).data
+
+
+def _unregistered_problems(bases: tuple[BaseLink, ...], store: Path) -> Iterator[str]:
+    """Bases that are stages of this store: nothing signed says what they were trained on."""
+    for base in bases:
+        steps = (step_that_made(store, stage, base.artifact) for stage in WORLD_STAGES)
+        if base.world_model is None and any(steps):
+            yield (
+                f"the base {base.artifact} was trained in this store and is no registered world"
+                " model; register it, and the chain goes on to its data"
+            )
 
 
 def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:

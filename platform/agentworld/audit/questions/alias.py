@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentworld.audit.read.at_time import as_of
+from agentworld.audit.read.evidence import as_of
 from agentworld.errors import InputError
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
+from agentworld.records.statements.alias import AliasChange
 
 
 class AliasAudit(Record):

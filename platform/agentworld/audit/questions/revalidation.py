@@ -14,14 +14,13 @@ from typing import NamedTuple
 from agentworld.audit.checks.alias_history import agent_changes, in_use
 from agentworld.audit.checks.statements import validations
 from agentworld.audit.checks.validation import newest_validation, validation_problem
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.evidence import Evidence, as_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.statements.alias import AgentVersion, AliasChange, split_alias
 from agentworld.records.statements.validation import Validation
 
 

@@ -1,29 +1,35 @@
 """What proves a run's record beside the ledger that holds it: keys, and the evidence mirror.
 
+What is asked of a moment is cut by one rule, `as_of`: a version has the time of the registry, a run
+that of its log, a statement the one that was signed.
+
 A checkpoint is copied to the evidence mirror before the ledger keeps it. A service that was killed
 between the two leaves a copy alone, which proves as much; a checkpoint without its copy is one
 that somebody took away, or put there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, NamedTuple
+from operator import attrgetter
+from typing import Literal, NamedTuple, TypeVar
 
 from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Record, Sentence
+from agentworld.records.garbled import reading
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.base import SignedRecord
 from agentworld.records.statements.edge import Grade
 from agentworld.records.statements.genesis import GENESIS, Genesis
 from agentworld.records.statements.restore import Restore
-from agentworld.signing.attestation import verify_envelope, verify_row
 from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
-from agentworld.signing.envelope import key_of
+from agentworld.signing.envelope import key_of, verify_envelope, verify_row
 from agentworld.signing.keys import TrustedKeys
 from agentworld.storage.objects import WriteOnce
+
+_Item = TypeVar("_Item")
 
 EvidenceState = Literal["verified", "unsigned", "broken"]
 """How far a record can be relied on:
@@ -180,6 +186,26 @@ class Evidence(NamedTuple):
     def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
         return self._replace(cache=self.read_declarations(attestations))
+
+
+def as_of(
+    items: Iterable[_Item],
+    at: datetime | None,
+    time_of: Callable[[_Item], object] = attrgetter("at"),
+) -> list[_Item]:
+    """Those that were there at a moment; null is now.
+
+    What has no time that can be read was there at every moment, and a verification names it.
+    """
+    return [item for item in items if at is None or _was_there(item, at, time_of)]
+
+
+def _was_there(item: _Item, at: datetime, time_of: Callable[[_Item], object]) -> bool:
+    try:
+        with reading("a time"):
+            return datetime.fromisoformat(str(time_of(item))) <= at
+    except (EvidenceError, NotFound):
+        return True
 
 
 def check_checkpoints(

@@ -5,8 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from agentworld.audit.read.at_time import as_of
-from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.evidence import Evidence, as_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.aliases import Aliases

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError
+from agentworld.records.garbled import redact
 from agentworld.records.run import AgentRun, RunOpening
-from agentworld.storage.address import redact
 
 Simulator = str | SecretStr | SimulatorClient
 """The service's address, or the caller's own client."""

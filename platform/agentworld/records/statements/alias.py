@@ -1,11 +1,212 @@
-"""A move of an alias; it is checked against the ledger's history of that alias."""
+"""What people's names for simulators and for agents in use mean, by whose word, and what a move had
+to show; and the statement of a move, which is checked against the ledger's history of that alias.
 
+An alias of an agent is NAME@ALIAS, such as `shell-agent@production`; any other is a simulator's.
+"""
+
+import hashlib
+import re
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
-from agentworld.records.alias import AliasChange, alias_kind
-from agentworld.records.base import Digest
+from pydantic import Field, StringConstraints, model_validator
+
+from agentworld.errors import InputError
+from agentworld.records.base import Digest, Name, Record, ShortText
+from agentworld.records.gate import Gate, GateResult
 from agentworld.records.statements.base import Column, LedgerColumns, SignedRecord
+
+ObjectRequest = Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}/[0-9]{1,19}$")]
+"""A version of an object's spec on a cluster: the object's `UID/GENERATION`."""
+AliasKind = Literal["simulator", "agent"]
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
+"""As a registry and an evidence mirror both take it."""
+
+_FORMS: dict[AliasKind, tuple[re.Pattern[str], str]] = {
+    "simulator": (
+        re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"),
+        "a simulator; use lower-case letters, digits, dots and dashes",
+    ),
+    # A registry means something else by `latest` and by `v1`.
+    "agent": (
+        re.compile(
+            r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}@(?!(latest|v\d+)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+        ),
+        "an agent; write NAME@ALIAS with at most 63 lower-case letters, digits and dashes after"
+        " the @, and neither latest nor v with a number",
+    ),
+}
+
+
+def alias_kind(alias: str) -> AliasKind:
+    """What it is a name for."""
+    return "agent" if "@" in alias else "simulator"
+
+
+def split_alias(alias: str) -> tuple[str, str]:
+    """The agent's name, and its alias as a registry has it."""
+    name, _, label = alias.partition("@")
+    return name, label
+
+
+def check_alias(alias: str, kind: AliasKind) -> str:
+    """The alias; raises InputError for what is no name of one of this kind."""
+    pattern, advice = _FORMS[kind]
+    if not pattern.fullmatch(alias):
+        raise InputError(f"{alias!r} is no alias of {advice}")
+    return alias
+
+
+class Canary(Record):
+    """A second simulator that a part of all new runs is opened with."""
+
+    simulator: Digest
+    percent: int = Field(ge=1, le=99)
+    """Of runs, and never of a run's episodes."""
+
+
+class AliasMove(Record):
+    """What a name for simulators shall mean from now on."""
+
+    kind: Literal["simulator"]
+    simulator: Digest
+    canary: Canary | None = None
+    by: ShortText
+    """Who wants it so."""
+    gate: tuple[Gate, ...] = Field((), max_length=64)
+    report: Digest | None = None
+    """Of the evaluation that the gate is judged by."""
+    override: ShortText | None = None
+    """Why it may move whatever the gate says."""
+    request: ObjectRequest | None = None
+    """The object by which it is asked for; null where a command asks."""
+    reason: ShortText | None = None
+
+
+class AgentVersion(Record):
+    """A registered version of an agent."""
+
+    version: int = Field(ge=1, lt=2**31)
+    artifact: Digest
+    run: Name
+    """That made it."""
+
+
+class AgentMove(Record):
+    """Which version an alias of an agent shall mean from now on."""
+
+    kind: Literal["agent"]
+    agent: AgentVersion
+    by: ShortText
+    """Who wants it so."""
+    reason: ShortText | None = None
+
+
+class Meaning(NamedTuple):
+    """What a name means."""
+
+    simulator: Digest
+    canary: Canary | None = None
+
+    @property
+    def simulators(self) -> tuple[Digest, ...]:
+        """Those that new runs are opened with."""
+        return (self.simulator, self.canary.simulator) if self.canary else (self.simulator,)
+
+
+def gets_canary(alias: str, run: str, percent: int) -> bool:
+    """Whether a run that is opened by an alias gets its canary.
+
+    The run's name decides: told again it gets the same, and where the part grows, every run that
+    got the canary gets it still.
+    """
+    bucket = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
+    return bucket < percent
+
+
+class AliasChange(Record):
+    """From then on the alias meant this."""
+
+    kind: AliasKind = "simulator"
+    alias: Name
+    simulator: Digest
+    """Of an agent the one that made it, as its edge says."""
+    agent: AgentVersion | None = None
+    """Null for an alias of a simulator."""
+    set_by: Name
+    at: Name
+    canary: Canary | None = None
+    report: Digest | None = None
+    gate: tuple[GateResult, ...] = ()
+    """As it was judged by the report."""
+    override: Name | None = None
+    request: ObjectRequest | None = None
+    """The object by which it was asked for; null where a command did."""
+    reason: Name | None = None
+    ended: bool = False
+    """The name was taken away: it means nothing, and had meant this."""
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if len({self.kind == "agent", self.agent is not None, "@" in self.alias}) > 1:
+            raise ValueError("an alias of an agent, NAME@ALIAS, means a version, and no other does")
+        return self
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What it means from then on, if anything."""
+        return None if self.ended else Meaning(self.simulator, self.canary)
+
+    @property
+    def target(self) -> str:
+        """As people write it: a simulator's digest, or NAME@VERSION."""
+        if self.agent is None:
+            return self.simulator
+        return f"{split_alias(self.alias)[0]}@{self.agent.version}"
+
+    @property
+    def subject(self) -> Digest:
+        """The simulator, or the agent's weights."""
+        return self.agent.artifact if self.agent else self.simulator
+
+    @property
+    def run(self) -> str:
+        """That made the agent; empty for an alias of a simulator."""
+        return self.agent.run if self.agent else ""
+
+    @property
+    def text(self) -> str:
+        """The change as a clause."""
+        meaning = "nothing" if self.ended else self.target
+        return f"alias {self.alias!r} meant {meaning} from {self.at} on, by {self.set_by!r}"
+
+    def end(
+        self, by: str, at: str, reason: str | None = None, request: str | None = None
+    ) -> "AliasChange":
+        """From then on the alias means nothing."""
+        own = self.model_dump(include={"kind", "alias", "simulator", "agent"})
+        fields = {"set_by": by, "at": at, "reason": reason, "request": request}
+        return AliasChange(**own, **fields, ended=True)
+
+    def repeats(self, last: "AliasChange") -> bool:
+        """Whether it changes nothing: an end again, or the same agent again, whoever asks.
+
+        A simulator's move always counts, because its gate was judged again. A command's end counts
+        after an object's, because the operator may undo that one.
+        """
+        if self.ended:
+            return last.ended and (self.request is not None or last.request is None)
+        return self.agent is not None and (self.agent, False) == (last.agent, last.ended)
+
+
+class SimulatorUse(Record):
+    """Who needs a simulator now."""
+
+    open_runs: int
+    open_episodes: int
+    aliases: tuple[str, ...] = ()
+    """The names that mean it now, or have it as their canary."""
 
 
 class AliasEntry(SignedRecord):

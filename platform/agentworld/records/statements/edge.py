@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from agentworld.records.alias import AgentName
 from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.statements.alias import AgentName
 from agentworld.records.statements.base import Column, LedgerColumns, SignedRecord
 
 Grade = Literal["proven", "observed", "disputed"]

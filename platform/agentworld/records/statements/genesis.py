@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
+from agentworld.records.statements.alias import AliasChange
 from agentworld.records.statements.base import WHOLE_LEDGER, LedgerColumns, SignedRecord
 
 GENESIS = "ledger-genesis/genesis.dsse.json"

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from agentworld.records.alias import AgentName
 from agentworld.records.base import Digest, Record
+from agentworld.records.statements.alias import AgentName
 from agentworld.records.statements.base import About, LedgerColumns, StepRecord
 
 

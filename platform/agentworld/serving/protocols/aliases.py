@@ -11,7 +11,8 @@ from pydantic import Field, StringConstraints
 
 from agentworld.errors import InputError
 from agentworld.http.errors import failures
-from agentworld.records.alias import (
+from agentworld.records.base import Digest, ShortText
+from agentworld.records.statements.alias import (
     AgentMove,
     AliasChange,
     AliasKind,
@@ -20,7 +21,6 @@ from agentworld.records.alias import (
     SimulatorUse,
     alias_kind,
 )
-from agentworld.records.base import Digest, ShortText
 from agentworld.serving.authorized_service import AuthorizedService
 from agentworld.serving.protocols.native import Authorized
 from agentworld.statements.alias_moves import AliasMoveSigner

@@ -21,9 +21,9 @@ from agentworld.cluster.records.view import SimulatorView, of_digest, parse_obje
 from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound, UnknownPath
 from agentworld.ledger.aliases import Aliases
-from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.statements.alias import gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 from agentworld.storage.folder import read_file
 from agentworld.storage.objects import ObjectStore

@@ -13,8 +13,8 @@ import make.ledger
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
-from agentworld.records.alias import AliasMove, Canary
 from agentworld.records.gate import Gate
+from agentworld.records.statements.alias import AliasMove, Canary
 from agentworld.signing.keys import ensure_signer, load_trusted, rotate
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.signer import StatementSigner

@@ -10,8 +10,8 @@ import make.service
 from agentworld.audit.checks.store import verify_agent, verify_everything
 from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.simulator import audit_simulator
-from agentworld.records.alias import AliasMove
 from agentworld.records.episode import new_name
+from agentworld.records.statements.alias import AliasMove
 from agentworld.statements.alias_moves import AliasMoveSigner
 from make.story import Story, story
 from make.template import copied

@@ -12,7 +12,7 @@ from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.statements.edge import Claim, SignedEdge
 from agentworld.records.statements.restore import Restore
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
 from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from make import records

@@ -12,8 +12,8 @@ from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.losses import missing
 from agentworld.audit.checks.run import verify_run
 from agentworld.errors import Conflict, EvidenceError, NotFound
-from agentworld.records.alias import AliasMove
 from agentworld.records.run import RunOpening
+from agentworld.records.statements.alias import AliasMove
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.signer import StatementSigner

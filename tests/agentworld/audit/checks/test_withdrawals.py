@@ -14,7 +14,7 @@ from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.withdrawal import Withdrawal
-from agentworld.signing.attestation import attest, verify_row
+from agentworld.signing.envelope import attest, verify_row
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.statements.genesis import now
 from agentworld.storage.objects import WriteOnce

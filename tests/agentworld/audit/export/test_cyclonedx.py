@@ -16,8 +16,7 @@ from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.bill_of_materials import bill_as_text, signed_bill
 from agentworld.records.statements.edge import Edge
-from agentworld.signing.attestation import verify_envelope
-from agentworld.signing.envelope import verify
+from agentworld.signing.envelope import verify, verify_envelope
 from agentworld.storage.simulators import SimulatorStore
 from make import records
 from make.bill import (

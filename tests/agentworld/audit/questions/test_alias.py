@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentworld.audit.questions.alias import audit_alias, moment
 from agentworld.errors import InputError
-from agentworld.records.alias import AliasChange
+from agentworld.records.statements.alias import AliasChange
 from make import records
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,8 +10,7 @@ import make.ledger
 from agentworld.audit.checks.registration import registration_of
 from agentworld.audit.export.cyclonedx.bill import bill_of_materials
 from agentworld.audit.export.openlineage import events
-from agentworld.audit.questions.agent import audit_agent
-from agentworld.audit.questions.base_model import BaseLink
+from agentworld.audit.questions.agent import BaseLink, audit_agent
 from agentworld.audit.questions.difference import audit_diff
 from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
@@ -19,7 +18,7 @@ from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.corpus import CorpusUse
 from agentworld.records.run import RunClosing, RunOpening
-from agentworld.signing.statement import Subject
+from agentworld.signing.envelope import Subject
 from agentworld_console.graph import Graph, _add_stages
 from make import records
 

@@ -14,9 +14,9 @@ from agentworld.audit.checks.validation import validation_problems
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.audit.questions.agents import audit_agents
 from agentworld.audit.questions.revalidation import AgentsInUse, UseState, moved_on
-from agentworld.records.alias import AliasChange, Canary
+from agentworld.records.statements.alias import AliasChange, Canary
 from agentworld.records.statements.validation import Validation
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import ensure_signer
 from make import records
 from make.special import exchange

@@ -18,7 +18,7 @@ import make.many
 import make.service
 from agentworld.records.statements.edge import Claim
 from agentworld.records.statements.validation import Validation
-from agentworld.signing.attestation import attest
+from agentworld.signing.envelope import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from make import records
 

@@ -5,7 +5,7 @@ import pytest
 
 import make.ledger
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
-from agentworld.records.alias import Canary, gets_canary
+from agentworld.records.statements.alias import Canary, gets_canary
 from agentworld.serving.simulators.base import ConnectedSimulator, SimulatorRequest
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.storage.objects import ObjectStore

@@ -28,7 +28,7 @@ from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.base import Digest, digest_bytes, digest_json
 from agentworld.records.report import AgentReport
 from agentworld.records.statements.edge import Edge, SignedEdge, edge_name
-from agentworld.signing.attestation import verify_envelope
+from agentworld.signing.envelope import verify_envelope
 
 _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
 

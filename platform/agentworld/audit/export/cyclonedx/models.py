@@ -16,8 +16,7 @@ from agentworld.audit.export.cyclonedx.parts import (
     short,
     to_iri,
 )
-from agentworld.audit.questions.agent import AgentChain
-from agentworld.audit.questions.base_model import BaseLink
+from agentworld.audit.questions.agent import AgentChain, BaseLink
 from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Digest, digest_json

@@ -11,7 +11,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from pydantic import JsonValue
 
 from agentworld.records.base import Digest, canonical_json
-from agentworld.storage.address import redact
+from agentworld.records.garbled import redact
 
 Part = dict[str, JsonValue]
 

@@ -1,45 +1,30 @@
-"""Data sets in MLflow: a run for each, which has the data set as an input of the same name and
-digest as the trainings that read it, so that MLflow's search by a data set finds all of them.
+"""Runs in MLflow: one for each data set, and one for each training, also if it is resumed.
 
-The profile of a data set is its manifest, byte for byte as its digest names it.
+The run of a data set has it as an input of the same name and digest as the trainings that read it,
+so that MLflow's search by a data set finds all of them. The profile of a data set is its manifest,
+byte for byte as its digest names it. The run of a training has its figures by step.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run
 
 from agentworld.lineage.data_input import prepared_input
 from agentworld.lineage.inputs import dataset_input
-from agentworld.lineage.mlflow_aliases import MlflowAliases
-from agentworld.lineage.model_version import mlflow_tag, same
-from agentworld.lineage.server import Server
+from agentworld.lineage.metric_log import Point
+from agentworld.lineage.mlflow_versions import MlflowVersions, mlflow_tag, same
 from agentworld.records.dataset import DataSet
 from agentworld.records.leaves import json_leaves
 
 _EXPERIMENT = "agentworld"
 _MANIFEST = "dataset.json"
 _ENDED = "FINISHED"
+_MOST_AT_ONCE = 1_000  # MLflow's own limit
 
 
-class TaskRun(NamedTuple):
-    """The run that Kubeflow's plugin opened for a task; nobody else writes to it or ends it."""
-
-    run: str
-    experiment: str
-
-
-class MlflowDataSets(MlflowAliases):
+class MlflowExperiment(MlflowVersions):
     """Of one experiment: a task's, or ours, which keeps files in `artifacts` where it is new."""
-
-    def __init__(
-        self, server: Server, client: MlflowClient, artifacts: Path | None, task: TaskRun | None
-    ) -> None:
-        super().__init__(server, client)
-        self._artifacts = artifacts
-        self._task = task
 
     def register_dataset(self, dataset: DataSet) -> str:
         """The id of its run, made now or before."""
@@ -48,8 +33,8 @@ class MlflowDataSets(MlflowAliases):
             mlflow_tag("data"): dataset.digest,
             mlflow_tag("domains"): " ".join(dataset.domains),
         }
-        experiment = self._ask(self._experiment)
-        run = self._ask(lambda: self._run_of_dataset(experiment, tags))
+        name = f"data-set-{dataset.digest.removeprefix('sha256:')[:12]}"
+        run = self._ask(lambda: self._find_or_create(name, tags, ("kind", "data")))
         run_id: str = run.info.run_id
         if run.info.status == _ENDED:
             return run_id
@@ -64,12 +49,31 @@ class MlflowDataSets(MlflowAliases):
         self._ask(lambda: self._client.set_terminated(run_id))
         return run_id
 
-    def _run_of_dataset(self, experiment: str, tags: dict[str, str]) -> Run:
-        condition = " and ".join(same(tags, ("kind", "data")))
+    def log_training(self, training: str, points: Sequence[Point]) -> None:
+        """Adds figures to the run of a training, as `cpt/0123abc`; raises StoreError."""
+        run_id = self._ask(lambda: self._run_of_training(training))
+        metrics = [
+            Metric(point.name, point.value, point.milliseconds, point.step) for point in points
+        ]
+        for start in range(0, len(metrics), _MOST_AT_ONCE):
+            batch = metrics[start : start + _MOST_AT_ONCE]
+            self._ask(partial(self._client.log_batch, run_id, batch))
+
+    def end_training(self, training: str, status: str) -> None:
+        """Says that a training is `FINISHED` or `FAILED`, where it has a run."""
+        run_id = self._ask(lambda: self._run_of_training(training))
+        self._ask(lambda: self._client.set_terminated(run_id, status))
+
+    def _run_of_training(self, training: str) -> str:
+        tags = {mlflow_tag("kind"): "training", mlflow_tag("training"): training}
+        return str(self._find_or_create(training, tags, ("kind", "training")).info.run_id)
+
+    def _find_or_create(self, name: str, tags: dict[str, str], identity: tuple[str, ...]) -> Run:
+        """The run with these values of the tags in `identity`."""
+        experiment, condition = self._experiment(), " and ".join(same(tags, identity))
         runs = self._client.search_runs([experiment], condition, max_results=1)
         if runs:
             return runs[0]
-        name = f"data-set-{tags[mlflow_tag('data')].removeprefix('sha256:')[:12]}"
         of_task = self._of_task("mlflow.parentRunId")
         return self._client.create_run(experiment, tags=tags | of_task, run_name=name)
 

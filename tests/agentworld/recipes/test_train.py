@@ -1,0 +1,36 @@
+"""What the recipes of trainings say of their own fields."""
+
+import pytest
+
+from agentworld.recipes.train import GroupRlRecipe, NextTokenRecipe
+from agentworld.records.fields import field_words
+
+NOT_REPORTED = {
+    NextTokenRecipe: [
+        *("learning_rate", "adam_betas", "weight_decay", "max_gradient_norm", "tokens_per_batch"),
+        *("epochs", "warmup_share", "decay_share"),
+    ],
+    GroupRlRecipe: [
+        *("learning_rate", "prompts_per_step", "group_size", "temperature", "max_tokens"),
+    ],
+}
+OF_RWML = {
+    (NextTokenRecipe, "learning_rate"): "2e-6",
+    (NextTokenRecipe, "tokens_per_batch"): "32 samples",
+    (NextTokenRecipe, "epochs"): "2 epochs",
+    (GroupRlRecipe, "learning_rate"): "1e-6",
+    (GroupRlRecipe, "group_size"): "8 or 16",
+}
+"""arXiv 2602.05842, table A2."""
+
+
+@pytest.mark.parametrize(
+    ("recipe", "field"),
+    [(recipe, name) for recipe, names in NOT_REPORTED.items() for name in names],
+)
+def test_a_field_that_the_paper_does_not_report_says_so_with_the_value_of_rwml(recipe, field):
+    description = field_words(recipe)[field]
+    assert "not reported" in description.lower()
+    if (recipe, field) in OF_RWML:
+        assert "RWML" in description
+        assert OF_RWML[recipe, field] in description
