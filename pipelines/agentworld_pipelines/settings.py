@@ -35,8 +35,8 @@ class ClusterSettings(BaseSettings):
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     seccomp_profile: str = ""
-    """A seccomp profile of the nodes for Jobs with live environments, on clusters that give pods
-    without a profile the runtime's.
+    """The file of a seccomp profile on the nodes, for Jobs with live environments on clusters that
+    otherwise set the runtime's profile.
     """
     look_seconds: float = Field(5.0, gt=0)
     """How often a step reads the state of its Job or TrainJob."""

@@ -58,8 +58,7 @@ def existing_ledger(store: Path) -> Ledger:
 def ledger_digest() -> Digest:
     """Identifies the ledger, because records of one ledger are not in another.
 
-    If a service writes it, the service's address identifies it, whether or not the auditor has set
-    it.
+    A service's address identifies its ledger, whether or not the auditor has set the ledger's.
     """
     service = ClientSettings().service_url
     return digest_json(
