@@ -90,5 +90,5 @@ def call_with_retries(
 
 
 def _is_transient(error: AgentworldError) -> bool:
-    """A process that was told to end has no time for another attempt."""
+    """Whether a retry can help; a process that was told to end has no time for one."""
     return error.retryable and not isinstance(error, Preempted)

@@ -11,7 +11,7 @@ _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ServerSettings(BaseSettings):
-    """A Kubeflow Pipelines server, as AGENTWORLD_KFP_URL and so on."""
+    """Settings of a Kubeflow Pipelines server, from AGENTWORLD_KFP_URL and so on."""
 
     model_config = SettingsConfigDict(
         env_prefix="AGENTWORLD_KFP_", env_ignore_empty=True, frozen=True
@@ -26,7 +26,7 @@ class ServerSettings(BaseSettings):
 
 
 class ClusterSettings(BaseSettings):
-    """A cluster, as AGENTWORLD_KUBECONFIG and so on; a pod of the cluster needs no settings."""
+    """Settings of a cluster, from AGENTWORLD_KUBECONFIG and so on; a pod in it needs none."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 

@@ -52,7 +52,7 @@ class Limits(NamedTuple):
     ping_seconds: float = 20.0
     """Seconds between pings on a WebSocket."""
     pong_seconds: float = 60.0
-    """Seconds until the answer to a ping.
+    """How long a client may take to answer a ping, in seconds.
 
     While a client waits for a step, which may take 50 s, messages that it sent ahead are not read.
     """

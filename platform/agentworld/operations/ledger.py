@@ -75,7 +75,7 @@ def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
 def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
     """The keys of the store's simulators; none if no simulator ever signed.
 
-    If the auditor has own keys, only these count: the audited party wrote those in the ledger.
+    If the auditor holds keys, only these count: the audited party wrote those in the ledger.
     """
     own = Stores.of(store).keys / SIMULATOR_KEYS
     if own.is_dir():
