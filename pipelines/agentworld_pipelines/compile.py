@@ -50,8 +50,8 @@ def compile_pipeline(
 ) -> None:
     """Writes a pipeline with a cluster's placement, and with this image or the placement's.
 
-    `stages` selects the training stages of a world model; null is all. Raises InputError for an
-    unknown pipeline, for stages that are not consecutive, and StoreError.
+    `stages` selects the training stages of a world model; empty is all. Raises InputError for an
+    unknown pipeline, for repeated or unordered stages, and StoreError.
     """
     pipeline = _pipeline(name)
     if stages:

@@ -1,4 +1,4 @@
-"""Ends every pipeline with a record of its result."""
+"""Ends every pipeline with a record of its result, even if a step failed."""
 
 from kfp import dsl
 

@@ -42,7 +42,7 @@ class _Client(kfp.Client):  # type: ignore[misc]
     """Does not touch the user's home, and sends no requests by itself."""
 
     def _load_context_setting_or_default(self) -> None:
-        # no request of ours uses the stored namespace
+        # A set namespace is not looked up, and no request of ours uses it.
         self._context_setting = {"namespace": "-"}
 
     def _load_config(self, *arguments: Any) -> Any:
@@ -69,7 +69,7 @@ class Connection:
         if not self.url.startswith(("http://", "https://")):
             raise InputError(f"{self.url} is not a server's address; it begins with http or https")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # the services of the client
+            warnings.simplefilter("ignore", FutureWarning)  # about the servers' versions
             self.client = _Client(self.url, credentials=_credentials(settings.token_file))
         # stores the bytes of the last response
         self._api = self.client.runs.run_service_get_run.__self__.api_client

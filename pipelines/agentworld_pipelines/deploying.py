@@ -65,9 +65,7 @@ def _serve(
 
 
 class _Rollout:
-    """The rollout of one simulator and its alias in a namespace, within the deployment's time
-    limit.
-    """
+    """The rollout of one simulator and its alias in a namespace, within a time limit."""
 
     def __init__(self, cluster: Cluster, alias_target: AliasTarget, target: Target) -> None:
         self._cluster = cluster
@@ -81,9 +79,7 @@ class _Rollout:
         """Whether the API server has answered for our kinds, which are installed together."""
 
     def is_over(self) -> bool:
-        """Whether this step moved the alias before it was killed; others may have moved it
-        since.
-        """
+        """Whether this step moved the alias last, before it was killed; a person may have since."""
         return objects.moved_by(self._find_alias()) == self._alias_target.key
 
     def serve(self) -> None:
@@ -101,9 +97,7 @@ class _Rollout:
         self._wait()
 
     def ask_once(self) -> None:
-        """Takes one step through the service, if configured; this starts an engine that is scaled
-        to zero.
-        """
+        """Takes one step through the service, if there is one; this starts a stopped engine."""
         # limited by time and not by attempts, because an engine may take minutes to start
         client = deployed_service(self._digest, attempts=_ANY_NUMBER)
         if client is None:
@@ -151,7 +145,7 @@ class _Rollout:
             await probe(client, self._alias_target.simulator.manifest.artifact or self._digest)
 
     def _put(self, alias: Object) -> None:
-        """Creates the alias, or replaces its spec: an apply would keep another user's override."""
+        """Creates or patches the alias; an apply would keep another user's override."""
         if self._find_alias() is None:
             try:
                 self._cluster.create(alias)

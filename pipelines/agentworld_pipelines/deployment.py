@@ -26,15 +26,13 @@ class Deployment(Record):
     which each engine's pod downloads its weights.
     """
     secret: ObjectName | None = None
-    """The Secret with the environment variables for the bucket, in the namespace of the
-    Simulators.
-    """
+    """The Secret with the bucket's environment variables, in the namespace of the Simulators."""
     cache: ObjectName | None = None
     """A claim that caches downloads from the bucket, for all engines that mount it."""
     node_selector: dict[LabelKey, LabelValue] = {}
     tolerations: Tolerations = ()
     accelerator: Accelerator | None = None
-    """Resources of each replica."""
+    """The devices of each replica."""
     requests: CpuMemory = CpuMemory()
     limits: CpuMemory = CpuMemory()
     queue: Label | None = None

@@ -69,7 +69,7 @@ def run_in_job(step: str, arguments: Sequence[str], place: str, finished: Finish
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
     addresses = [address_of(argument) for argument in arguments]
-    code = code_digest(step, tuple(domain_names()))  # the step's are not known yet
+    code = code_digest(step, tuple(domain_names()))  # all: the step's are not known yet
     name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code])
     step_place, profile = Place.model_validate_json(place), settings.seccomp_profile
     built = step_job(name, step, addresses, step_place, seccomp_profile=profile)
@@ -138,7 +138,7 @@ def _failure(task: _Task, status: JobStatus, problem: str) -> PipelineError:
 def _wait_until_finished(
     task: _Task, finished: Finished, *, is_removed: bool, settings: ClusterSettings
 ) -> str:
-    """Some file systems show another node's file late."""
+    """Waits for the step's folder: some file systems show another node's file late."""
     deadline = time.monotonic() + settings.settle_seconds
     while (folder := finished()) is None:
         if time.monotonic() > deadline:

@@ -47,7 +47,7 @@ def metadata_of(name: str, component: str, command: Sequence[str], place: Place)
 
 
 def with_digest(job: Object) -> Object:
-    """Adds the digest of the object before the server adds fields."""
+    """Adds the digest of what the job is built from, without the fields that the server adds."""
     return _annotated(job, {BUILT: digest_json([job["metadata"], job["spec"]])})
 
 
@@ -75,7 +75,7 @@ def resources_in(job: Object) -> Object:
 
 
 def deadline_seconds(place: Place) -> int:
-    """If a person ends a job's follower, only this deadline ends the job."""
+    """The deadline of a job; if a person ends its follower, nothing else ends the job."""
     return place.retries.most_seconds if place.retries else WEEK_SECONDS
 
 
@@ -111,7 +111,7 @@ def volumes_of(place: Place) -> list[tuple[Object, str]]:
 
 
 def pod_template(place: Place, pod: Object) -> Object:
-    """Of this pod, with the labels of its place."""
+    """The template of a pod, with the labels of its place."""
     return {**({"metadata": {"labels": place.labels}} if place.labels else {}), "spec": pod}
 
 

@@ -38,7 +38,7 @@ class JobReporter:
 
     def __init__(self, cluster: Cluster, name: str, pods: Pods) -> None:
         self.problem = ""
-        """The last seen pods."""
+        """The first problem of the pods when they were last seen."""
         self._cluster = cluster
         self._name = name
         self._of_job = pods

@@ -27,9 +27,7 @@ def simulator_name(alias_target: AliasTarget) -> str:
 
 
 def check_servable(manifest: SimulatorManifest) -> None:
-    """Raises InputError for a simulator that an operator would refuse, before anything is
-    written.
-    """
+    """Raises InputError for a simulator that an operator would refuse."""
     engine = manifest.engine
     if not isinstance(engine, EnginePin) or engine.kind != "vllm":
         raise InputError(
@@ -90,9 +88,7 @@ def conditions(simulator: SimulatorView) -> dict[str, ConditionView]:
 
 
 def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
-    """Whether runs can be opened with a Simulator; raises PipelineError if that will never be
-    possible.
-    """
+    """Whether runs can be opened with a Simulator; raises PipelineError if they never will be."""
     conditions_by_type, name = conditions(simulator), simulator.metadata.name
     if not conditions_by_type:
         return False
@@ -111,9 +107,7 @@ def is_ready(simulator: SimulatorView, digest: Digest) -> bool:
 
 
 def _weights(target: Target, alias_target: AliasTarget) -> Weights:
-    """The place of the model's files for the operator; raises InputError if it could not find
-    them.
-    """
+    """Where the operator finds the model's files; raises InputError if it could not."""
     claim, secret = target.deployment.claim, target.deployment.secret
     model = alias_target.simulator.model.resolve()
     if is_bucket(address := address_of(str(model))):

@@ -81,7 +81,7 @@ def _check_has_job(name: str) -> None:
     if name not in ("default", *live):
         raise ValueError(
             f"{name} has a service_account, which only {', '.join(live)} and a stage with nodes"
-            " can; take it away"
+            " can have; remove it"
         )
 
 
@@ -95,7 +95,7 @@ class Nodes(Record):
     """Nodes that train one stage together, each with the resources of its place."""
 
     count: int = Field(gt=0)
-    """One node runs a Job, several run a TrainJob of Kubeflow's Trainer."""
+    """The number of nodes: one is a Job, several are a TrainJob of Kubeflow's Trainer."""
     processes_per_node: int | None = Field(None, gt=0)
     """Processes of each node; null is one for each device, or one without devices."""
     runtime: ObjectName = "torch-distributed"
@@ -140,7 +140,7 @@ class Place(Record):
     priority_class: Label | None = None
     """A WorkloadPriorityClass of Kueue."""
     labels: dict[Annotated[LabelKey, AfterValidator(_check_label)], LabelValue] = {}
-    """More labels of every pod of the step, such as one by which a cloud knows its identity."""
+    """Further labels of all pods of the step, such as one that selects a cloud identity."""
     image_pull_secrets: tuple[ObjectName, ...] = ()
     service_account: ObjectName | None = None
     """An existing account of the step's Job or TrainJob; null uses the namespace's `default`.

@@ -69,6 +69,4 @@ class Schedule(Record):
     created: datetime
     last_run: PipelineRun | None = None
     next_run: datetime | None
-    """The next start, by its cron in UTC; null if it is disabled, or its cron is not one of
-    ours.
-    """
+    """The next start by its cron in UTC; null if disabled, or if we cannot read its cron."""

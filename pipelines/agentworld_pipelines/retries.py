@@ -33,7 +33,7 @@ class Retries(Record):
     wait_seconds: int = Field(60, ge=0)
     """Seconds before the first retry."""
     factor: int = Field(2, ge=1, le=10)
-    """The factor of successive waits; Argo accepts only integers."""
+    """The ratio of each wait to the one before; Argo accepts only integers."""
     most_seconds: int = Field(WEEK_SECONDS, gt=0)
     """Seconds from the start of the first attempt, after which the step is ended.
 
@@ -90,5 +90,5 @@ def call_with_retries(
 
 
 def _is_transient(error: AgentworldError) -> bool:
-    """A process that was told to end has no time for another attempt."""
+    """Whether a retry can help; a process that was told to end has no time for one."""
     return error.retryable and not isinstance(error, Preempted)

@@ -57,9 +57,9 @@ def schedule(connection: Connection, plan: Plan) -> Schedule:
 
 
 def unschedule(connection: Connection, name_or_id: str) -> list[Schedule]:
-    """Disables a schedule and returns it; active runs continue.
+    """Disables and deletes a schedule, and returns it; active runs continue.
 
-    One with an active run is returned too, and deleted by a later call.
+    One with an active run is returned with that run, and is only deleted by a later call.
     """
     experiment = find_experiment(connection)
     if experiment is None:
@@ -80,7 +80,7 @@ def unschedule(connection: Connection, name_or_id: str) -> list[Schedule]:
 
 
 def schedules(connection: Connection) -> list[Schedule]:
-    """All schedules of our experiment by name, each with the newest run that it started."""
+    """All our schedules by name, each with its last run if that is among the 100 newest."""
     experiment = find_experiment(connection)
     if experiment is None:
         return []

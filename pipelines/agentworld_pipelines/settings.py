@@ -11,7 +11,7 @@ _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ServerSettings(BaseSettings):
-    """A Kubeflow Pipelines server, as AGENTWORLD_KFP_URL and so on."""
+    """Settings of a Kubeflow Pipelines server, from AGENTWORLD_KFP_URL and so on."""
 
     model_config = SettingsConfigDict(
         env_prefix="AGENTWORLD_KFP_", env_ignore_empty=True, frozen=True
@@ -26,7 +26,7 @@ class ServerSettings(BaseSettings):
 
 
 class ClusterSettings(BaseSettings):
-    """A cluster, as AGENTWORLD_KUBECONFIG and so on; a pod of the cluster needs no settings."""
+    """Settings of a cluster, from AGENTWORLD_KUBECONFIG and so on; a pod in it needs none."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
@@ -35,8 +35,8 @@ class ClusterSettings(BaseSettings):
     kubeconfig: Path | None = None
     """The cluster's configuration; unset takes the cluster that the process runs in."""
     seccomp_profile: str = ""
-    """A seccomp profile of the nodes for Jobs with live environments, on clusters that give pods
-    without a profile the runtime's.
+    """The file of a seccomp profile on the nodes, for Jobs with live environments on clusters that
+    otherwise set the runtime's profile.
     """
     look_seconds: float = Field(5.0, gt=0)
     """How often a step reads the state of its Job or TrainJob."""

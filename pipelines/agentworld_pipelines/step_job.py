@@ -45,7 +45,7 @@ def step_job(
 ) -> Object:
     """Runs a step with live environments; `arguments` are the recipe, the store and so on.
 
-    `seccomp_profile` names a profile of the nodes, if pods without one get another.
+    `seccomp_profile` names a file on the nodes, for clusters that set a profile otherwise.
     """
     command = [step, *arguments]
     container = {
@@ -67,7 +67,7 @@ def stage_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
 
 
 def pod_of_job(name: str) -> Pods:
-    """Its only pod."""
+    """The only pod of a Job."""
     return Pods(f"{_POD}={name}", {}, STEP)
 
 

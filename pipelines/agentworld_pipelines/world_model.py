@@ -19,13 +19,16 @@ from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import step_adder
 
 TRACES = "traces"
-"""The steps that may precede the stages."""
+"""The step that may precede the stages."""
 
 
 def world_model(
     placement: Placement | None = None, stages: Sequence[str] = WORLD_STAGES
 ) -> BaseComponent:
-    """For a cluster's placement, or to run here; raises InputError for stages with gaps."""
+    """For a cluster's placement, or to run here.
+
+    Raises InputError for repeated or unordered stages, and for traces without sft.
+    """
     has_traces = TRACES in stages
     if not _is_chain(stages):
         raise InputError(
@@ -62,7 +65,7 @@ def world_model(
 
 
 def all_stages(recipe: Recipe) -> list[str]:
-    """All stages of this recipe, with the steps before them."""
+    """All stages, after the step `traces` if this recipe has it."""
     return [*([TRACES] if recipe.traces else []), *WORLD_STAGES]
 
 

@@ -52,7 +52,7 @@ class CheckedAccess:
         self._tokens = tokens
         self._accounts = cache(lambda: ServiceAccounts(connect()))
         if file.index.by_account:
-            self._accounts()  # fails at start if the service cannot reach its cluster
+            self._accounts()  # fails at start if no cluster is configured
 
     async def caller(self, credential: str | None) -> Caller:
         """The caller of a credential; raises AccessError if it is unknown or missing."""

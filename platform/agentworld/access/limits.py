@@ -31,7 +31,7 @@ class Bucket:
     """A token bucket that refills at `per_minute`.
 
     The balance may become negative, because the usage of a step is known only after its answer. The
-    bucket then refuses requests until its balance is positive again.
+    bucket then refuses requests until its balance is at least 1 again.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:

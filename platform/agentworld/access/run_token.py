@@ -1,8 +1,7 @@
 """Run tokens: the holder may act in that run only.
 
 A token is derived from the run's id and a secret of the service. So a repeated request gets the
-same token, every replica can verify it, and none is stored. A token is useless once its run is
-closed.
+same token, every replica can verify it, and none is stored. Closing the run ends its use.
 """
 
 import hashlib

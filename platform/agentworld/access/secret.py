@@ -1,6 +1,4 @@
-"""A file with the service's own secret: created once, readable by its owner only, shared by
-replicas.
-"""
+"""A file with the service's own secret: created once, private, and shared by all replicas."""
 
 import contextlib
 import os

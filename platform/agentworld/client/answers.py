@@ -56,7 +56,7 @@ def read_step(body: bytes, episode: str, number: int) -> StepResult:
         raise ValueError(f"{missing[0]} is missing")
     for name, kind in _KINDS.items():
         if type(fields[name]) is not kind:
-            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is not a {kind.__name__}")
+            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is not of type {kind.__name__}")
     for name in _NUMBERS:
         if not _is_number_or_null(fields[name]):
             raise ValueError(f"{name}: {str(fields[name])[:80]!r} is not a number")

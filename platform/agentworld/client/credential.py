@@ -13,7 +13,7 @@ from agentworld.records.file import read_regular
 from agentworld.records.garbled import redact
 
 START_SECONDS = 900.0
-"""The default of a Simulator's `startupSeconds`."""
+"""As long as a Simulator's replica may take to start by default (`startupSeconds`)."""
 
 Credential = str | Callable[[], str | None]
 """A credential, or a function that returns it for each use, because a token may be rotated."""

@@ -22,7 +22,7 @@ class OperatorClient(SimulatorClient):
         return await self._ask_alias("PUT", alias, move=move)
 
     async def end_alias(self, alias: str, by: str, reason: str | None = None) -> AliasChange | None:
-        """Ends the alias."""
+        """Ends the alias, which then resolves to nothing."""
         query = {"by": by} | ({"reason": reason} if reason else {})
         return await self._ask_alias("DELETE", alias, f"?{urlencode(query)}")
 

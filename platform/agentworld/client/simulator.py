@@ -43,9 +43,7 @@ service with several, on responses about a run or an episode.
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 8.0
-"""Backoff in seconds after a request without a response: the initial delay, which doubles up to the
-maximum.
-"""
+"""Seconds before a retry of a request without a response: the first delay doubles up to this."""
 
 _Answer = TypeVar("_Answer")
 
@@ -63,8 +61,8 @@ class SimulatorClient:
     than the first response is an error. A request without a response is retried if that is safe:
     the service identifies a step by its number and takes it once. Temporary refusals (capacity, a
     restarting engine) are retried after the delay that the service states, at most `attempts`
-    times. An engine without a replica is retried until `start_seconds` have passed. Each retry is
-    logged.
+    times. An engine without a replica is retried until `start_seconds` have passed; each of these
+    retries is logged.
 
     `credential` is an API key, a run token, or a function that returns one for each request; a run
     token may also be in the address, as in http://run:TOKEN@host. The client sends the credential
@@ -105,7 +103,7 @@ class SimulatorClient:
     async def manifest(self) -> SimulatorManifest:
         """The manifest of the run's simulator, or the service's own if no run is open.
 
-        Raises SimulatorError if its digest is another one than announced.
+        Raises SimulatorError if it has another digest.
         """
         read = SimulatorManifest.model_validate_json
         path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
@@ -125,7 +123,7 @@ class SimulatorClient:
         return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", resend=True))
 
     async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
-        """Closes the run with the digest of its final weights, which the step's key may sign."""
+        """Closes the run with its final weights; their writer may prove them by a signature."""
         closing = RunClosing(final_weights=final_weights, signature=signature)
         path = f"/runs/{self._current_run().id}/close"
         self.run = await self._ask(_RUN, "POST", path, closing, resend=True)
@@ -240,9 +238,7 @@ class SimulatorClient:
     async def _send_with_retries(
         self, send: Callable[[], Awaitable[httpx.Response]]
     ) -> httpx.Response:
-        """The first response that is not a temporary failure, after the delays that the service
-        states.
-        """
+        """The first response without an error; retries after the delays that the service states."""
         repeats = Repeats(self._attempts, self._start_seconds)
         while True:
             response = await send()

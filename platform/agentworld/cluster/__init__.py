@@ -1,3 +1,1 @@
-"""Kubernetes for the service, the pipelines and the operator: one client, and the records of
-objects.
-"""
+"""Kubernetes for the service, the pipelines and the operator: one client, and typed records."""

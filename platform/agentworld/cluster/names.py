@@ -9,12 +9,10 @@ API_VERSION = f"{GROUP}/{VERSION}"
 OPERATOR = "agentworld-operator"
 """The operator's field manager, and the reporter of its events."""
 PIPELINES = f"{GROUP}/pipelines"
-"""The pipelines' field manager; a TrainJob allows only a name without a domain."""
+"""The pipelines' field manager; a TrainJob refuses a name without a domain."""
 
 DIGEST_LABEL = f"{GROUP}/simulator"
-"""Label of all children: the start of the digest, because a label holds 63 characters and a digest
-has 71.
-"""
+"""Label of all children: the start of the digest, whose 71 characters exceed a label's 63."""
 MOVED_BY = f"{GROUP}/moved-by"
 """Annotation of an alias: the step that moved it last."""
 RELEASE = f"{GROUP}/release"

@@ -13,9 +13,7 @@ CONTAINER_SECURITY: Object = {
 
 
 def pod_security(*, seccomp: bool = True) -> Object:
-    """The pod settings that `restricted` requires, with our user; without seccomp it meets
-    `baseline`.
-    """
+    """The pod settings that `restricted` requires, with our user; `baseline` without seccomp."""
     context = {
         "runAsNonRoot": True,
         "runAsUser": USER,

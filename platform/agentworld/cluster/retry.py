@@ -21,11 +21,11 @@ def ask_until(
     kind_is_known: bool = False,
     granted: bool = False,
 ) -> _Answer:
-    """Retries a call while the API server is unreachable, and logs that once; raises ClusterError.
+    """Retries a call while the API server is unreachable, reported once; raises ClusterError.
 
     A restarting API server does not know custom resources, accounts and roles at first. So a 404
-    for a kind that was known before (`kind_is_known`), and a 403 for a request that was allowed
-    before (`granted`), are retried too. `until` is a monotonic time.
+    for a kind that was known before (`kind_is_known`), and a 401 or 403 for a request that was
+    allowed before (`granted`), are retried too. `until` is a monotonic time.
     """
     is_reported = False
     while True:

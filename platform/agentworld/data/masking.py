@@ -30,7 +30,7 @@ class Overlap(NamedTuple):
 
 
 def measure(action: str, observation: str) -> Overlap:
-    """The quantities of the paper's table 3; its Jaccard index is in no rule."""
+    """The quantities of the paper's table 3; no rule uses its Jaccard index."""
     action_words = set(_WORD.findall(action.lower()))
     observation_words = set(_WORD.findall(observation.lower()))
     return Overlap(

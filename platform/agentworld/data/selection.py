@@ -72,7 +72,7 @@ class _Rows:
         self.ends = np.cumsum([len(column) for column in held_out])
         self.held_out: Mask = np.concatenate(held_out)
         self.order = np.argsort(~self.held_out, kind="stable")
-        """Those held out first, and else as they were read."""
+        """The indexes of all rows: held-out ones first, otherwise in the order of reading."""
         self.remaining: Mask = np.ones(len(self.held_out), np.bool_)
 
     def column(self, name: str) -> npt.NDArray[Any]:

@@ -104,7 +104,7 @@ class _Work:
         rollouts = list(self._rollouts())
         scored = list(self._scored(rollouts))
         winner = None
-        # Where the teacher answered and nothing of it is usable, the failure is the teacher's.
+        # If the teacher answered and no answer is usable, the failure is the teacher's.
         is_hole = not scored and (len(rollouts) > 0 or self._num_unanswered > 0)
         if scored:
             try:
@@ -168,7 +168,7 @@ class _Work:
 def usable_rollout(answer: Answer) -> Rollout | None:
     """The thought and the observation of a whole answer; null if one of them is missing.
 
-    Null also where the text that would be trained reads as another observation.
+    Null too if the text to be trained would be parsed as another observation.
     """
     text = with_thought(answer.thought, answer.text)
     thought, observation = parse_thought(text), parse_observation(text)

@@ -19,7 +19,7 @@ class Goal(NamedTuple):
 
 
 NO_GOAL = Goal("", SuccessRule(closing="(?!)", output=""), ())
-"""The closing pattern of a task that is only a start to explore from; it matches no action."""
+"""The goal of a task that is only a start to explore from; its pattern matches no action."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,7 @@ def mask_clocks(text: str) -> str:
 
 
 def mask_temporary_names(text: str) -> str:
-    """Masks the names of temporary files that `mktemp` generates; other names are chosen by
-    agents.
-    """
+    """Masks the names of temporary files that `mktemp` generates; agents choose other names."""
     return _TEMPORARY.sub("<name>", text)
 
 

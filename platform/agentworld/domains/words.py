@@ -58,7 +58,7 @@ class EpisodeWords(NamedTuple):
     names: list[str]
     """Names of files and folders: few, so that an episode uses the same name again."""
     contents: list[str]
-    """Contents of files: many, so that two files seldom have the same content."""
+    """Contents of files: many, so that two files rarely have the same content."""
 
 
 def episode_words(rng: random.Random, *, held_out: bool) -> EpisodeWords:

@@ -34,9 +34,9 @@ _LENGTHENED: dict[EngineKind, re.Pattern[str]] = {
 # Any other finish reason is the engine's failure: it gave up (`abort`), or gave no reason.
 _MODELS_OWN_END: dict[str, tuple[EngineFailure, str]] = {
     "length": ("cut-off", "raise max_tokens, or change the prompt"),
-    "repetition": ("cut-off", "ask otherwise"),
-    "tool_calls": ("unparsable", "ask otherwise"),
-    "function_call": ("unparsable", "ask otherwise"),
+    "repetition": ("cut-off", "change the prompt"),
+    "tool_calls": ("unparsable", "change the prompt"),
+    "function_call": ("unparsable", "change the prompt"),
     "content_filter": ("refused", "its provider filtered the rest; change the prompt"),
 }
 
@@ -61,7 +61,7 @@ class ChatAnswer(NamedTuple):
     thought: str
     """The reasoning, if the server returns it separately from the text."""
     is_whole: bool
-    """False if the answer was truncated."""
+    """False if the answer has another finish reason than `stop`, such as a truncated one."""
     model: str
     """The model's name in the answer; empty if the server sends none."""
     num_prompt_tokens: int | None
@@ -79,7 +79,7 @@ class _AnswerMessage(_Part):
     content: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
-    """of older versions of vLLM, and of other servers"""
+    """The reasoning, from older versions of vLLM and from other servers."""
 
 
 class _Token(_Part):

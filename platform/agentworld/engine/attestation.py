@@ -28,7 +28,7 @@ def check_of(server: OpenAIEngine, manifest: SimulatorManifest, model: str) -> C
     """The check for a server; null if its kind cannot be checked."""
     if manifest.engine.kind != "vllm":
         return None
-    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution
+    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution's name
     return partial(_check_vllm, server, version, model, manifest.context_tokens)
 
 
@@ -39,7 +39,7 @@ class _Version(BaseModel):
 class _Model(BaseModel):
     id: str
     parent: str | None = None
-    """The model's entry has the context length, and so has the adapter's."""
+    """The base model of an adapter, whose entry has the context length."""
     max_model_len: int | None = None
 
 

@@ -46,7 +46,7 @@ class Breaker:
 
     def enter(self) -> int:
         """The generation of a new request, for `leave`; raises EngineError of kind `open` if the
-        breaker is open.
+        breaker is open or a probe is under way.
         """
         if self._down_until is not None:
             now = self._clock()

@@ -80,7 +80,7 @@ class Connections:
         on any.
         """
         self._clients.discard(client)
-        if self._transport is None:  # all clients share the caller's SSL context
+        if self._transport is None:  # otherwise all clients share the caller's
             await client.aclose()
 
     def _settle(self) -> None:

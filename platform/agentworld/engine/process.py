@@ -44,8 +44,8 @@ class Server(NamedTuple):
             raise EngineError(f"{self.name} ended with status {status}; {self._tail()}")
 
     def wait_until_ready(self, path: str, seconds: float, stopping: Event | None = None) -> None:
-        """Returns when `path` answers 200; raises EngineError if that takes too long or `stopping`
-        is set.
+        """Returns when `path` answers 200; raises EngineError if that takes too long, the process
+        ends, or `stopping` is set.
         """
         deadline = time.monotonic() + seconds
         while not _answers(self.url + path):
@@ -138,9 +138,7 @@ def _can_listen(port: int) -> bool:
 
 
 def check_free(port: int) -> None:
-    """Raises InputError if another program listens at the port, which would be taken for the
-    server.
-    """
+    """Raises InputError if another program has the port, which would be taken for the server."""
     with socket.socket() as probe:
         # binds as a server does, so sockets of an ended process do not matter
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

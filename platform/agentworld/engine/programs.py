@@ -29,7 +29,7 @@ INHERITED = frozenset(
         *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     }
 )
-"""Variables that every program inherits if they are set: they name paths."""
+"""Variables that every program inherits if they are set: paths, the user and the devices."""
 
 _FIXED_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
@@ -58,7 +58,7 @@ class Program(NamedTuple):
     limits: Callable[[int], tuple[str, ...]]
     """Arguments from the context length if `arguments` do not have it; a manifest has it anyway."""
     fields: Mapping[str, str]
-    """The recipe fields that one argument of a pin states."""
+    """The recipe fields that a pin has only as arguments, by the name of the argument."""
 
 
 def engine_version(kind: EngineKind) -> str:

@@ -118,7 +118,7 @@ class Replica:
             is_down = error.is_down
             raise
         except asyncio.CancelledError:
-            # a request that waited this long was not given up just now
+            # a client that gives up after so long shows that the server hangs
             healthy = False if self._clock() - start >= _HANGING_SECONDS else None
             raise
         finally:

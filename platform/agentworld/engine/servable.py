@@ -12,15 +12,15 @@ from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.file import read_regular
 
 _BATCHED_LAYERS = {"full_attention", "sliding_attention"}
-"""By transformers' batching."""
+"""The layer types that transformers' continuous batching supports."""
 _NUM_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
 def check_servable(recipe: EngineRecipe, folder: Path) -> None:
-    """Raises InputError for a model that the recipe's engine starts with and cannot answer with."""
+    """Raises InputError for a model with which the recipe's engine could not answer."""
     file = folder / "config.json"
     config = json.loads(read_regular(file)) if file.is_file() else {}
-    config = config.get("text_config") or config  # of a model that also reads images
+    config = config.get("text_config") or config  # the part of a model that also reads images
     if recipe.kind == "transformers-serve":
         _check_transformers(config, folder)
     else:
@@ -38,7 +38,7 @@ def _check_transformers(config: dict[str, Any], folder: Path) -> None:
 
 def _check_vllm(config: dict[str, Any], folder: Path, dtype: str) -> None:
     model_type = str(config.get("model_type"))
-    # Its classes also read images, and vLLM imports them for text as well.
+    # The classes of these models also read images, and vLLM imports them for text too.
     if model_type.startswith("qwen3_5") and find_spec("torchvision") is None:
         raise InputError(
             f"vllm needs torchvision for models of type {model_type}, as {folder}; install it"
@@ -50,7 +50,7 @@ def _check_vllm(config: dict[str, Any], folder: Path, dtype: str) -> None:
             f"vllm on a CPU computes layers of linear_attention, which {folder} has, in bfloat16"
             f" alone, and the engine's dtype is {dtype}; set it to bfloat16"
         )
-    # Its kernels for an adapter beside experts are Triton's, whatever layers the adapter has.
+    # vLLM's kernels for an adapter beside experts need Triton, whatever layers the adapter has.
     if has_adapter(folder) and any(config.get(name) for name in _NUM_EXPERTS):
         raise InputError(
             f"vllm on a CPU serves no adapter beside a model with experts, as {folder}; set"

@@ -67,8 +67,8 @@ def serve(
 ) -> Iterator[ServedEngine]:
     """Serves a folder with weights, tokenizer and chat template on the loopback: on this port, or
     on a free one. Setting `stopping` cancels the start. Raises InputError for a model that the
-    engine cannot serve, and EngineError with the end of the log if the engine does not start, or
-    dies.
+    engine cannot serve, and EngineError with the end of the log if the engine does not start or
+    ends by itself.
     """
     check_servable(recipe, model_folder)
     kind, version = recipe.kind, engine_version(recipe.kind)
@@ -108,9 +108,7 @@ def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) 
 
 
 def _drawing_config(model_folder: Path, sampling: Sampling) -> Fields:
-    """The model's generation defaults with sampling on, because the server accepts top_k in no
-    other way.
-    """
+    """The model's generation defaults, sampling: the server accepts top_k in no other way."""
     file = model_folder / "generation_config.json"
     defaults: Fields = json.loads(read_regular(file)) if file.is_file() else {}
     return defaults | {"do_sample": True, "top_k": sampling.top_k}

@@ -73,7 +73,7 @@ class _Handler(ChatCompletionHandler):
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
     models = _Models(device=options.device, dtype=options.dtype, force_model=options.model)
-    cache_tokens = options.cb_num_blocks * options.cb_block_size  # cached for the request
+    cache_tokens = options.cb_num_blocks * options.cb_block_size  # the cache's limit for a request
     handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
     app: FastAPI = build_server(models, handler, None, None, None, state)
     app.router.routes = [
@@ -83,9 +83,7 @@ def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
 
 
 async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
-    """Serves until it is stopped, or its batching ends; returns whether the batching still
-    works.
-    """
+    """Serves until it is stopped, or its batching ends; returns whether the batching works."""
     serving = asyncio.create_task(server.serve())
     while not serving.done() and state.is_cb_alive():
         await asyncio.wait({serving}, timeout=_SECONDS_BETWEEN_LOOKS)
@@ -96,7 +94,7 @@ async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
-    """The options of `transformers serve` that a manifest pins, and the longest prompt."""
+    """The options of `transformers serve` that a manifest pins, and the context length."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="the folder")
     parser.add_argument("--continuous-batching", action="store_true", required=True)

@@ -1,4 +1,4 @@
-"""Reasons for metrics that a recipe names and an evaluation has no value of."""
+"""Says why an evaluation has no value of a metric that its recipe names."""
 
 from collections.abc import Container
 

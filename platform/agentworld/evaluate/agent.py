@@ -91,8 +91,9 @@ async def play_all(
     *,
     concurrency: int = 16,
 ) -> list[EpisodeResult]:
-    """Plays an episode for each task, so many at once; raises EngineError if all of them are
-    holes.
+    """Plays an episode for each task, `concurrency` at once.
+
+    Raises EngineError if all of them are holes.
     """
     limiter = asyncio.Semaphore(concurrency)
     done = 0

@@ -23,7 +23,7 @@ class _Baseline:
 
 
 class CopyPrevious(_Baseline):
-    """Repeats the last observation; has none at an episode's start."""
+    """Repeats the last observation; empty at an episode's start."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The last observation."""
@@ -34,9 +34,7 @@ class CopyPrevious(_Baseline):
 
 
 class RepeatEarlier(_Baseline):
-    """Repeats the observation of the same action earlier in the episode; has none for a new
-    action.
-    """
+    """Repeats the last observation of the same action in the episode; empty for a new action."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """The observation of the latest turn with this action."""

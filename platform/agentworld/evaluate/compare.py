@@ -62,15 +62,13 @@ class Comparison:
         return min(filter(None, leads), key=lambda lead: lead.low)
 
     def leads(self, world: ScoredWorld, baselines: Mapping[str, ScoredWorld]) -> dict[str, Figures]:
-        """The lead over each baseline on all turns; a baseline without comparable turns is left
-        out.
-        """
+        """The lead over each baseline on all turns, except baselines without comparable turns."""
         leads = {name: self._figures(world, baseline) for name, baseline in baselines.items()}
         return {name: figures for name, figures in leads.items() if figures}
 
     def gain_over(self, before: str, after: ScoredWorld, other: ScoredWorld) -> Gain | None:
-        """The gain of a stage over the stage before, in total, by tag and by kind; null as for
-        `leads`.
+        """The gain of a stage over the stage before, in total, by tag and by kind; null if no turn
+        can be compared.
         """
         total = self._figures(after, other)
         if total is None:

@@ -78,9 +78,7 @@ class NearestTransition:
 
 
 def _sampled_turns(samples: Iterable[Sample], max_bytes: int) -> list[_Turn]:
-    """The turns whose sample key is below a share, which is halved whenever they take too many
-    bytes.
-    """
+    """The turns whose sample key is below a share, which is halved if they take too much memory."""
     turns: list[_Turn] = []
     share, size = 1.0, 0
     for sample in samples:

@@ -48,7 +48,7 @@ class ReplayedTurn(Record):
     values: dict[str, float | None] = {}
     """The values of the other metrics."""
     failed: bool = False
-    """The answer was truncated or had no observation, or an earlier one was."""
+    """Whether this answer or an earlier one was truncated or had no observation."""
     seconds: float | None = None
     """Seconds until the simulator answered; null if it did not."""
 

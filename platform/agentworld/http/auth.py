@@ -92,7 +92,7 @@ def _password(pair: str) -> str | None:
 
 
 def check_loopback(headers: Headers) -> None:
-    """A page of another site has its own name as the origin, or as the host."""
+    """Raises AccessError for a request of another site's page, which its origin or host names."""
     for name, value in headers:
         address = value.decode("latin-1")
         if name == b"host" and _host(f"//{address}") not in _LOOPBACK:

@@ -122,12 +122,12 @@ class Connection(asyncio.Protocol):
         self._request, self._deadline = request, None
 
     def consume(self) -> None:
-        """The body so far is complete and has been read."""
+        """Everything that was received is complete and has been read."""
         if not self.is_over:
             self._num_open, self._deadline = 0, None
 
     def leave_if_closing(self) -> None:
-        """Tells uvicorn before it answers, because it closes the connection after invalid HTTP."""
+        """Tells uvicorn of a closed connection before it answers: it closes one on invalid HTTP."""
         if self._is_closing:
             self._detach(None)
 
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
         self._protocol, self._is_socket = protocol, True
         self._is_paused = self.is_handshaking = True
         # The task of its request is in the event loop's queue by now, or will never be.
-        self._loop.call_soon(self._end_if_idle)
+        self._loop.call_soon(self._end_without_request)
 
     def close(self) -> None:
         """Closes at once if the client has completed what it began to send."""
@@ -256,7 +256,7 @@ class Connection(asyncio.Protocol):
         elif self._deadline is None:
             self._set_deadline(limits.body_seconds)
 
-    def _end_if_idle(self) -> None:
+    def _end_without_request(self) -> None:
         if self._request is None:
             self._abort("broken")
 

@@ -75,13 +75,13 @@ _ENGINE_STATUS: dict[EngineFailure, int] = {
 }
 
 
-_BEFORE_ANY_WIRE = (401, 408, 413)
-"""The problem of a request that no endpoint handles."""
+_BEFORE_ANY_ENDPOINT = (401, 408, 413)
+"""The statuses of requests that are refused before any endpoint gets them."""
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The error responses that an endpoint declares."""
-    every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
+    every = sorted({*statuses, *_BEFORE_ANY_ENDPOINT, 403})
     fields = {"model": Failure, "headers": _HEADERS}
     return {status: {**fields, "description": MEANINGS[status]} for status in every}
 

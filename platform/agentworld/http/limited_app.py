@@ -97,7 +97,7 @@ class _Request:
         await self._send(message)
 
     async def _refuse(self, fault: Fault) -> Message:
-        """Sends a refusal, and tells the endpoint that the client has gone."""
+        """Refuses the request; returns the message by which the endpoint sees a gone client."""
         self._is_refused = True
         if self._is_answered:
             self._connection.end()

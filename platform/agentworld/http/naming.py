@@ -21,9 +21,7 @@ class AnsweringSimulator:
 
     @classmethod
     def of(cls, scope: Scope) -> "AnsweringSimulator":
-        """The one of a request; unused for a WebSocket, whose frames name the simulator
-        themselves.
-        """
+        """The one of a request; unused for a WebSocket, whose frames name the simulator."""
         answering = scope.get(_KEY)
         return cls() if answering is None else cast(AnsweringSimulator, answering)
 
@@ -35,8 +33,7 @@ class AnsweringSimulator:
 
 class SimulatorHeader:
     """Adds the simulator's digest to every response of a service with one simulator, errors
-    included; in a service with several, to responses about a run or an episode that the caller may
-    see.
+    included; with several, to responses about a run or an episode that the caller may see.
     """
 
     def __init__(self, app: ASGIApp, simulator: Digest | None) -> None:

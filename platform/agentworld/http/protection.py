@@ -27,7 +27,7 @@ Fault = Literal["broken", "slow", "unread", "large", "capacity"]
     slow      a request, or a large message on a WebSocket, was not complete in time
     unread    the client did not read a response
     large     a body was too large, or an incomplete message on a WebSocket was
-    capacity  there were too many connections, or too many bytes of unfinished requests
+    capacity  too many connections, or too many bytes of unfinished bodies and unread responses
 """
 
 _MOST_CONNECTIONS = 20_000
@@ -46,15 +46,13 @@ class Limits(NamedTuple):
     head_bytes: int = 64 * 2**10
     """Bytes of a request's head."""
     head_seconds: float = 10.0
-    """Seconds until the head of a request is complete; for the first one since the connection was
-    accepted.
-    """
+    """Seconds until a request's head is complete; the first one's from the connection's start."""
     unread_seconds: float = 30.0
     """How long a client may read nothing while data waits for it."""
     ping_seconds: float = 20.0
     """Seconds between pings on a WebSocket."""
     pong_seconds: float = 60.0
-    """Seconds until the answer to a ping.
+    """How long a client may take to answer a ping, in seconds.
 
     While a client waits for a step, which may take 50 s, messages that it sent ahead are not read.
     """
@@ -92,9 +90,7 @@ class Guard:
     def __init__(
         self, simulator: Digest | None, limits: Limits, count_refusal: Callable[[str], None]
     ) -> None:
-        """A refusal names the simulator if there is only one, because the request has not been
-        read.
-        """
+        """`simulator` is the service's only one; refusals name it. Null if it has several."""
         self.limits = limits
         self.ended: Counter[Fault] = Counter()
         """The number of connections since the start."""

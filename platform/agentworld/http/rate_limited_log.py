@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection
 
 
 class RateLimitedLog(logging.Filter):
-    """Lets the first of equal records pass, and later one with the number of records that were
-    dropped. Records are equal if they come from one place; for an exception, the place where it was
-    raised. `ignored` records never pass.
+    """Lets the first of equal records pass, and then one every `seconds`, with the number of those
+    that were dropped. Records are equal if they come from one place; for an exception, the place
+    where it was raised. `ignored` records never pass.
     """
 
     def __init__(

@@ -44,9 +44,7 @@ HealthStatus = Literal["healthy", "degraded", "unhealthy"]
 
 
 class Health(Record):
-    """The service accepts requests and has verified its files; the status is that of its
-    engines.
-    """
+    """The service has verified its files and accepts requests; the status is its engines'."""
 
     simulator: Digest | None
     """Null if the service has several."""
@@ -85,9 +83,7 @@ _STEP_FIELDS = {"episode": str, "action": str, "step": int}
 
 
 def read_step(body: bytes) -> tuple[str, Request]:
-    """Parses a step's request into the episode and the step; raises InputError with the first wrong
-    field.
-    """
+    """Parses the episode and the step of a request; raises InputError with the first problem."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:

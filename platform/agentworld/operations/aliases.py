@@ -69,7 +69,7 @@ def set_agent_alias(
 
 
 def end_alias(alias: str, store: Path, by: str, reason: str | None = None) -> AliasChange | None:
-    """Ends the alias; raises NotFound for an alias that never existed.
+    """Ends the alias, which then resolves to nothing; raises NotFound if it never existed.
 
     Returns null if a service recorded it and the credential is not an auditor's.
     """

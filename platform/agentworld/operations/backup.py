@@ -53,9 +53,9 @@ class FinishedBackup(NamedTuple):
 
 class _Texts(NamedTuple):
     copied: set[Digest]
-    """The backups at the destination."""
+    """Texts that the destination has now."""
     damaged: set[Digest]
-    """Backups that are damaged."""
+    """Texts that are damaged in the object store."""
 
 
 class _Start(NamedTuple):
@@ -185,9 +185,7 @@ def _text_copier(objects: ObjectStore, backups: BackupStore) -> Callable[[Digest
 def _copy_mirror(
     mirror: WriteOnce, backups: BackupStore
 ) -> tuple[Mapping[str, Digest], tuple[str, ...]]:
-    """Copies what the destination lacks; returns all that it has, and the copies that the mirror
-    lost.
-    """
+    """Copies what the destination lacks; returns all that it has, and what the mirror lost."""
     older, source = _newest_copies(backups), set(mirror.names())
     missing = sorted(source - older.keys())
 

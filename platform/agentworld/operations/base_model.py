@@ -1,8 +1,8 @@
 """Resolves a recipe's base model: a folder, or an address that is downloaded into the store.
 
     /models/mine                          a folder
-    s3://bucket/models/mine               a folder in an object store of fsspec
-    models:/NAME/3, or NAME@3             a version of the store's registry, of any program
+    s3://bucket/models/mine               a folder in an object store, or any URL of fsspec
+    models:/NAME/3, or NAME@3             a version in the store's registry, of any program
     Qwen/Qwen3-0.6B@<40 hex digits>       a model of a hub, at one commit
 
 A training depends on the digest over all files, not on the base's name.

@@ -19,7 +19,7 @@ def import_world(
     recipe: Recipe, store: Path, model: Path, on_progress: OnProgress
 ) -> PinnedSimulator:
     """A simulator of a folder with a causal LM; the model's generation settings apply unless the
-    recipe sets them. Raises InputError for a folder that cannot be served, before many gigabytes
+    recipe sets them. Raises InputError for a folder that cannot be served, before the large files
     are read.
     """
     check_safe(model)

@@ -22,9 +22,7 @@ class Installation(Record):
     installed: tuple[str, ...] = ()
     """The packages that this machine lacked."""
     unavailable: str = ""
-    """Why an environment still cannot be opened although the packages are installed; empty if it
-    can.
-    """
+    """Why no environment can be opened although the packages are installed; empty if one can."""
 
 
 def install_domain(name: str, on_progress: Callable[[str], None]) -> Installation:

@@ -58,8 +58,7 @@ def existing_ledger(store: Path) -> Ledger:
 def ledger_digest() -> Digest:
     """Identifies the ledger, because records of one ledger are not in another.
 
-    If a service writes it, the service's address identifies it, whether or not the auditor has set
-    it.
+    A service's address identifies its ledger, whether or not the auditor has set the ledger's.
     """
     service = ClientSettings().service_url
     return digest_json(
@@ -76,7 +75,7 @@ def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
 def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
     """The keys of the store's simulators; none if no simulator ever signed.
 
-    If the auditor has own keys, only these count: the audited party wrote those in the ledger.
+    If the auditor holds keys, only these count: the audited party wrote those in the ledger.
     """
     own = Stores.of(store).keys / SIMULATOR_KEYS
     if own.is_dir():

@@ -52,7 +52,10 @@ async def _ask(client: SimulatorClient, question: Question, run: str) -> None:
 
 
 async def _attempt(ending: Awaitable[object]) -> None:
-    """Ends a run or an episode; waits at most ten seconds, and ignores failures."""
+    """Ends a run or an episode, and ignores failures.
+
+    It has its own timeout, because the caller's may have cancelled the probe already.
+    """
     with suppress(SimulatorError, TimeoutError):
         async with asyncio.timeout(_CLOSING_SECONDS):
             await ending

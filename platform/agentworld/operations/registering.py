@@ -37,7 +37,7 @@ def register(
 
 
 def register_data(stages: Iterable[Checkpoint], registry: Registry, store: Path) -> None:
-    """Registers the data sets of trainings that this store prepared."""
+    """Registers the data sets that trainings read, if this store prepared them."""
     for data in dict.fromkeys(stage.data for stage in stages if stage.data):
         with suppress(EvidenceError):  # `audit verify` reports it
             if stored := prepared_dataset(data, store):

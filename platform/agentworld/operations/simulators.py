@@ -38,7 +38,7 @@ class Validity(Record):
     """Whether a simulator is validated, and on how many answers that is based."""
 
     validated: bool
-    """Whether the last attached evaluation meets its gate."""
+    """Whether the last attached evaluation meets its validation rule."""
     answers: Answers | None
     """The number of answers in that evaluation; null without an evaluation."""
     problems: tuple[str, ...]
@@ -250,7 +250,5 @@ def _world_model(manifest: SimulatorManifest, registry: Registry | None) -> str:
 
 
 def domain_of_agent(recipe: Recipe, simulator: PinnedSimulator) -> str:
-    """The domain whose tasks an agent learns; raises InputError if its simulator does not have
-    it.
-    """
+    """The domain whose tasks an agent learns; raises InputError if its simulator lacks it."""
     return simulator.manifest.domain_of(recipe.agent.domain or "")

@@ -34,7 +34,7 @@ class _StagePage:
         self._store = store
         self._folder = folder
         self._first: tuple[float, float] | None = None
-        """The time and the step of the first progress; a resumed training does not start at 0."""
+        """The time and the share of the first progress; a resumed training does not start at 0."""
         self._last_step: int | None = None
         self._last_write = 0.0
 

@@ -1,7 +1,8 @@
-"""Signs statements of steps about their own work, and submits them to the ledger's service.
+"""Signs statements of steps about their own work, and submits them to the ledger, by the service
+if one is deployed.
 
-A statement stays in the step's folder too; if the service did not accept it, it is submitted again
-when the step is run again.
+A statement stays in the step's folder too; if it was not accepted, it is submitted again when the
+step is run again.
 """
 
 import asyncio

@@ -1,6 +1,4 @@
-"""Records a training's figures by step: in its step's folder, on its page, in MLflow, and as
-events.
-"""
+"""Records a training's figures by step: in its folder, on its page, in MLflow, and as events."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -23,7 +23,7 @@ AGENT = "domain-try"
 """The agent's name in the run's record: a person."""
 
 _MOST_TURNS = 1_000
-"""The instruction of an episode without a task."""
+"""The turn limit of an episode without a task."""
 
 
 class TrialStart(NamedTuple):

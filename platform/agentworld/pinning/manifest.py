@@ -107,9 +107,7 @@ def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
 
 
 def artifact_of(manifest: SimulatorManifest) -> ArtifactManifest:
-    """The artifact of its files; raises InputError if the files do not have the artifact's
-    digest.
-    """
+    """The artifact of its files; raises InputError if the files have another digest."""
     artifact = ArtifactManifest(files=manifest.files)
     if artifact.digest != manifest.artifact:
         raise InputError(
@@ -120,7 +118,7 @@ def artifact_of(manifest: SimulatorManifest) -> ArtifactManifest:
 
 
 def check_code(manifest: SimulatorManifest) -> None:
-    """Raises InputError if this code would render or parse differently than the pinned code."""
+    """Raises InputError if this code renders, requests or parses differently than the pin."""
     pinned: dict[str, tuple[object, object]] = {
         "renderer": (manifest.renderer, RENDERER),
         "request": (manifest.request, REQUEST),

@@ -2,8 +2,7 @@
 
 `python -m agentworld.pinning.verifier`. It succeeds only if every file is the one in the manifest,
 and then writes the arguments with which vLLM answers under the manifest's digest as its model name.
-An engine that was started without it, or with other weights, has another model name, and is
-refused.
+An engine that was started without it, or with other weights, has another name, and is refused.
 """
 
 import sys

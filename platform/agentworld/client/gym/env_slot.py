@@ -121,7 +121,5 @@ def _position(result: ResetResult | StepResult) -> dict[str, Any]:
 
 
 def _float(value: float | None) -> float | None:
-    """A float, because JSON may have an integer, and an array of integers would truncate later
-    values.
-    """
+    """A float: JSON may have an integer, and an array of integers would truncate later values."""
     return None if value is None else float(value)

@@ -39,7 +39,7 @@ class UnicodeText(Space[str]):
         return False
 
     def sample(self, mask: object = None, probability: object = None) -> str:
-        """A text of at most 32 characters, uniform over the planes."""
+        """A text of at most 32 characters, each from a random one of the ranges of code points."""
         if mask is not None or probability is not None:
             raise InputError("texts are sampled without a mask or a probability; leave it out")
         random = self.np_random

@@ -60,7 +60,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._has_episodes = False
         self.num_envs = num_envs
         self.unanswered: _Array = np.full(num_envs, fill_value=False)
-        """The environments whose last call failed."""
+        """A mask of the environments whose last call failed."""
         self.single_observation_space = UnicodeText()
         self.single_action_space = UnicodeText()
         self.observation_space = batch_space(self.single_observation_space, num_envs)

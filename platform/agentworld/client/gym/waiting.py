@@ -37,12 +37,12 @@ class _Request(Generic[_Answer]):
         self._ended: SimpleQueue[asyncio.Task[_Answer]] = SimpleQueue()
 
     def start(self) -> None:
-        """Runs in the event loop's thread."""
+        """Starts the work; called in the event loop's thread."""
         self._task = asyncio.create_task(self._work())
         self._task.add_done_callback(self._ended.put)
 
     def cancel(self) -> None:
-        """Runs in the event loop's thread, after `start` or instead of it."""
+        """Cancels the work; called in the event loop's thread, after `start` or instead of it."""
         if self._task:
             self._task.cancel()
 
@@ -92,9 +92,7 @@ class WaitingRun:
             raise
 
     def close(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
-        """Runs `last`, then closes the connections and ends the thread; only the first call has an
-        effect.
-        """
+        """Runs `last`, closes the connections and ends the thread; a second call does nothing."""
         if self.closed:
             return
         try:

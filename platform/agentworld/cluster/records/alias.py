@@ -36,9 +36,7 @@ class AliasSpec(Part):
     gate: tuple[Gate, ...] = Field((), max_length=64)
     """Bounds that the report must meet."""
     report: Digest | None = None
-    """The digest of the evaluation, of the simulator or its weights, that shows that the gate is
-    met.
-    """
+    """The digest of the evaluation, of the simulator or its weights, that meets the gate."""
     override: Override | None = None
     """A reason to move although the gate refuses."""
 

@@ -38,15 +38,13 @@ class ScheduleSpec(Part):
     store's bucket.
     """
     store: ShortText
-    """The store of all steps: a folder as their placement mounts it, or the URL of one in a
-    bucket.
-    """
+    """The store of all steps: a folder that their placement mounts, or a URL in a bucket."""
     simulator: ShortText | None = None
-    """An alias or digest, for a pipeline that uses a simulator; empty uses the recipe's."""
+    """An alias or digest, for a pipeline that uses a simulator; unset uses the recipe's."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""
     queue: Label | None = None
-    """A LocalQueue of Kueue for the steps to which the placement gives no own queue."""
+    """A LocalQueue of Kueue for the steps that have no queue in the placement."""
     suspend: bool = False
     """Starts no further runs; an active run continues."""
 

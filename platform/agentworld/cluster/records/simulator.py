@@ -73,9 +73,7 @@ class SimulatorStatus(Part):
     selector: LongText = ""
     """The label selector of the engine's pods."""
     url: Url | None = None
-    """The address of the simulator service, at which runs are opened; only the service calls the
-    engine.
-    """
+    """The address of the service that opens runs; only the service calls the engine."""
     open_episodes: int = 0
     accelerators: tuple[LongText, ...] = ()
     """The engine's accelerators: devices and node labels, of each replica if they differ.

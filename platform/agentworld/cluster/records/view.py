@@ -94,9 +94,7 @@ class SimulatorView(View):
 
     @property
     def refusal(self) -> str | None:
-        """Why the operator does not serve it; another object of its digest may be served
-        instead.
-        """
+        """Why the operator refused it; another object of its digest may be served instead."""
         for condition in self.status.conditions:
             if (condition.type, condition.status) == ("Verified", "False"):
                 return condition.message or condition.reason or "the operator does not say why"

@@ -26,7 +26,7 @@ _FORMS = (".json", ".jsonl", ".ndjson")
 
 
 class AtifOptions(ImportOptions):
-    """Where a trajectory has what."""
+    """The paths and the start of a trajectory."""
 
     task: str = ""
     """Path of the task's id; all trials of a task have the same. Default: Harbor's name of the

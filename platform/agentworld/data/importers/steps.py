@@ -32,7 +32,7 @@ _MODELS = ("model",)
 
 
 class StepsOptions(AlignmentOptions):
-    """Where a record has what; a path is a column's name, or such as `state.steps.0`."""
+    """The paths of a record's parts; a path is a column's name, or such as `state.steps.0`."""
 
     action: str
     """Path of the action in a step; without steps, of the list of actions."""

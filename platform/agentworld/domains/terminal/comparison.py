@@ -13,8 +13,7 @@ _TIME = r"\d\d:\d\d:\d\d"
 _MASKS = [
     (re.compile(pattern), word)
     for pattern, word in (
-        # the names that mktemp and Python's tempfile generate; other names below /tmp are chosen by
-        # agents
+        # names that mktemp and Python's tempfile generate; agents choose other names below /tmp
         (r"\btmp\.[A-Za-z0-9]{10}(?!\w)|(?<=/tmp/)tmp[a-z0-9_]{8}(?!\w)", "<name>"),
         # jobs -l
         (
@@ -71,9 +70,8 @@ def _mask_line(line: str) -> str:
 
 
 def _lines_without_jobs(screen: str) -> list[str]:
-    """The lines, without ids of jobs if a command started one:
-
-    R prints a number in the same form.
+    """The lines, with ids of jobs masked only if a command started a job, because R prints numbers
+    in the same form.
     """
     lines, has_started = screen.split("\n"), False
     if "&" not in screen:

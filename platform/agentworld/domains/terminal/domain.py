@@ -44,9 +44,7 @@ class Terminal(BaseTaskDomain):
     minimum_shares = {OUTPUT: 1 / 3}
 
     def parse_action(self, text: str) -> str:
-        """The keystrokes in canonical form; other text stays unchanged, and the world refuses
-        it.
-        """
+        """The keystrokes in canonical form; the world refuses other text, which stays as it is."""
         text = text.strip()
         if not text:
             raise ActionError("the policy wrote no keystrokes")

@@ -1,7 +1,6 @@
 """A live terminal as an environment.
 
-The caller passes the function that starts a shell at a pty, so this module does not depend on the
-sandbox.
+The caller passes a function that starts a shell at a pty, so nothing here depends on the sandbox.
 """
 
 import asyncio

@@ -8,9 +8,7 @@ from agentworld.domains.terminal.transcript import PROMPT
 
 
 def score_by_rules(predicted: str, truth: str) -> RubricScore:
-    """Scores the last line as `consistency`: the prompt with its folder, or a program's status
-    line.
-    """
+    """Scores the last line as `consistency`: the prompt with its folder, or a program's line."""
     guess, true = _lines(predicted), _lines(truth)
     return score_lines(
         guess,

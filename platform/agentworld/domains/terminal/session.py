@@ -1,6 +1,4 @@
-"""A shell at a pty: types keys, and reads the screen when a program waits for keys or time is
-over.
-"""
+"""A shell at a pty: types keys, then reads the screen when keys are awaited or time is over."""
 
 import errno
 import fcntl
@@ -22,12 +20,10 @@ from agentworld.errors import EnvironmentBroken
 MOST_OUTPUT = 16 << 20
 """The most output bytes of one action."""
 _MOST_RENDERED = 64 << 10
-"""The most output bytes of one action that are rendered: the last ones, from the start of a
-line.
-"""
+"""The most output bytes of one action that are rendered: the last whole lines."""
 _State = Literal["waits", "reads", "runs"]
 _POLL_SECONDS = 0.001  # there is no notification of a wait for keys, so it is polled
-_LOCAL_FLAGS = 3  # indexes of the list that tcgetattr returns
+_LOCAL_FLAGS = 3  # the index in the list that tcgetattr returns
 
 
 class TerminalProcess(Protocol):
@@ -62,7 +58,7 @@ class TerminalSession:
         self._num_bytes = 0
         # Only digits, because a terminal can be set to convert letters.
         self._mark = f"\x1b]777;{secrets.randbelow(10**18):018d}\x07".encode()
-        self._unshown = bytearray()  # rendering is slower than output
+        self._unshown = bytearray()  # rendering is slow, and no keys wait for it
         os.set_blocking(process.master, False)
         self._shell = 0
         if not self._settle(seconds):
@@ -110,8 +106,7 @@ class TerminalSession:
     def _settle(self, seconds: float) -> bool:
         """Reads until a program waits for keys; false if the time is over first.
 
-        The time is not over while the shell still reads typed keys, because no program has started
-        yet.
+        The shell gets more time while it still reads typed keys: no program has started yet.
         """
         deadline = time.monotonic() + seconds
         last = deadline + self._seconds
@@ -150,7 +145,7 @@ class TerminalSession:
         return "waits" if has_read_all and _state_of(group) == "S" else "reads"
 
     def _drain(self) -> int:
-        """Renders all output so far; returns its number of bytes.
+        """Reads all output so far; returns its number of bytes.
 
         A mark is written after it into the same queue, and is read back.
         """

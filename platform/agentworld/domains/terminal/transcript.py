@@ -1,6 +1,4 @@
-"""Finds the output of the last command on a screen: the lines after the last prompt with a
-command.
-"""
+"""Finds the last command's output on a screen: the lines after the last prompt with a command."""
 
 import re
 

@@ -18,7 +18,7 @@ class EmbeddingSimilarity:
         self._lock = Lock()  # the tokenizer truncates by its own setting
 
     def __call__(self, domain: Domain, predicted: str, truth: str) -> float:
-        """At most 1; for texts without words, 1 if they are equal and otherwise 0."""
+        """At most 1; if either text is blank, 1 if they are equal and otherwise 0."""
         predicted_text, truth_text = domain.normalise(predicted), domain.normalise(truth)
         if predicted_text == truth_text or not (predicted_text.strip() and truth_text.strip()):
             return float(predicted_text == truth_text)

@@ -16,7 +16,7 @@ class Structure(NamedTuple):
     paths: frozenset[Path]
     """The paths of everything below the root."""
     leaves: dict[Path, JsonValue]
-    """The values that are neither objects nor lists, except empty ones, by path."""
+    """By path, all values except objects and lists with elements."""
 
 
 def structure_of(observation: str) -> Structure | None:
