@@ -34,7 +34,7 @@ def to_printable(value: object) -> object:
 
 def preview(text: str, length: int = PREVIEW_LENGTH) -> Markup:
     """The start of a long text; escapes of unprintable characters are marked."""
-    # escaped first, because HTML gives unprintable characters no meaning
+    # Escaped first: escaping leaves unusual characters alone, and would later escape the marks.
     return Markup(_UNUSUAL.sub(_mark, str(escape(text[:length]))))
 
 

@@ -58,9 +58,7 @@ class LocalSimulator(NamedTuple):
     """Null for a third-party endpoint."""
 
     def wait(self) -> NoReturn:
-        """Waits until one of its processes has finally ended; raises EngineError with the
-        reason.
-        """
+        """Waits until one of its processes ends for good; raises EngineError with the reason."""
         while True:
             self.service.check()
             if self.engine:

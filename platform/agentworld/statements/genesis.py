@@ -66,7 +66,7 @@ class LedgerGenesis:
             check_own(self._ledger.attestations, self._mirror, restored=restored)
 
     def _genesis(self) -> Attestation:
-        """The genesis in the evidence mirror, because a restored ledger gets no new one."""
+        """The mirror's genesis, because a restored ledger gets no new one; else a new genesis."""
         envelope = _copy_of_genesis(self._mirror)
         if envelope is None:
             changes = self._ledger.aliases.history()

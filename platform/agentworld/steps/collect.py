@@ -15,9 +15,7 @@ from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """The step's key has the digest of recordings and of the code that reads them, not their
-    address.
-    """
+    """Recordings are inputs by their digest, with the code that reads them, not by address."""
     part = task.recipe.collect
     if part.trajectories is None:
         domains = collected_domains(part)

@@ -27,7 +27,7 @@ class _ListPage(NamedTuple):
 
     title: str
     build: _ListBuilder
-    """The number of rows of a page."""
+    """Builds the list, with so many rows on a page."""
     command: str
     """The command that prints the same."""
 

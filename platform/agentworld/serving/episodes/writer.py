@@ -39,9 +39,10 @@ class Writer:
         await self.submit(*writes, on_written=on_written)
 
     def submit(self, *writes: Write, on_written: Callback | None = None) -> asyncio.Future[None]:
-        """A future that is done when these and all earlier writes are durable, even if no one waits
-        for it. `on_written` is called in the event loop when they are durable, before waiting tasks
-        continue.
+        """A future that is done when these and all earlier writes are durable.
+
+        They are written even if the future is cancelled. `on_written` is called in the event loop
+        when they are durable, before waiting tasks continue.
         """
         if self._task is None or self._task.done():
             # once for each group, not for each step

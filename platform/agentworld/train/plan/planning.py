@@ -147,9 +147,9 @@ class Planner:
             return False
         model, no_activations = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
-        state_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
+        least_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
         return not (
-            _problem(state_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
+            _problem(least_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
         )
 
 
