@@ -80,7 +80,7 @@ def _of_deployment(status: Object) -> list[Problem]:
 
 
 def _has_failed(pod: Object) -> bool:
-    """Whether its node ended a pod, such as an evicted one: it stays listed, and is replaced."""
+    """Whether its node ended the pod, as by an eviction: it stays listed, and is replaced."""
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 

@@ -114,9 +114,9 @@ class NextTokenRecipe(Record):
     epochs: float = 1.0
     """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
     warmup_share: float = 0.03
-    """Share of the steps at the start, in which the learning rate rises; not reported."""
+    """Share of steps at the start, in which the learning rate rises; not reported."""
     decay_share: float = 0.3
-    """Share of the steps at the end, in which the learning rate falls to a twentieth; not reported."""
+    """Share of steps at the end, in which the learning rate falls to a twentieth; not reported."""
     reasoning: Literal["off", "recorded-state"] = "off"
     """The thought before an observation: none, or the recorded state.
 

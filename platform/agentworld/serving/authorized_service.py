@@ -100,7 +100,7 @@ class AuthorizedService:
         return await self._app_state.runs.attest(run, claim)
 
     async def file(self, statement: StepStatement) -> str:
-        """Stores a statement that a step signed; any caller except an agent may submit it."""
+        """Stores a statement that a step signed, from any caller that is not an agent in a run."""
         self.caller.check("agent")
         if self.caller.run is not None:
             raise InputError("a run token cannot store statements; use an API key")

@@ -109,7 +109,7 @@ def serve_simulator(
 
 
 def _addresses(engine: SupervisedEngine, model_folder: Path) -> dict[str, str]:
-    """The engine's address for the service; an endpoint's manifest has it."""
+    """Variables with the engine's address for the service; an endpoint's is in its manifest."""
     return {
         "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
         "AGENTWORLD_ENGINE_URLS": json.dumps([engine.url]),

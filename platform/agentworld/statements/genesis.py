@@ -77,7 +77,7 @@ class LedgerGenesis:
         return row_of(genesis, envelope)
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
-        """Makes the copies that these folders lack, of records that our keys signed."""
+        """Copies what these folders lack, if our keys signed it; returns the problems."""
         names = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
         for attestation in attestations:

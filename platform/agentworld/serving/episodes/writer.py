@@ -77,7 +77,7 @@ class Writer:
             num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
     async def _write(self, group: list[_PendingWrite]) -> bool:
-        """Whether the result of every write in the group is known."""
+        """Writes a group; returns whether the result of each of its writes is known."""
         writes = [write for waiting in group for write in waiting.writes]
         failure = None
         try:

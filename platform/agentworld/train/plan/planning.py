@@ -140,7 +140,7 @@ class Planner:
         return "no change of the recipe makes it fit; take GPUs and nodes with more memory"
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
-        """Counts activations, which takes seconds, only if everything else fits."""
+        """Whether it fits; activations, which take seconds to count, are checked last."""
         try:
             self._check_sharing(recipe, terms.gpus)
         except InputError:
