@@ -97,7 +97,7 @@ class Admission:
         }
 
     async def _end_alias(self, request: AdmissionRequest) -> Denial | None:
-        """The deletion of a namespace ends its aliases too."""
+        """The deletion of a namespace is not blocked if the service is already gone."""
         name, by = request.object_name, request.user_info.username or "nobody"
         object_request, dry = request.object_request, bool(request.dry_run)
         try:

@@ -1,8 +1,7 @@
-"""Upgrades our CRDs before a release:
+"""Upgrades our CRDs before a release: `python -m agentworld_operator.definitions`.
 
-`python -m agentworld_operator.definitions`. All namespaces share the CRDs, so the newest release
-that wrote them wins: an older release that is installed or upgraded in another namespace would
-remove fields.
+All namespaces share the CRDs, so the newest release that wrote them wins. Otherwise an older
+release that is installed or upgraded in another namespace would remove fields.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Creates the first secrets of an installation:
+"""Creates an installation's first Secrets: `python -m agentworld_operator.first_secrets`.
 
-`python -m agentworld_operator.first_secrets`. It may create Secrets and not read them. An existing
-Secret stays unchanged, so an upgrade or a retry changes nothing. Do not delete them: without the
-keys all run tokens become invalid, and without the password the database is inaccessible.
+It may create Secrets, and may not read them. An existing Secret stays unchanged, so an upgrade or a
+retry changes nothing. Do not delete them: without the keys all run tokens become invalid, and
+without the password the database is inaccessible.
 """
 
 import base64
@@ -29,9 +29,7 @@ _USER = "agentworld"
 
 
 class SecretSettings(BaseSettings):
-    """Names of the Secrets, from AGENTWORLD_KEYS_SECRET and so on; a Secret without a name is not
-    created.
-    """
+    """The Secrets' names, from AGENTWORLD_KEYS_SECRET and so on; one without a name is not made."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 

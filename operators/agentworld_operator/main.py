@@ -1,7 +1,4 @@
-"""The operator's process:
-
-`python -m agentworld_operator.main`, configured by environment variables.
-"""
+"""The operator's process: `python -m agentworld_operator.main`, set up by environment variables."""
 
 import asyncio
 import logging
@@ -39,7 +36,7 @@ from agentworld_pipelines.settings import ServerSettings
 async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
     """Waits until it leads, and works until it is told to stop; raises if it loses the lease.
 
-    The webhook is served in any case.
+    Every replica serves the webhook, whether or not it leads.
     """
     _cancel_on_sigterm()
     client_configuration = configuration(settings.kubeconfig)

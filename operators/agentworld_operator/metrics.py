@@ -34,7 +34,7 @@ class OperatorMetrics(Collector):
         self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
-        """A consistent snapshot."""
+        """All metrics of one moment."""
         leader = "1 if this replica leads, 0 if it waits for its turn."
         is_leader = 0 if self._queues is None else 1
         yield GaugeMetricFamily("agentworld_operator_leader", leader, is_leader)

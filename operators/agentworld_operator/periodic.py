@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 async def every(
     seconds: float, work: Callable[[], Awaitable[object]], *, at_once: bool = True
 ) -> None:
-    """Calls `work` at intervals until it is cancelled. A failure is logged."""
+    """Calls `work` at intervals until it is cancelled. A failure is logged and does not end it."""
     if not at_once:
         await asyncio.sleep(seconds)
     while True:

@@ -30,7 +30,7 @@ class RecurringRuns:
     def __init__(
         self, namespace: str, settings: ServerSettings, placement: Path | None, image: str
     ) -> None:
-        """Steps run in the places of the file, in this image or else the pipelines' own."""
+        """`placement` is a file with the steps' places; an empty `image` is the pipelines' own."""
         self._namespace = namespace
         self._settings = settings
         self._placement = placement
@@ -47,7 +47,7 @@ class RecurringRuns:
         return recurring_run_name(self._namespace, schedule)
 
     def all(self) -> dict[str, list[Schedule]]:
-        """By TrainingSchedule, which may be deleted."""
+        """The recurring runs by the name of their TrainingSchedule, which may be deleted."""
         from agentworld_pipelines.schedule import schedules
 
         by_name = defaultdict(list)

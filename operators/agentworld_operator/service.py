@@ -36,7 +36,7 @@ class Service:
     ) -> None:
         """Ends an alias; raises NotFound for an unknown one.
 
-        `request` is the object whose deletion ends it.
+        `request` is the id of the spec whose deletion ends it.
         """
         params = {"by": by, "dry_run": dry_run, "request": request}
         await self._ask("DELETE", f"/aliases/{alias}", key, params=params)

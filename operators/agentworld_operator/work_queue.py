@@ -38,7 +38,7 @@ class WorkQueue:
         return len(self._queued) + len(self._added_while_busy)
 
     def add(self, name: str) -> None:
-        """Queues a name; adding it again before it is handled has no effect."""
+        """Queues a name, unless it waits already; a name at work is queued again afterwards."""
         if name in self._busy:
             self._added_while_busy.add(name)
         elif name not in self._queued:

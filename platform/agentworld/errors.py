@@ -43,7 +43,7 @@ EngineFailure = Literal[
     starting    it has no replica yet, and one may start
     slow        it did not answer before the timeout
     open        it failed repeatedly, so its circuit breaker is open
-    capacity    its queue is full
+    capacity    it, or the queue before it, accepts no more requests for now
     refused     it refused the request, or is not the pinned engine
     context     the messages do not fit into its context
     cut-off     the model's answer was truncated
@@ -75,9 +75,7 @@ class InvalidFile(InputError):
 
 
 class Conflict(InputError):
-    """The thing exists, but its state does not allow the request: a closed run, a step out of
-    order.
-    """
+    """The thing's state does not allow the request: a closed run, a step out of order."""
 
 
 AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
@@ -170,15 +168,11 @@ class SimulatorError(AgentworldError):
 
 
 class EvidenceError(AgentworldError):
-    """A record that does not verify: unsigned, changed after signing, or signed by an unknown
-    key.
-    """
+    """A record does not verify: it is unsigned, was changed, or is signed by an unknown key."""
 
 
 class ClusterError(AgentworldError):
-    """The Kubernetes API refused a request or cannot be reached; `status` is the HTTP status,
-    or 0.
-    """
+    """The Kubernetes API refused a request or cannot be reached; `status` is HTTP's, or 0."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)

@@ -15,22 +15,18 @@ class DataSets:
         self._all_readers = data_sets(view.sources)
 
     def readers_by_data(self) -> dict[Digest, tuple[Reader, ...]]:
-        """Data sets with the world models that read them, if the caller may see their
-        simulators.
-        """
+        """Data sets with the world models that read them, behind simulators that are visible."""
         if self._view.is_whole:
             return self._all_readers
         own = {data: self._visible(readers) for data, readers in self._all_readers.items()}
         return {data: readers for data, readers in own.items() if readers}
 
     def manifest(self, digest: Digest) -> DataSet | None:
-        """The manifest in the store; only for callers who see all tenants, because it names
-        sources.
-        """
+        """The manifest, which names sources; null unless the caller sees all tenants."""
         return readable_dataset(digest, self._view.library.store) if self._view.is_whole else None
 
     def find(self, name: str) -> list[Digest]:
-        """The data sets of a digest, which anyone may know, or of the start of a digest."""
+        """The data set of a whole digest, for every caller; or the visible ones with this start."""
         whole = name if name.startswith("sha256:") else f"sha256:{name}"
         if whole in self._all_readers:
             return [whole]

@@ -125,9 +125,7 @@ def _columns(layers: Mapping[str, int]) -> _Columns:
 
 
 def _order(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
-    """Orders nodes by the barycenters of their neighbours (Sugiyama, Tagawa, Toda 1981), forward
-    and back.
-    """
+    """Orders nodes by barycenters, to the right and back (Sugiyama, Tagawa, Toda 1981)."""
     before: defaultdict[str, list[str]] = defaultdict(list)
     after: defaultdict[str, list[str]] = defaultdict(list)
     for start, end in edges:

@@ -31,9 +31,7 @@ class Records:
         self._turn = threading.Lock()
 
     def refresh(self) -> None:
-        """Downloads new ones if the last refresh is old; one page waits for it, the others
-        continue.
-        """
+        """Downloads new ones if the last refresh is old; only one page waits for it."""
         is_stale = time.monotonic() - self._fetched_at >= self._stale_seconds
         if is_stale and self._turn.acquire(blocking=False):
             try:

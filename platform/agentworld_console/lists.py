@@ -207,7 +207,5 @@ def _last(entries: list[ListedRun], limit: int) -> str:
 
 
 def _as_cursor(run: str) -> str:
-    """A cursor for a garbled name, which cannot be searched for; a similar valid name replaces
-    it.
-    """
+    """A cursor. A garbled name cannot be searched for, so a similar valid one replaces it."""
     return run.encode("utf-8", "replace").decode()

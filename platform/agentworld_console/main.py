@@ -1,7 +1,4 @@
-"""The console's process:
-
-`python -m agentworld_console.main`, configured by environment variables.
-"""
+"""The console's process: `python -m agentworld_console.main`, set up by environment variables."""
 
 import sys
 from collections.abc import Callable

@@ -35,7 +35,7 @@ MOST_SIMULATORS = 10_000
 _REQUIRED_TAGS = {"artifact", "run", "simulator"}
 """The registry's tags of an agent."""
 _LONG_LOG = 5_000
-"""Log entries of a run whose record is checked only on request."""
+"""The record of a run with more log entries is checked only on request."""
 
 
 class Record(NamedTuple):
@@ -83,7 +83,7 @@ class ScopedView:
         return run
 
     def find_run(self, name: str) -> ListedRun | None:
-        """A run that should exist; null if it is missing and the caller sees all tenants."""
+        """The run of a visible agent; null if it is missing."""
         return next(iter(self._pages.runs(1, id=name)), None)
 
     def check_run(self, name: str) -> None:
@@ -265,9 +265,7 @@ class ScopedView:
         return self._pins.find(simulator)
 
     def alias_changes(self) -> list[AliasChange]:
-        """The history of all simulators' aliases, with who moved them; for callers who see all
-        tenants.
-        """
+        """The changes of all simulators' aliases, and who made them; for who sees all tenants."""
         if not self.is_whole:
             return []
         return self.library.ledger.aliases.readable_history("simulator").changes
@@ -283,7 +281,7 @@ class ScopedView:
         last = {change.alias: change for change in changes}
         names: dict[Digest, list[str]] = {}
         for name, change in sorted(last.items()):
-            if not change.ended and name not in garbled:  # an alias without a target
+            if not change.ended and name not in garbled:  # garbled: its target is unknown
                 names.setdefault(change.simulator, []).append(name)
         return names
 

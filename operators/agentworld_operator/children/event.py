@@ -29,9 +29,7 @@ class Status(Protocol):
 def transitions(
     kind: str, resource: Mapping[str, Any], before: Status, after: Status, now: str
 ) -> list[dict[str, Any]]:
-    """An event for each condition that changed; for a new resource, only for its summarising
-    condition.
-    """
+    """An event for each changed condition; for a new resource, only for the one that sums it up."""
     previous = {condition.type: condition for condition in before.conditions}
     changed = [
         condition

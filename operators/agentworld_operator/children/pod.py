@@ -83,8 +83,7 @@ def _pod_spec(source: PodSource) -> Manifest:
     secrets, pods = source.pull_secrets, source.pods
     return {
         "automountServiceAccountToken": False,
-        # Otherwise each Service in the namespace sets variables like VLLM_..., which vLLM reads as
-        # settings.
+        # Otherwise Services of the namespace set variables like VLLM_..., which vLLM reads.
         "enableServiceLinks": False,
         "securityContext": pod_security(),
         "initContainers": [_verifier(source)],

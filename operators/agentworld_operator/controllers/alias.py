@@ -42,7 +42,7 @@ class _Difference(NamedTuple):
 
     last: AliasChange | None
     request: str | None
-    """The object's uid; null if there is none."""
+    """The id of the object's spec, by `request_of`; null if there is no object."""
     since: float
 
 
@@ -62,9 +62,7 @@ class AliasReconciler:
         settle_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        """`settle_seconds` is the longest time from a move's record in the ledger to the
-        cluster.
-        """
+        """`settle_seconds` is the longest time between a move's record and its object's change."""
         self._cluster = cluster
         self._cache = cache
         self._service = service

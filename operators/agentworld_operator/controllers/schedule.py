@@ -42,9 +42,7 @@ class ScheduleReconciler:
         self._server = asyncio.Lock()
         """Only one task at a time may talk to the server, so that none sees a partial result."""
         self._recurring_runs: dict[str, list[Schedule]] | Problem | None = None
-        """The server's schedules by name, or why they are unknown; null before the first
-        response.
-        """
+        """The server's schedules by name, or why they are unknown; null until it was asked."""
         self._newest: dict[str, PipelineRun] = {}
 
     def affected_names(self, kind: str, resource: Object) -> Iterable[str]:
@@ -97,7 +95,7 @@ class ScheduleReconciler:
         return Outcome()
 
     async def _ensure_run(self, schedule: Object) -> Problem | None:
-        """Why there is no recurring run of its spec; null if there is one."""
+        """Makes its recurring run, if it is missing; returns why there is none, or null."""
         if not isinstance(self._recurring_runs, dict):
             return self._recurring_runs
         name = schedule["metadata"]["name"]

@@ -65,7 +65,7 @@ class AdmissionRequest(BaseModel):
 
     @property
     def object_request(self) -> str:
-        """The requested or deleted spec: the API server has already counted its generation."""
+        """The id of the requested or deleted spec, whose generation the API server has counted."""
         resource = self.object or self.old
         assert resource
         return request_of({"metadata": resource.metadata})
@@ -155,8 +155,7 @@ def digest_in_use(simulator: Object) -> Digest | None:
 def check_deletion(simulator: str, use: SimulatorUse) -> Denial | None:
     """Checks the deletion of a Simulator against its use in the ledger.
 
-    It protects runs and aliases; weights and history are protected by retention, not by this
-    object.
+    It protects open runs and aliases. Weights and history are protected by retention.
     """
     if use.aliases:
         listing = ", ".join(use.aliases[:_MOST_NAMES]) + (

@@ -84,8 +84,7 @@ def move(spec: AliasSpec, meaning: Meaning, by: str, request: str) -> AliasMove:
 def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     """Whether the ledger's last change is this move.
 
-    An API server repeats the admission request, as if it were new, if the object was changed
-    meanwhile.
+    An API server repeats an admission request as a new one if the object was changed meanwhile.
     """
     if last is None or last.ended:
         return False
@@ -145,9 +144,7 @@ class Comparison(NamedTuple):
 
 
 def build_return_move(change: AliasChange) -> AliasMove:
-    """The move back to the target before a request that was recorded and then refused by the
-    cluster.
-    """
+    """The move back to the target before a recorded request that the cluster refused."""
     return AliasMove(
         kind="simulator",
         simulator=change.simulator,

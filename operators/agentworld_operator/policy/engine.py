@@ -80,9 +80,7 @@ def _of_deployment(status: Object) -> list[Problem]:
 
 
 def _has_failed(pod: Object) -> bool:
-    """A pod that its node ended, such as an evicted one, stays in the list; a new pod replaces
-    it.
-    """
+    """Whether its node ended the pod, as by an eviction: it stays listed, and is replaced."""
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 
@@ -138,9 +136,7 @@ def _statuses(pod: Object, kind: str) -> Sequence[Object]:
 
 
 def _urgency(problem: Problem) -> tuple[int, Problem]:
-    """The order of problems, the same for the same pods in any order, so that the status does not
-    change.
-    """
+    """The order of problems; it does not depend on the order of pods, so the status is stable."""
     return _URGENCY.index(problem.reason), problem
 
 

@@ -48,14 +48,12 @@ def invalid(name: str, spec: ScheduleSpec) -> Problem | None:
 
 
 def matches_plan(mark: str, schedules: Sequence[Schedule]) -> bool:
-    """Whether exactly one recurring run of this name is enabled, and it has this plan."""
+    """Whether there is exactly one recurring run, and it is enabled and has this plan."""
     return [(schedule.enabled, schedule.plan) for schedule in schedules] == [(True, mark)]
 
 
 def newest_run(schedules: Sequence[Schedule]) -> PipelineRun | None:
-    """The newest run of all recurring runs of a name; a replaced one exists until its run has
-    ended.
-    """
+    """The newest run of all recurring runs of a name; a replaced one exists until its run ends."""
     runs = [schedule.last_run for schedule in schedules if schedule.last_run]
     return max(runs, key=lambda run: run.started, default=None)
 

@@ -41,7 +41,7 @@ class SimulatorState(NamedTuple):
 
     @property
     def problem(self) -> Problem | None:
-        """The most severe problem of the engine."""
+        """Why the engine is not in its desired state: a refusal, or a problem of its replicas."""
         return self.refusal or (self.engine.problem if self.target_replicas else None)
 
 

@@ -25,9 +25,8 @@ class CollectRecipe(Record):
     domain: str | None = None
     """The domain to record in, or of recordings that name none; null is `text` for recordings."""
     mixture: dict[str, float] = Field({}, exclude_if=not_)
-    """Several domains to record in, instead of `domain`, each with its weight in the draw of
-    episodes.
-    """
+    """Several domains to record in, instead of `domain`, with the weight by which episodes are
+    drawn from each."""
     num_transitions: int = Field(200_000, gt=0)
     """The least number of turns for training, in addition to held-out episodes."""
     num_held_out_episodes: int = Field(400, gt=0)

@@ -44,7 +44,5 @@ class EndpointRecipe(Record):
 
     @property
     def identity(self) -> "EndpointRecipe":
-        """The fields that answers depend on, without the server's address and the client's
-        settings.
-        """
+        """The fields that answers depend on: not the server's address, nor how it is called."""
         return EndpointRecipe(model=self.model, max_tokens=self.max_tokens, fields=self.fields)

@@ -14,7 +14,7 @@ _Settings = TypeVar("_Settings", bound=BaseSettings)
 
 
 def from_environment(kind: type[_Settings]) -> _Settings:
-    """Raises InputError with the first variable that is wrong or missing."""
+    """Reads the settings; raises InputError naming the first wrong or missing variable."""
     try:
         return kind()
     except ValidationError as error:

@@ -43,7 +43,7 @@ def repeated_keys(root: Node) -> list[Problem]:
     visited = set()
     while waiting:
         path, node = waiting.pop()
-        if id(node) in visited:  # aliases may lead to one node again and again
+        if id(node) in visited:  # an alias may lead back, or many times to one node
             continue
         visited.add(id(node))
         lines: dict[str | int, int] = {}
@@ -65,17 +65,17 @@ def _to_problem(kind: type[BaseModel], problem: ErrorDetails, root: Node | None)
 def _describe(kind: type[BaseModel], problem: ErrorDetails, node: Node | None) -> tuple[str, str]:
     message = problem["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
     value = _as_written(problem["input"], node)
-    field, message_text = describe_problem({**problem, "msg": message, "input": value})
+    field, description = describe_problem({**problem, "msg": message, "input": value})
     match problem["type"], problem["input"]:
         case "extra_forbidden", _:
             return field, f"there is no such field; {_suggestion(kind, problem['loc'])}"
         case "literal_error", value:
-            return field, message_text + _nearest_value(value, problem)
+            return field, description + _nearest_value(value, problem)
         case "string_type", bool() | int() | float():
-            return field, f"{message_text}; put it in quotes"
+            return field, f"{description}; put it in quotes"
         case "value_error", dict():  # a whole section is too long to quote
             return field, message
-    return field, message_text
+    return field, description
 
 
 def _as_written(value: object, node: Node | None) -> object:

@@ -31,8 +31,8 @@ class RewardRecipe(Record):
 
     @property
     def identity(self) -> "RewardRecipe":
-        """The fields that rewards depend on, without addresses; the content of that folder counts
-        too.
+        """The fields that rewards depend on, without addresses. The embedding model's content is an
+        input of its own.
         """
         changes = {"embedding_model": None, "endpoint": self.endpoint.identity}
         return self.model_copy(update=changes)

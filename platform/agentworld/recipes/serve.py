@@ -76,8 +76,8 @@ class EvaluateRecipe(Record):
 
     @property
     def identity(self) -> "EvaluateRecipe":
-        """The fields that scores depend on, without addresses; the embedding model's content counts
-        too.
+        """The fields that scores depend on, without addresses. The embedding model's content is an
+        input of its own.
         """
         judge = self.judge.identity if self.judge else None
         return self.model_copy(update={"embedding_model": None, "judge": judge})
@@ -119,7 +119,7 @@ class ValidateRecipe(Record):
 
 
 class NightlyRecipe(Record):
-    """Measurements with fresh live episodes of a served simulator."""
+    """The measurement of a served simulator with fresh live episodes."""
 
     simulator: str = ""
     """The simulator to measure: an alias, a digest or its start, or a folder; empty means

@@ -12,9 +12,7 @@ class TracesRecipe(Record):
     teacher: EndpointRecipe = EndpointRecipe()
     """A model that thinks before it answers; the paper does not report which."""
     judge: EndpointRecipe = EndpointRecipe()
-    """A model that compares the teacher's answers with the truth; the paper does not report
-    which.
-    """
+    """A model that compares the teacher's answers with the truth; not reported by the paper."""
     rollouts: int = Field(3, gt=0)
     """Answers of the teacher to each prompt; the paper has 3."""
     temperature: float = Field(0.6, gt=0)

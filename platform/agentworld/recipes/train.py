@@ -44,7 +44,7 @@ class ModelRecipe(Record):
     context_tokens: int = 1024
     """Longest context of the new model."""
     num_warmup_texts: int = 12_000
-    """Texts of its domain from which a new model learns to copy before it sees an episode."""
+    """Texts of its domain on which a new model learns to copy before it sees an episode."""
     seed: int = 0
     """Seed of the new model's weights and of its first texts."""
 
@@ -114,9 +114,9 @@ class NextTokenRecipe(Record):
     epochs: float = 1.0
     """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
     warmup_share: float = 0.03
-    """Share of the first steps, in which the learning rate rises; not reported."""
+    """Share of steps at the start, in which the learning rate rises; not reported."""
     decay_share: float = 0.3
-    """Share of the last steps, in which the learning rate falls to a twentieth; not reported."""
+    """Share of steps at the end, in which the learning rate falls to a twentieth; not reported."""
     reasoning: Literal["off", "recorded-state"] = "off"
     """The thought before an observation: none, or the recorded state.
 
@@ -129,11 +129,8 @@ class NextTokenRecipe(Record):
     also weights; null nothing. Not with Muon, which needs whole matrices.
     """
     offload: Offload | None = Field(None, exclude_if=lambda offload: offload is None)
-    """What ZeRO keeps in the CPU's memory:
-
-    `optimizer` its state and gradients, `parameters` also the weights, at stage 3; null nothing.
-    Slower.
-    """
+    """What ZeRO keeps in the CPU's memory, which is slower: `optimizer` its state and gradients,
+    `parameters` also the weights, at stage 3; null nothing."""
     sequence_parallel: int | None = Field(None, ge=2, exclude_if=lambda number: number is None)
     """Number of processes that share each sequence, each with a part of its tokens; null is one.
 
@@ -242,7 +239,7 @@ class GroupRlRecipe(Record):
     learning_rate: float
     """Learning rate of AdamW; not reported, and RWML (arXiv 2602.05842) has 1e-6."""
     num_steps: int
-    """Steps of the optimizer; Qwen-AgentWorld shows 440 of its 35 billion weights."""
+    """Steps of the optimizer; Qwen-AgentWorld shows 440 for its model of 35 billion weights."""
     prompts_per_step: int
     """Prompts of each step; not reported."""
     group_size: int

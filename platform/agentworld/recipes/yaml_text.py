@@ -1,9 +1,8 @@
-"""YAML as people write it:
+"""Reads and writes YAML in which `1e-3` is a number, and `off` a text unless a field is a boolean.
 
-`1e-3` is a number, and `off` is a text unless a field wants a boolean. PyYAML reads YAML 1.1, in
-which `1e-3` is a text, and `off` is false even if a field accepts the text `off`. Here booleans
-remain texts, and pydantic reads `yes`, `no`, `on` and `off` as booleans. A date remains a text, as
-in JSON.
+PyYAML reads YAML 1.1, in which `1e-3` is a text, and `off` is false even if a field accepts the
+text `off`. Here booleans remain texts, and pydantic reads `yes`, `no`, `on` and `off` as booleans.
+A date remains a text, as in JSON.
 """
 
 import re

@@ -10,9 +10,8 @@ from agentworld.records.message import Message
 from agentworld.records.trajectory import Exchange, PromptParts
 
 RENDERER = "chat-v1"
-"""The version of the renderer, pinned in every simulator manifest; it changes with any byte of its
-output.
-"""
+"""The version of the renderer, pinned in every simulator manifest; it changes whenever a byte of
+the renderer's output does."""
 
 
 def system_text(prompt: PromptParts) -> str:

@@ -3,9 +3,8 @@
 import re
 
 PARSER = "observation-v2"
-"""The version of the parser, pinned in every simulator manifest; it changes with any byte of its
-output.
-"""
+"""The version of the parser, pinned in every simulator manifest; it changes whenever a byte of
+the parser's output does."""
 
 _THOUGHT = re.compile(r"<think>.*?</think>\n{0,2}", re.DOTALL | re.IGNORECASE)
 _ORPHAN_CLOSE = re.compile(r"^.*</think>\n{0,2}", re.DOTALL | re.IGNORECASE)

@@ -39,7 +39,7 @@ class Count(NamedTuple):
     label: str
     num: int
     share: float
-    """Percent of the width of the bar."""
+    """The bar's share of the full width, 0 to 1."""
 
 
 class Counts(NamedTuple):
@@ -80,7 +80,7 @@ class DataSetView(NamedTuple):
     contents: list[Counts]
     lengths: list[Counts]
     recipe: dict[str, JsonValue]
-    """The manifest's fields by path."""
+    """The recipe's fields by path."""
     examples: list[Example]
     problem: str
     """Why there are no examples; empty if there are some."""

@@ -34,7 +34,7 @@ class Bar(NamedTuple):
     share: float
     text: str
     kind: str
-    """The index of its colour."""
+    """The CSS class of its colour."""
     interval: tuple[float, float] | None = None
 
 

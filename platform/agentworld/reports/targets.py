@@ -14,9 +14,7 @@ _ABOVE_ZERO = 1e-9
 NO_TARGETS = {"smoke"}
 """Recipes that are too small for the demo's targets."""
 ONLY_DIFFERENCES = {"mcp", "terminal", "live"}
-"""Recipes for which only leads and gains have bounds; shares of turns and tasks are only
-reported.
-"""
+"""Recipes for which only leads and gains have bounds; shares of turns and tasks have none."""
 MOST_SECONDS = {"demo": 900, "long": 3600, "mcp": 900, "terminal": 900}  # by recipe
 
 
@@ -102,8 +100,8 @@ def figures_of(summary: Summary) -> list[Figure]:
 
 
 def _of_difference(row: Figure) -> Figure:
-    """The bound of another recipe: above 0 instead of the demo's 0.1, which is its goal; shares
-    have no bound.
+    """A figure with the bounds of ONLY_DIFFERENCES: a difference must be above 0, and the demo's
+    0.1 is only its goal. A share has no bounds.
     """
     if row.interval is None:
         return row._replace(must=None, goal=None)

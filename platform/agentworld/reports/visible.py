@@ -16,14 +16,14 @@ _UNUSUAL = re.compile(r"[^ -~\n\t]+")
 
 
 def visible(text: str) -> str:
-    """The text in one line."""
+    """The text in one line, with unprintable characters as escapes."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def visible_lines(text: str) -> str:
-    """The text with its line breaks and tabs."""
+    """The same, with line breaks and tabs unchanged."""
     return _UNUSUAL.sub(lambda match: visible(match[0]), text)
 
 
@@ -34,7 +34,7 @@ def to_printable(value: object) -> object:
 
 def preview(text: str, length: int = PREVIEW_LENGTH) -> Markup:
     """The start of a long text; escapes of unprintable characters are marked."""
-    # escaped first, because HTML gives unprintable characters no meaning
+    # Escaped first: escaping leaves unusual characters alone, and would later escape the marks.
     return Markup(_UNUSUAL.sub(_mark, str(escape(text[:length]))))
 
 

@@ -32,7 +32,7 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
     files. A domain is loaded by name, so no import leads to it. Its environments count if the step
     can open any. Raises InputError for an unknown domain.
     """
-    packages = _added_packages()  # cached, because it reads the installed packages
+    packages = _added_packages()  # called once, because it reads the installed packages
     files: dict[str, Path | None] = {}
     _reach(f"{_PACKAGE.name}.steps.{step}", files, packages)
     kinds = domain_modules(domains)
@@ -48,9 +48,7 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
 
 @cache
 def module_digest(module: str) -> Digest:
-    """The digest of the source files that a module reaches, for modules that a step loads by
-    name.
-    """
+    """The digest of the source files that a module reaches, for a module loaded by name."""
     return _digest_of(_reached_from(module))
 
 
@@ -59,9 +57,7 @@ def _digest_of(files: Set[Path]) -> Digest:
 
 
 def commit() -> str:
-    """The commit of the checkout, with `-dirty` if files were changed since; otherwise
-    `unknown`.
-    """
+    """The checkout's commit, with `-dirty` if files were changed; `unknown` without a checkout."""
     command = "git describe --always --dirty --abbrev=40 --exclude *".split()
     try:
         completion = subprocess.run(

@@ -34,9 +34,7 @@ class SelectedSimulator(Record):
 
 
 class Practice(Record):
-    """The result of the step `agent`: its run, and the evidence that it opened no live
-    environment.
-    """
+    """The result of the step `agent`: its run, and its attempts to open live environments."""
 
     run: AgentRun
     """The run as it was opened."""

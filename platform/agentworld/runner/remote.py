@@ -87,9 +87,7 @@ def local_store(store: str) -> Path:
 
 
 def local_path(name: str, store: str) -> str:
-    """The local path of a URL in a store's bucket, downloading a file; any other value
-    unchanged.
-    """
+    """The local path of a URL in a store's bucket; downloads a file. Other values are unchanged."""
     return str(_to_local(_open_copy(store), name)) if is_bucket(store) else name
 
 
@@ -101,7 +99,7 @@ def fetch(path: Path) -> Path:
 
 
 def keep(path: Path) -> None:
-    """Uploads a file or a folder now; raises StoreError."""
+    """Uploads a file or a folder now, so that other pods see it; raises StoreError."""
     if copy := copy_of(path):
         copy.put(path)
 
@@ -160,7 +158,7 @@ def sync_while(
 
 
 def prune(folder: Path) -> None:
-    """Deletes a finished step's checkpoints from the bucket."""
+    """Deletes from the bucket what a folder no longer has, as a finished step's checkpoints."""
     if copy := copy_of(folder):
         copy.prune(folder)
 
@@ -192,8 +190,8 @@ class _CheckpointSync:
             self._round()
 
     def _round(self) -> None:
-        """A failed upload is repeated in the next round; if the bucket stays unreachable, the step
-        fails.
+        """Uploads once. A failure is ignored: the next round retries, and without a bucket the step
+        fails at its end.
         """
         try:
             self._lease.check()

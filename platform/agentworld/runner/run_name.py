@@ -1,6 +1,4 @@
-"""The name of a step's run, chosen before the run is opened, so that a killed step opens no second
-one.
-"""
+"""The name of a step's run, chosen before the run is opened: a killed step opens no second run."""
 
 from pathlib import Path
 

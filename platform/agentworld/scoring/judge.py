@@ -39,9 +39,7 @@ class EndpointJudge:
     def score(
         self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message] = ()
     ) -> RubricScore:
-        """The judge's scores of an observation after these messages; raises JudgeError without
-        any.
-        """
+        """Scores an observation after these messages; raises JudgeError without a verdict."""
         material = _material(messages, {"Prediction": predicted, "Truth": truth})
         return self._ask(domain.rubric.judge_prompt, material, parse_verdict)
 

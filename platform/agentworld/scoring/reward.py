@@ -1,7 +1,6 @@
 """The reward of a world model's answer: rubric, rule and embedding, weighted by a recipe.
 
-Evaluations report with the same code. The scale is the paper's, 0 to 25 (Qwen-AgentWorld section
-3.4.1).
+Evaluations report with the same code. The scale is 0 to 25, as in Qwen-AgentWorld, section 3.4.1.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +68,7 @@ class Rewarder:
         self._embedding = _load_embedding(recipe)
 
     def score_all(self, predictions: Sequence[Prediction]) -> list[float | None]:
-        """The scores of many answers; a judge gets several at once.
+        """The scores of many answers; a judge is asked about several at once.
 
         Equal observations of a group are scored once.
         """

@@ -59,7 +59,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """Every text between matching braces, ignoring strings."""
+    """Every text between matching braces; braces in strings count too."""
     open_places: list[int] = []
     for index, character in enumerate(text):
         if character == "{":

@@ -45,8 +45,8 @@ def create_app(
 
     `access` authenticates callers; `loopback_only` also refuses pages of other sites. An episode
     without a step for `idle_seconds` is ended; logs are signed every `seal_seconds` and when the
-    service ends. A socket gets within `answer_seconds` the result of its step, or an error that it
-    is unknown.
+    service ends. A socket gets within `answer_seconds` the result of its step, or an error that the
+    result is unknown.
     """
     runs = Runs(episode_store, simulators, log_signer)
 
@@ -90,8 +90,6 @@ def create_app(
 
 
 def _openapi(app: FastAPI) -> Callable[[Request], Response]:
-    """Cached, because generating it takes as long as many steps, and every client may request
-    it.
-    """
+    """Cached: to generate it takes as long as many steps, and every client may request it."""
     document = cache(lambda: json.dumps(app.openapi()).encode())
     return lambda _request: Response(document(), media_type=native.JSON)

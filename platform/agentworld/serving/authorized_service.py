@@ -62,7 +62,7 @@ class AuthorizedService:
         """Opens a run of the caller's tenant."""
         caller, app_state = self.caller, self._app_state
         self._check_opens()
-        if caller.name != caller.tenant:  # an agent's digest for which access was checked
+        if caller.name != caller.tenant:  # of an API key or a service account
             opening = opening.model_copy(update={"opened_by": caller.name})
         async with app_state.quota.run(caller.tenant, name):
             run = await app_state.runs.open(opening, name, caller.tenant)
@@ -100,14 +100,14 @@ class AuthorizedService:
         return await self._app_state.runs.attest(run, claim)
 
     async def file(self, statement: StepStatement) -> str:
-        """Stores a statement that a step signed; any caller except an agent may submit it."""
+        """Stores a statement that a step signed, from any caller that is not an agent in a run."""
         self.caller.check("agent")
         if self.caller.run is not None:
             raise InputError("a run token cannot store statements; use an API key")
         return await self._app_state.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
-        """Begins an episode in a run of the tenant, or as a fork of one that the caller sees."""
+        """Begins an episode in a run of the tenant; may fork or replay one that the caller sees."""
         await self._check_owns(opening.run, _no_run(opening.run))
         for source in (opening.fork, opening.replay):
             if source is not None:
@@ -231,7 +231,7 @@ class AuthorizedService:
         return await self._app_state.simulators.find(await self._simulator(run))
 
     async def _simulator(self, run: str) -> Digest:
-        """The simulator of an accessible run; an error with its name reveals it."""
+        """The simulator of a run that the caller may access, because errors here reveal the run."""
         simulator = (await self._owner(run)).simulator
         self._app_state.simulators.check(simulator)
         self._answering.simulator = simulator

@@ -58,9 +58,7 @@ class LocalSimulator(NamedTuple):
     """Null for a third-party endpoint."""
 
     def wait(self) -> NoReturn:
-        """Waits until one of its processes has finally ended; raises EngineError with the
-        reason.
-        """
+        """Waits until one of its processes ends for good; raises EngineError with the reason."""
         while True:
             self.service.check()
             if self.engine:
@@ -111,7 +109,7 @@ def serve_simulator(
 
 
 def _addresses(engine: SupervisedEngine, model_folder: Path) -> dict[str, str]:
-    """The engine's address for the service; an endpoint's manifest has it."""
+    """Variables with the engine's address for the service; an endpoint's is in its manifest."""
     return {
         "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
         "AGENTWORLD_ENGINE_URLS": json.dumps([engine.url]),

@@ -1,9 +1,7 @@
-"""The service's process:
+"""The service's process: `python -m agentworld.serving.main`, set up by environment variables.
 
-`python -m agentworld.serving.main`, configured by environment variables. It serves the one
-simulator that AGENTWORLD_MANIFEST names, or all of the cluster's namespace that
-AGENTWORLD_NAMESPACE names. Several replicas may share one ledger: each can answer for every
-episode.
+It serves the one simulator that AGENTWORLD_MANIFEST names, or all simulators of the namespace that
+AGENTWORLD_NAMESPACE names. Several replicas may share one ledger: each can answer for all episodes.
 """
 
 import sys
@@ -84,9 +82,7 @@ class ServiceSettings(Stores):
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Verifies the simulator, if there is only one, and listens until the process is told to
-    stop.
-    """
+    """Verifies the simulator, if there is only one, and listens until it is told to stop."""
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
             "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE, to"

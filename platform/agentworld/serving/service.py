@@ -1,6 +1,4 @@
-"""One pinned simulator: sends requests to the engine, determines outcomes, and returns durable
-answers.
-"""
+"""One pinned simulator: requests observations, judges outcomes, and returns durable answers."""
 
 import asyncio
 import time
@@ -70,9 +68,7 @@ class SimulatorService:
         self._accelerators = accelerators
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
-        """Begins an episode of an open run, once for each name; without a name it gets a new
-        one.
-        """
+        """Begins an episode of an open run, once for each name; null gives it a new name."""
         if opening.task:
             check_rule(opening.task.success)
         if opening.tools:

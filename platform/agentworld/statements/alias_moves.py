@@ -96,9 +96,7 @@ class AliasMoveSigner(NamedTuple):
         )
 
     def _simulator_of(self, alias: str, agent: AgentVersion) -> Digest:
-        """From the agent's signed edge, so that a caller cannot learn of a run that it cannot
-        name.
-        """
+        """The simulator of the agent's edge: a caller learns only of runs that it can name."""
         name, _ = split_alias(alias)
         for _, edge in self.statement_signer.edges(name, agent.artifact, agent.run):
             return edge.simulator

@@ -66,7 +66,7 @@ class LedgerGenesis:
             check_own(self._ledger.attestations, self._mirror, restored=restored)
 
     def _genesis(self) -> Attestation:
-        """The genesis in the evidence mirror, because a restored ledger gets no new one."""
+        """The mirror's genesis, because a restored ledger gets no new one; else a new genesis."""
         envelope = _copy_of_genesis(self._mirror)
         if envelope is None:
             changes = self._ledger.aliases.history()
@@ -77,7 +77,7 @@ class LedgerGenesis:
         return row_of(genesis, envelope)
 
     def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
-        """Makes the copies that these folders lack, of records that our keys signed."""
+        """Copies what these folders lack, if our keys signed it; returns the problems."""
         names = {name for folder in folders for name in self._mirror.names(f"{folder}/")}
         problems, keys, steps = [], self.known_keys(), self._step_keys()
         for attestation in attestations:

@@ -138,7 +138,7 @@ class _LogState(NamedTuple):
 
 
 def _read(keys: Callable[[], _Keys]) -> _Keys:
-    """Errors of the service's own keys are not the caller's mistake."""
+    """Reads the service's keys; raises StoreError, as a failure is not the caller's mistake."""
     try:
         return keys()
     except InputError as error:

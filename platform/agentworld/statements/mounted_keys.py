@@ -10,7 +10,7 @@ from agentworld.signing.keys import Signer, TrustedKeys, public_pem, read_public
 
 
 class MountedKeys:
-    """Keys without a place to write new ones."""
+    """A signing key in a read-only folder; its public key is published in the ledger."""
 
     def __init__(self, folder: Path, ledger_keys: SigningKeys) -> None:
         self._folder = folder

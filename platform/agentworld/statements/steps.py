@@ -24,7 +24,7 @@ class Files(NamedTuple):
     mirror: WriteOnce
     step_keys: TrustedKeys
     trusted: TrustedKeys
-    """The signer of the service, or of the command in its place."""
+    """The keys of the service, or of the command that declares in its place."""
 
     def add(self, statement: StepStatement) -> str:
         """The name under which it is stored; raises InputError if no step signed it.
@@ -53,7 +53,7 @@ class Files(NamedTuple):
     def _find_same(self, record: StepRecord) -> Attestation | None:
         """The first equal and valid one."""
         subject = record.columns.subject
-        # in order, because a withdrawal must follow its version
+        # read before the withdrawals, because a withdrawal is of an existing statement
         attestations = self.attestations.find(record.kind, subject=subject)
         withdrawals = find_withdrawn(
             self.attestations.find("withdrawal", subject=subject), self.trusted

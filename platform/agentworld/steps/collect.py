@@ -15,9 +15,7 @@ from agentworld.storage.source import digest_of
 
 
 def plan(task: Task) -> Plan:
-    """The step's key has the digest of recordings and of the code that reads them, not their
-    address.
-    """
+    """Recordings enter the step's key by digest, not by address, with the code that reads them."""
     part = task.recipe.collect
     if part.trajectories is None:
         domains = collected_domains(part)

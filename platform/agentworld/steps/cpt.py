@@ -18,9 +18,7 @@ from agentworld.steps.training_run import training_run
 from agentworld.storage.pools import read_dataset
 
 _CORPORA = "agentworld.data.corpora"
-"""Loaded by name, so that the code that reads corpora is in the step's key only if it has
-corpora.
-"""
+"""Loaded by name: the code that reads corpora is an input of the step only if it has corpora."""
 
 
 def plan(task: Task) -> Plan:

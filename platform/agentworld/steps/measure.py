@@ -175,7 +175,7 @@ async def _replay(
 
     try:
         run = await _open_run(measurement, client)
-        if run.closing and samples:  # killed after it was closed
+        if run.closing and samples:  # killed after it was closed: the others need a new run
             forget_run_name(measurement.out)
             run = await _open_run(measurement, client)
         episodes = await asyncio.gather(*(replay_sample(run.id, *item) for item in samples.items()))

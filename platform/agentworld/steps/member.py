@@ -1,6 +1,6 @@
-"""One process of a training step that runs in several:
+"""One of the processes of a training step.
 
-`torchrun -m agentworld.steps.member STEP ARGUMENT...` on each node, with one shared store.
+Run `torchrun -m agentworld.steps.member STEP ARGUMENT...` on each node, with one shared store.
 """
 
 import os

@@ -25,7 +25,7 @@ _LEAST_RATE = 1e-4
 
 
 class Start(NamedTuple):
-    """The start of a training."""
+    """The model that a training starts from, or none."""
 
     parent: Callable[[], Parent] | None
     """The model, whose files are verified if they were fetched; null for a new model."""
@@ -39,9 +39,7 @@ class Start(NamedTuple):
 
 
 def start_of(task: Task) -> Start:
-    """The parent stage if there is one, otherwise the base that the recipe names, otherwise
-    nothing.
-    """
+    """The parent stage, if given; otherwise the recipe's base; otherwise no model."""
     if "parent" in task.folders:
         parent = parent_of(task.folders["parent"])
         return Start(lambda: parent, {}, parent.from_scratch)
@@ -50,8 +48,7 @@ def start_of(task: Task) -> Start:
         return Start(None, {}, from_scratch=True)
     find: Callable[[str, Path], Base] = import_module(_BASES).find_base
     base, template = find(model.base, task.store), _template_of(model)
-    # The base's record is not an input, because not all processes of a training may reach the
-    # registry.
+    # The base's record is not an input: some processes of a training may not reach the registry.
     inputs = {"base": base.digest}
     if template is not None:
         inputs["chat_template"] = digest_bytes(template.encode())

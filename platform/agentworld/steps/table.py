@@ -16,16 +16,12 @@ _SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's a
 
 
 def _of_collect(recipe: "Recipe") -> "Record":
-    """Without the address of recordings, whose digest is an input, and without the number of
-    processes.
-    """
+    """Without the number of processes and the address of recordings, whose digest is an input."""
     return recipe.collect.model_copy(update={"trajectories": None, "num_workers": 1})
 
 
 def _of_prepare(recipe: "Recipe") -> "Record":
-    """Without the addresses of benchmarks, whose digests are inputs, and without the number of
-    processes.
-    """
+    """Without the number of processes and the addresses of benchmarks; their digests are inputs."""
     return recipe.prepare.model_copy(update={"benchmarks": (), "num_workers": None})
 
 

@@ -100,7 +100,8 @@ def _span(
 ) -> tuple[int, int] | None:
     """The span of the answer at a place; null if it does not directly follow its prompt."""
     content = messages[place]["content"]
-    # as an engine sets it: templates of models that think end the prompt with an empty thought.
+    # `enable_thinking` as for an engine: if it is false, templates of models that think end the
+    # prompt with an empty thought.
     prompt = _render(
         tokenizer,
         messages[:place],

@@ -106,8 +106,7 @@ class TokenBatches(Sampler[list[int]]):
             batches[-1].append(index)
         is_lone = len(batches) > 1 and len(batches[-1]) == 1 < len(batches[-2]) - 1
         if is_lone and 2 * width(self._lengths[batches[-1][0]]) <= self._tokens:
-            # torch.compile treats a single row as another shape, and would compile all layers
-            # again.
+            # torch.compile would compile all layers again for a batch of one row.
             batches[-1].insert(0, batches[-2].pop())
         return batches
 

@@ -15,7 +15,7 @@ from agentworld.errors import Preempted
 from agentworld.recipes.environment import from_environment
 from agentworld.recipes.ranks import Ranks
 
-_PATIENCE = timedelta(days=7)  # a peer that dies is detected at once
+_PATIENCE = timedelta(days=7)  # the longest run of a step; a peer that dies is noticed at once
 
 _Value = TypeVar("_Value")
 

@@ -33,7 +33,7 @@ class _Fragment(NamedTuple):
     trained: torch.Tensor
     """The tensor that the optimizer updates, which may have ranges of several weights."""
     place: slice
-    """The range's first element in that tensor, flattened."""
+    """The range in that tensor, flattened."""
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """The range in a tensor of the same shape."""

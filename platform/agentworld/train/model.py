@@ -158,9 +158,7 @@ def load_model(
 
 
 def _end_answers(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Makes engines stop at the chat template's end of an answer; a base may have another end
-    token.
-    """
+    """Makes engines stop where the chat template ends an answer; a base may have another end."""
     end = end_of_answer(tokenizer)
     last = next(
         (

@@ -171,9 +171,7 @@ def _mix(
 
 
 def _held_out(recipe: NextTokenRecipe, language_model: LanguageModel, data: Path) -> HeldOut | None:
-    """Rows of held-out samples in the form of the training's rows; null if the recipe does not
-    validate.
-    """
+    """Held-out samples in the form of the training's rows; null if the recipe does not validate."""
     if recipe.validate_every is None:
         return None
     pool = read_pool(data, read_dataset(data), "held_out")

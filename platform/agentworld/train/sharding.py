@@ -91,7 +91,7 @@ def _files_of_weights(folder: Path) -> dict[str, Path]:
 
 
 def _read(names: Iterable[str], paths: Mapping[str, Path]) -> _Tensors:
-    """The tensors of a layer; their files are mapped into memory as long as they exist."""
+    """The tensors of a layer; files stay mapped into memory as long as their tensors exist."""
     tensors = {}
     for name in names:
         with safe_open(paths[name], framework="pt") as file:

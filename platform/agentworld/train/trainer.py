@@ -46,9 +46,7 @@ from agentworld.train.zero import computing, on_one_device
 from agentworld.train.zero_trainer import ZeroTrainer
 
 Batch = dict[str, torch.Tensor]
-"""The batch of `collate` or `pack`, with `targets`; if processes share sequences, the part of
-one.
-"""
+"""A batch of `collate` or `pack`, with `targets`; a process's part if sequences are shared."""
 
 
 class TrainerProgress(TrainerCallback):
@@ -79,8 +77,7 @@ class NextTokenTrainer(ZeroTrainer):
     ) -> None:
         group = SequenceGroup(recipe.sequence_parallel)
         self._group = group
-        # A single process does not pack either, so that batches are the same for any number of
-        # processes.
+        # A single process does not pack either: batches do not depend on the number of processes.
         self._packed = recipe.sequence_parallel is None and packs(
             language_model.model, recipe.packing
         )
@@ -208,8 +205,8 @@ class NextTokenTrainer(ZeroTrainer):
         is_target: torch.Tensor,
         truth: torch.Tensor,
     ) -> torch.Tensor:
-        """Calls the wrapped model's own forward, which synchronises gradients; it keeps whole
-        columns.
+        """Calls the wrapped model's own forward, which synchronises gradients. It computes logits
+        of whole columns.
         """
         columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)

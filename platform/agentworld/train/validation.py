@@ -21,10 +21,10 @@ VALIDATION_LOSS = "validation_loss"
 
 
 class HeldOut(NamedTuple):
-    """The samples of the validation loss, and how often it is measured."""
+    """The held-out rows of the validation loss, and how often it is measured."""
 
     rows: Mapping[str, Sequence[Row]]
-    """Samples by domain."""
+    """Rows by domain."""
     every: int
     """Optimizer steps between measurements."""
 

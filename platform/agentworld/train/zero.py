@@ -24,9 +24,7 @@ from agentworld.storage.working_copy import copy_of
 from agentworld.train.distributed import num_ranks
 
 SHARD_BYTES = 5_000_000_000
-"""The largest size of a file of weights, and of a process's memory at stage 3 in addition to its
-part.
-"""
+"""The most in a file of weights, and the most that a process gathers at stage 3 beside its part."""
 
 
 def check_zero(stage: int | None, out: Path) -> None:
@@ -96,12 +94,11 @@ def _deepspeed_config(stage: int, offload: Offload | None, *, in_bfloat16: bool)
     return {
         "zero_optimization": {
             "stage": stage,
-            # DeepSpeed's defaults are for large models: 2 GB on each device, and small weights
-            # unsharded.
+            # DeepSpeed's defaults suit large models: 2 GB on each device, small weights not cut.
             "reduce_bucket_size": "auto",
             "stage3_prefetch_bucket_size": "auto",
             "stage3_param_persistence_threshold": "auto",
-            # The number of gathered weights, and of weights that are updated at once.
+            # The most weights that are gathered, or updated, at once.
             "stage3_max_live_parameters": SHARD_BYTES // 4,
             "stage3_max_reuse_distance": SHARD_BYTES // 4,
             "sub_group_size": SHARD_BYTES // 4,

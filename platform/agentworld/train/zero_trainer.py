@@ -18,9 +18,7 @@ class ZeroTrainer(FiniteTrainer):
     zero_stage: int | None = None
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Does nothing for a checkpoint with ZeRO: its fragments have the weights, and none are
-        gathered.
-        """
+        """Writes no weights for a checkpoint with ZeRO, because its fragments have them."""
         if self.zero_stage is None or not _internal_call:
             super().save_model(output_dir, _internal_call=_internal_call)
 

@@ -40,9 +40,7 @@ def dataset(view: ScopedView, request: Request) -> Answer:
 
 
 def contents(view: ScopedView, request: Request) -> Answer:
-    """Counts, example turns and quarantine; for auditors only, because they reveal the
-    recordings.
-    """
+    """Counts, example turns and quarantine, for auditors only: they reveal whose data it is."""
     name = request.path_params["data"]
     stored = prepared_dataset(name, view.library.store) if view.is_whole else None
     if stored is None:

@@ -92,7 +92,7 @@ def forks_sheet(view: ScopedView, request: Request) -> Answer:
 
 
 def _record(view: ScopedView, episode: Episode) -> EpisodeVerification | None:
-    """Null if nothing was signed."""
+    """The state of an episode's record; null if nothing was signed."""
     evidence = view.sources.evidence
     return verify_episode(episode.id, view.library.ledger, evidence) if evidence else None
 

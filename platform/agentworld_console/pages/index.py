@@ -27,7 +27,7 @@ class _ListPage(NamedTuple):
 
     title: str
     build: _ListBuilder
-    """The number of rows of a page."""
+    """Builds the list, with so many rows on a page."""
     command: str
     """The command that prints the same."""
 
@@ -45,7 +45,7 @@ _DIGEST = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
 def index(view: ScopedView, _request: Request) -> Answer:
-    """The newest entries of every list."""
+    """The newest agents, simulators and runs."""
     newest = {name: LISTS[name].build(view, _NEWEST) for name in _ON_THE_FIRST_PAGE}
     return Page("index.html", {name: ListView.of(listing) for name, listing in newest.items()})
 

@@ -28,7 +28,7 @@ _TITLES = {
     "served": ("Served simulator on fresh live episodes", "turns"),
     "agent": ("Agent on held-out tasks", "tasks"),
 }
-"""By kind of report, what its means are over."""
+"""The title of an evaluation, and what its means are over, by kind of report."""
 _DIFFERENCES = {"change", "gain", "leads", "live_gain"}
 
 

@@ -1,6 +1,4 @@
-"""An episode as a pure fold over its steps: the request, the meaning of an answer, the stored
-step.
-"""
+"""An episode as a pure fold over its steps: the request, the answer's outcome, the stored step."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -39,9 +37,7 @@ class StepObservation(NamedTuple):
 
 
 def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
-    """Raises InputError for a seed if this simulator does not support seeds; a replay accepts
-    any.
-    """
+    """Raises InputError for a seed that this simulator does not support; a replay accepts any."""
     refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
     if opening.seed is not None and refuses:
         raise InputError(
@@ -151,9 +147,7 @@ def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
 
 
 def observation(manifest: SimulatorManifest, completion: Completion) -> str:
-    """The observation in the engine's answer, without its thoughts; raises EngineError if there is
-    none.
-    """
+    """The observation in the engine's answer, without its thoughts; raises EngineError for none."""
     check_context(manifest, completion.num_prompt_tokens)
     text = parse_observation(completion.text)
     if text is None:

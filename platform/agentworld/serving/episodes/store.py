@@ -105,9 +105,7 @@ class OpenEpisodes:
 
 
 class EpisodeStore:
-    """The state that the services of a process share; `simulator` limits it to one simulator's
-    episodes.
-    """
+    """The state that a process's services share; `simulator` limits it to its own episodes."""
 
     def __init__(
         self, ledger: Ledger, *, simulator: Digest | None = None, most_in_memory: int = 10_000
@@ -189,7 +187,7 @@ class EpisodeStore:
         self._episodes.drop(name)
 
     async def expire(self, idle_seconds: float) -> int:
-        """Ends idle episodes; returns their number."""
+        """Ends the episodes without a step for `idle_seconds`; returns their number."""
         before = time.time() - idle_seconds
         idle = await asyncio.to_thread(self.ledger.idle_episodes, self._simulator, before)
         for end in idle:

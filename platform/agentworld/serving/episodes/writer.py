@@ -39,9 +39,10 @@ class Writer:
         await self.submit(*writes, on_written=on_written)
 
     def submit(self, *writes: Write, on_written: Callback | None = None) -> asyncio.Future[None]:
-        """A future that is done when these and all earlier writes are durable, even if no one waits
-        for it. `on_written` is called in the event loop when they are durable, before waiting tasks
-        continue.
+        """A future that is done when these and all earlier writes are durable.
+
+        They are written even if the future is cancelled. `on_written` is called in the event loop
+        when they are durable, before waiting tasks continue.
         """
         if self._task is None or self._task.done():
             # once for each group, not for each step
@@ -76,7 +77,7 @@ class Writer:
             num_quiet_turns = 0 if len(self._waiting) > num_waiting else num_quiet_turns + 1
 
     async def _write(self, group: list[_PendingWrite]) -> bool:
-        """Whether the result of every write in the group is known."""
+        """Writes a group; returns whether the result of each of its writes is known."""
         writes = [write for waiting in group for write in waiting.writes]
         failure = None
         try:

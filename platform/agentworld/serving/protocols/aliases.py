@@ -141,7 +141,7 @@ async def get_use(
 
 
 def _check_reader(authorized: AuthorizedService, kind: AliasKind) -> None:
-    """An auditor's right, because another tenant's run may have made an agent in use."""
+    """Agents are for auditors only, because another tenant's run may have made an agent in use."""
     if kind == "agent":
         authorized.caller.check("auditor")
     else:

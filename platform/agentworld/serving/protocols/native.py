@@ -31,8 +31,7 @@ from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.connections import Simulators
 
-# Operation ids are the names of the functions below, so that a link stays valid if its path
-# changes.
+# Operation ids are the names of the functions below, so that links stay valid if a path changes.
 router = APIRouter(generate_unique_id_function=lambda route: route.name)
 _STATUS: dict[tuple[bool, bool], HealthStatus] = {
     (True, False): "healthy",

@@ -1,7 +1,7 @@
 """The catalog of a process's simulators: one on one machine, or all of a cluster.
 
-A run is opened with one of them, whose digest is then in the ledger; later requests depend on that
-only.
+A run is opened with one of them. Its digest in the ledger alone decides which simulator answers for
+the run's episodes.
 """
 
 from typing import NamedTuple, Protocol
@@ -47,7 +47,7 @@ class Catalog(Protocol):
         ...
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """Connects to a simulator by its digest; not called for an only one."""
+        """Connects to a simulator by its digest; not called if there is only one."""
         ...
 
     async def resolve(self, request: SimulatorRequest) -> Digest:

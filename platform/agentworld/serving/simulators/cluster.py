@@ -79,8 +79,9 @@ class ClusterSimulators:
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
         """The simulator of a new run: an alias is resolved by the ledger, and a Simulator object
-        must serve the result and admit the tenant. Raises AccessError, NotFound, Conflict or
-        ClusterError.
+        must serve the result and admit the tenant.
+
+        Raises AccessError, NotFound, Conflict or ClusterError.
         """
         return await self._ask(self._resolve, request)
 
@@ -104,8 +105,7 @@ class ClusterSimulators:
             canary
             and run is not None
             and gets_canary(alias, run, canary.percent)
-            # If a canary does not admit the tenant, its run gets the other simulator and does not
-            # fail.
+            # A run of a tenant that the canary does not admit gets the other simulator.
             and self._find_object(canary.simulator).admits(request.tenant)
         ):
             return canary.simulator

@@ -33,9 +33,7 @@ class Simulators:
             self.connected[self.single] = self._service(self.single, catalog.single)
 
     def check(self, simulator: Digest) -> None:
-        """Raises Conflict for a simulator whose runs this process does not serve, not even for
-        reading.
-        """
+        """Raises Conflict for a simulator whose runs this process neither serves nor reads."""
         if self.single and simulator != self.single:
             raise wrong_simulator(simulator, self.single)
 
@@ -48,7 +46,7 @@ class Simulators:
             connecting = asyncio.create_task(self._connect(simulator))
             self._connecting[simulator] = connecting
             connecting.add_done_callback(lambda done: self._forget(simulator, done))
-        return await asyncio.shield(connecting)  # other requests wait for it
+        return await asyncio.shield(connecting)  # a cancelled request does not cancel it for others
 
     async def resolve(self, request: SimulatorRequest) -> Digest:
         """The simulator of a new run: the only one if none is named.

@@ -61,7 +61,7 @@ def _connect(
     timeout_seconds: float,
     api_key: str,
 ) -> Callable[[str], Replica]:
-    """A replica at an address."""
+    """Returns a function that connects to the replica at an address."""
     kind = manifest.engine.kind
     logprobs = kind == "vllm" or manifest.confidence.min_logprob is not None
 

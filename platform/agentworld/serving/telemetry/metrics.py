@@ -122,9 +122,7 @@ class Metrics:
         )
 
     def _open_episodes(self) -> Mapping[Digest, int]:
-        """The open episodes of the served simulators, and of all that had one before, so that 0 is
-        reported.
-        """
+        """The open episodes of the served simulators, and 0 for others that had one before."""
         zeros = dict.fromkeys((*self._states.copy(), *self._open), 0)
         self._open = zeros | dict(self._ask_open())
         return self._open

@@ -68,9 +68,7 @@ class Spans:
             self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
 
     def of(self, engine: Engine, manifest: SimulatorManifest, model: str) -> Engine:
-        """The engine with a span for each request, which names its simulator; unchanged without a
-        collector.
-        """
+        """The engine with a span for each request; unchanged without a collector."""
         provider = self._provider
         if provider is None:
             return engine

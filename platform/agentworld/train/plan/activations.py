@@ -58,7 +58,7 @@ def count_activations(model: PreTrainedModel, num_tokens: int, *, is_compiled: b
 
 
 def _leave_one_of_each_kind(model: PreTrainedModel) -> dict[Module, int]:
-    """Removes all layers except the first of each kind; returns their numbers."""
+    """Removes all layers except the first of each kind; returns how many each kind had."""
     layers, kinds = layers_of(model), dict[object, list[int]]()
     for place, layer in enumerate(layers):
         shapes = tuple((name, weight.shape) for name, weight in layer.named_parameters())

@@ -124,8 +124,8 @@ def _training(
     stage: int | None,
     num_ranks: int,
 ) -> list[RankMemory]:
-    """The phases of a step that can be the largest: the loss, the last layer, the first layer, the
-    end.
+    """The memory in the phases of a step that can be the largest: the loss, the last layer, the
+    first layer, and the end of the step.
     """
     state = _state(model, recipe, stage, num_ranks)
     hidden = _FULL * num_tokens * model.hidden_size

@@ -47,9 +47,7 @@ def _flash_shapes(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
 
 
 def _grouped_shapes(rows: Tensor, matrices: Tensor) -> Tensor:
-    """Rows (N, in) times matrices (experts, in, out): each row is multiplied by its expert's
-    matrix.
-    """
+    """Rows (N, in) by matrices (experts, in, out): each row times the matrix of its expert."""
     return rows.new_empty(rows.shape[0], matrices.shape[2])
 
 

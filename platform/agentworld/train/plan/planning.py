@@ -140,16 +140,16 @@ class Planner:
         return "no change of the recipe makes it fit; take GPUs and nodes with more memory"
 
     def _fits(self, recipe: NextTokenRecipe, terms: Terms) -> bool:
-        """Counts activations, which takes seconds, only if everything else fits."""
+        """Whether it fits; activations, which take seconds to count, are checked last."""
         try:
             self._check_sharing(recipe, terms.gpus)
         except InputError:
             return False
         model, no_activations = self.architecture(recipe), Activations(0, 0, 0, 0)
         num_tokens = most_tokens(recipe, terms.gpus.count, model.context_tokens)
-        state_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
+        least_memory = stage_memory(model, no_activations, recipe, num_tokens, terms.gpus)
         return not (
-            _problem(state_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
+            _problem(least_memory, terms) or _problem(self.memory(recipe, terms.gpus), terms)
         )
 
 
