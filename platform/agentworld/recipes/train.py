@@ -242,7 +242,7 @@ class GroupRlRecipe(Record):
     learning_rate: float
     """Learning rate of AdamW; not reported, and RWML (arXiv 2602.05842) has 1e-6."""
     num_steps: int
-    """Steps of the optimizer; Qwen-AgentWorld shows 440 of its 35 billion weights."""
+    """Steps of the optimizer; Qwen-AgentWorld shows 440, for 35 billion weights."""
     prompts_per_step: int
     """Prompts of each step; not reported."""
     group_size: int

@@ -58,7 +58,7 @@ def field_words(record: type[BaseModel]) -> dict[str, str]:
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str() as text)),
             ):
-                words[name] = inspect.cleandoc(text).replace("\n", " ")
+                words[name] = " ".join(text.split())
     return words
 
 
