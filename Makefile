@@ -67,7 +67,7 @@ mcp-servers: $(NODE_PACKAGES) ## MCP servers of the npm registry, for the tests 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one, DOMAIN=mcp or terminal for another domain
 	$(VENV)/bin/agentworld demo --recipe $(PROFILE)
 
-manifests: $(PACKAGES) $(PROJECT) ## the custom resources, the schema of the chart's values, the tables of the docs, the reference
+manifests: $(PACKAGES) $(PROJECT) ## writes the custom resources, the schema of the chart's values, the tables of the docs, the reference
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
 	$(PYTHON) tools/values_schema.py charts/agentworld > charts/agentworld/values.schema.json
 	$(PYTHON) tools/steps_table.py docs/guides/pipelines.md
@@ -87,7 +87,7 @@ verify: $(PACKAGES) $(PROJECT) ## fails if a generated file is out of date
 	&& diff -u docs/benchmarks.md "$$made/benchmarks.md" \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
-golden: setup-test ## renders the chart with every option for a test's comparison
+golden: setup-test ## renders the chart with every option, for a test to compare
 	PYTHONPATH=tests $(PYTHON) -m make.chart
 
 check: setup-test verify ## linters, formatter, types, names, generated files, import contracts
@@ -97,7 +97,7 @@ check: setup-test verify ## linters, formatter, types, names, generated files, i
 	$(PYTHON) tools/lint_names.py platform operators pipelines tools
 	$(VENV)/bin/lint-imports --no-logo
 
-# Many small processes on few cores: one thread for each is faster than many.
+# Many small processes run on few cores: one thread for each process is faster than many.
 test test-fast flake: export OMP_NUM_THREADS := 1
 # Compiling code and tests at each start would take a tenth of the time of the fast tests.
 test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
@@ -120,7 +120,7 @@ test-logs-long: setup-test ## the guide from logs to a simulator with 2,000 logs
 	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
 	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py
 
-flake: programs ## looks for flaky tests: each short one N times, beside a busy core; ROUNDS=1 is a third of it
+flake: programs ## looks for flaky tests: each short test N times, beside a busy core; ROUNDS=1 is a third of it
 	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
 programs: browser database cluster containers setup-test peers mcp-servers monitor
@@ -159,7 +159,7 @@ bench-pipelines: setup-test ## the overhead of the pipelines over their steps
 bench-audit: database setup-test ## audit queries on a ledger of a million episodes; SMALL=1
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_audit $(if $(SMALL),100 1000 10000)
 
-bench-domains: setup-test ## live domains, the errors of their verifiers, and their sandbox
+bench-domains: setup-test ## live domains, wrong answers that their verifiers accept, and their sandbox
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_domains $(PARTS)
 
 bench-data: setup-test ## from logs to a data set, compared with datasets.map; SMALL=1
@@ -168,14 +168,14 @@ bench-data: setup-test ## from logs to a data set, compared with datasets.map; S
 bench-train: setup-test ## a training, compared with a plain loop and with TRL
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_train
 
-faults-simulator: database setup-test ## thousands of faults of the simulator service, judged; SEED=text
+faults-simulator: database setup-test ## thousands of faults in the simulator service, and a judge of the result; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-simulator --seed $(SEED)
 
-faults-operator: cluster setup-test ## hundreds of faults of the operator, judged; SEED=text
+faults-operator: cluster setup-test ## hundreds of faults in the operator, and a judge of the result; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-operator --seed $(SEED)
 
 # Its processes have one thread each, like those of a test.
-faults-train: setup-test ## a hundred faults of trainings that resume, judged; as root; SEED=text
+faults-train: setup-test ## a hundred faults in trainings that resume, and a judge of the result; as root; SEED=text
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-train --seed $(SEED)
 
 tamper: database setup-test ## thousands of changes of a store by an attacker, and what the audit finds; SEED=text MODE=garbage
@@ -194,7 +194,7 @@ sandbox: | $(PROJECT)
 compiler:
 	@tools/system_packages.sh g++:g++ Python.h:python3-dev
 
-# The guides make a key with its command.
+# The guides make a key with openssl's command.
 keys:
 	@tools/system_packages.sh openssl:openssl
 
@@ -220,7 +220,7 @@ endif
 extensions: etcd
 	@tools/extensions_server.sh $(EXTENSIONS)
 
-# The programs for nodes and images; some are only in root's PATH on Debian.
+# The programs that make nodes and images; on Debian some are only in root's PATH.
 containers: export PATH := $(PATH):/usr/sbin:/sbin
 containers:
 	@tools/system_packages.sh containerd:containerd runc:runc cni:containernetworking-plugins \

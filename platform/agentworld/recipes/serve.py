@@ -31,7 +31,7 @@ class EngineRecipe(Record):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of weights and activations."""
     quantisation: str | None = None
-    """Quantisation by vLLM's name; null uses the weights unchanged, or as their config says."""
+    """Quantisation by vLLM's name; null uses that of the model's config, if it has one."""
     parallelism: int = Field(1, gt=0)
     """Devices that share each layer (tensor parallelism)."""
     cache_blocks: int = 512
