@@ -148,7 +148,7 @@ def test_an_action_that_breaks_the_environment_is_one_sentence(call, live, type_
         ("nowhere", 2, "there is no domain with an environment 'nowhere' here; there is"),
         ("shell --simulator none --store {store}", 2, "there is no alias 'none' in"),
         pytest.param(
-            *("shell --url http://127.0.0.1:1", 6, "the simulator at http://127.0.0.1:1 gave no"),
+            *("shell --url http://127.0.0.1:1", 6, "the simulator at http://127.0.0.1:1 did not answer"),
             marks=pytest.mark.waits,
         ),
         ("shell --seed -1", 2, "--seed"),

@@ -96,7 +96,7 @@ def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
 @pytest.mark.waits
 @given(EXCHANGES.filter(len), TAKEN)
 def test_who_leaves_out_what_was_given_is_told(given_, taken):
-    with pytest.raises(Conflict, match=f"was given {len(given_)} turns"):
+    with pytest.raises(Conflict, match=f"began with {len(given_)} turns"):
         number(episode_of(given_, taken), request(given_[:-1]))
 
 
