@@ -59,7 +59,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
             set_agent_alias(f"shell-agent@{label}", made.ref, made.store, "ada")
     with pytest.raises(InputError, match="cannot be set"):
         set_agent_alias(ALIAS, made.ref, made.store, "")
-    with pytest.raises(InputError, match="is an alias of other, and shell-agent@1 is none"):
+    with pytest.raises(InputError, match="is an alias of other, and shell-agent@1 is not a version"):
         set_agent_alias("other@production", made.ref, made.store, "ada")
     unknown = VersionRef(name="shell-agent", version=7)
     with pytest.raises(NotFound, match="there is no version 7"):
