@@ -149,7 +149,7 @@ def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--run gone", "the ledger holds nothing of run gone;"),
+        ("--run gone", "the ledger has nothing of run gone;"),
         ("--episode gone", "the ledger holds nothing of episode gone;"),
         ("--tenant nobody", "the ledger holds nothing of tenant nobody;"),
         ("--tenant local --run gone --group-by tenant", "nothing of run gone, tenant local;"),

@@ -65,7 +65,7 @@ def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
     assert list(alias_problems(ledger.aliases, ledger.attestations, evidence)) == []
     ledger.aliases.set("production", simulator.digest, "eve")
     (problem,) = alias_problems(ledger.aliases, ledger.attestations, evidence)
-    assert problem.endswith("by 'eve', and nobody signed it")
+    assert problem.endswith("by 'eve', which is not signed")
     ledger.close()
 
 

@@ -157,7 +157,7 @@ def test_a_copy_of_something_else_in_the_mirror_is_found_of_every_kind(world):
         (mirror / signed["name"]).write_bytes(before[other])
         place = {"alias": f"alias {signed['subject']!r}", "genesis": "held unsigned"}
         places[kind.kind] = place.get(kind.kind, signed["name"])
-    found = [problem for problem in problems(world) if "is another one in the evidence" in problem]
+    found = [problem for problem in problems(world) if "differs in the evidence" in problem]
     assert not [kind for kind, place in places.items() if not any(place in each for each in found)]
 
 
@@ -190,7 +190,7 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
     key = stranger().public_key
     own = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
     attack(world, inserted("signing_keys", own))
-    assert told(world, f"the key {key.keyid} of the ledger is none that is trusted")
+    assert told(world, f"the key {key.keyid} is not trusted")
     with closing(world.ledger()) as ledger:
         trusting = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
     assert problems(world, evidence=trusting) == []
@@ -258,7 +258,7 @@ def test_a_lost_use_that_is_told_again_is_found(world):
     own = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
     (lost,) = [row for row in known if row["name"] not in own]
     attack(world, inserted("attestations", lost))
-    assert told(world, f"the statement {lost['name']} was declared to be lost and is there again")
+    assert told(world, f"the statement {lost['name']} was declared lost but is present")
 
 
 def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):

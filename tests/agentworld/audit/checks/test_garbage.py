@@ -77,7 +77,7 @@ def problems(told: Story) -> list[str]:
             [],
             "its row says something else",
         ),
-        ("UPDATE signing_keys SET public = x'ff'", [], "of the ledger is none that is trusted"),
+        ("UPDATE signing_keys SET public = x'ff'", [], "is not trusted"),
         ("UPDATE attestations SET kind = x'ff' WHERE kind = 'alias'", [], "is of an unknown kind"),
     ],
 )

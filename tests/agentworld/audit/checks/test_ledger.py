@@ -117,7 +117,7 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
         ("DELETE FROM attestations", "is gone from the ledger"),
         ("UPDATE attestations SET name = 'agent-edges/x'", "its row says something else"),
         ("UPDATE attestations SET run = 'x'", "its row says something else"),
-        ("UPDATE attestations SET envelope = x'00'", "is another one in the evidence mirror"),
+        ("UPDATE attestations SET envelope = x'00'", "differs in the evidence mirror"),
         ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
         (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row says something else"),
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is no envelope of ours"),

@@ -124,7 +124,7 @@ def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_n
     agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
     empty.registry.register_agent("hero", agent, told.store / "agent")
     (problem,) = verify_everything(empty).problems
-    assert problem == "hero@1: its signature registration.dsse.json is gone"
+    assert problem == "hero@1: its signature registration.dsse.json is missing"
 
 
 def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
@@ -207,7 +207,7 @@ def test_an_agent_whose_run_is_gone_is_told_that_once(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM runs")
     first, *_ = verify_agent(told.agent, told.sources).problems
-    assert first.startswith(f"run {told.run.id} is gone from the ledger, and the evidence mirror")
+    assert first.startswith(f"run {told.run.id} is missing from the ledger, but the evidence mirror")
 
 
 def test_an_agent_without_a_run_is_checked_all_the_same(told):

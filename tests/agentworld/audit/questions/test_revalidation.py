@@ -165,7 +165,7 @@ def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_wai
 def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
     made.validated(NEXT, signed=False)
     assert state(made) == "revalidate"
-    assert reason(made).problem == "nobody signed the validation that is there"
+    assert reason(made).problem == "the existing validation is unsigned"
     assert audit_agents(made.sources).problems == ()
     made.validated(NEXT, live_steps=800)
     assert state(made) == "current"
