@@ -87,7 +87,7 @@ def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
     words = f"{command.format(there=there)} {option} {GONE} --store {store} --recipe smoke"
     text = said(capsys, monkeypatch, words)
     assert is_a_sentence(text)
-    assert f"{GONE} is no finished step" in text
+    assert f"{GONE} is not a finished step" in text
 
 
 RECIPES = {

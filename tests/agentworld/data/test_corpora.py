@@ -77,5 +77,5 @@ def test_a_document_that_cannot_be_read_is_named_in_one_sentence(
 
 
 def test_an_address_with_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no recordings; name a file"):
+    with pytest.raises(InputError, match="has no recordings; name a file"):
         opened(tmp_path)

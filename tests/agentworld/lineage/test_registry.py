@@ -160,7 +160,7 @@ def test_an_absent_name_is_answered_with_those_that_are_there(registry, model):
 
 def test_an_agent_is_no_world_model(registry, model):
     ref = registry.register_agent("agents", agent("no world", "r"), model)
-    with pytest.raises(InputError, match=f"{ref} is no world model"):
+    with pytest.raises(InputError, match=f"{ref} is not a world model"):
         registry.world_model(ref)
 
 

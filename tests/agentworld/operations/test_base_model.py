@@ -162,7 +162,7 @@ def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypa
         return content
 
     monkeypatch.setattr(type(system), "cat_file", changed)
-    with pytest.raises(StoreError, match="was changed while it was fetched; begin again"):
+    with pytest.raises(StoreError, match="changed during the fetch; repeat it"):
         find_base(address, store)
 
 

@@ -108,12 +108,12 @@ def test_a_template_that_takes_too_much_time_or_memory_is_refused(model, tmp_pat
 
 
 GARBAGE = {
-    "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is no safetensors file"),
+    "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is not a safetensors file"),
     "a header that is nested 200,000 deep": (
         lambda _: (10**6).to_bytes(8, "little") + b'{"a":' * 200_000,
         "is no safetensors file",
     ),
-    "a file that is cut off": (lambda whole: whole[:-1], "is no safetensors file"),
+    "a file that is cut off": (lambda whole: whole[:-1], "is not a safetensors file"),
     "weights of another model": (lambda _: weights(w=[3]), "lacks 25 of the weights of Qwen3For"),
 }
 

@@ -59,7 +59,7 @@ def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
 @pytest.mark.parametrize("column", ["name", "kind", "subject", "simulator", "run", "at"])
 def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, told, column):
     kept = attest(told, load_signer(keys))._replace(**{column: "other"})
-    with pytest.raises(EvidenceError, match="its row says something else"):
+    with pytest.raises(EvidenceError, match="its row differs from what was signed"):
         verify_row(kept, type(told), load_trusted(keys))
 
 

@@ -185,8 +185,8 @@ def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        (records.statement(width=3), "what was signed is no word"),
-        (records.statement(length="long"), "what was signed is no word"),
+        (records.statement(width=3), "the signed content is not a word"),
+        (records.statement(length="long"), "the signed content is not a word"),
         (
             records.statement(length=3).model_copy(update={"predicate_type": "urn:other"}),
             "what was signed is not what this word says",

@@ -98,7 +98,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_folder_without_trajectories_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no trajectories"):
+    with pytest.raises(InputError, match="has no trajectories"):
         read_collected(tmp_path)
 
 

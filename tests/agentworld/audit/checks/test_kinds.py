@@ -134,7 +134,7 @@ def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(sc
 
 def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
     scene.write(at="another")
-    (found, *_) = [each for each in scene.found() if "its row says something else" in each]
+    (found, *_) = [each for each in scene.found() if "its row differs from what was signed" in each]
     assert found.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 

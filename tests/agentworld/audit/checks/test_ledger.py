@@ -115,12 +115,12 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
     ("change", "words"),
     [
         ("DELETE FROM attestations", "is gone from the ledger"),
-        ("UPDATE attestations SET name = 'agent-edges/x'", "its row says something else"),
-        ("UPDATE attestations SET run = 'x'", "its row says something else"),
+        ("UPDATE attestations SET name = 'agent-edges/x'", "its row differs from what was signed"),
+        ("UPDATE attestations SET run = 'x'", "its row differs from what was signed"),
         ("UPDATE attestations SET envelope = x'00'", "differs in the evidence mirror"),
         ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
-        (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row says something else"),
-        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is no envelope of ours"),
+        (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row differs from what was signed"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is not an envelope of ours"),
     ],
 )
 def test_an_edge_that_somebody_changed_is_found(scene, change, words):
@@ -150,7 +150,7 @@ def test_a_row_that_was_moved_to_another_version_is_told_with_the_one_that_was_s
     log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **known))
     scene.change("UPDATE attestations SET subject = 'b@2' WHERE kind = 'withdrawal'")
     (found,) = problems(scene)
-    assert " of b@2 does not verify: its row says something else" in found
+    assert " of b@2 does not verify: its row differs from what was signed" in found
     assert found.endswith(" of a@1)")
 
 

@@ -146,7 +146,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     ),
     "the signature is changed": (
         lambda at: at.kept("registration.dsse.json").write_text("{}"),
-        "this is no envelope of ours",
+        "this is not an envelope of ours",
     ),
 }
 

@@ -104,7 +104,7 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
         (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
         (["UPDATE log SET body = 'text'"], "is missing, garbled or out of place"),
-        (["UPDATE checkpoints SET envelope = 'text'"], "this is no envelope of ours"),
+        (["UPDATE checkpoints SET envelope = 'text'"], "this is not an envelope of ours"),
         (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
         (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
         (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is missing and was not erased"),

@@ -276,7 +276,7 @@ def test_a_pinned_simulator_that_was_changed_is_named(told):
 
 EXCHANGED = {
     "mirror/*/0*.dsse.json": "has no copy in the evidence mirror",
-    "simulators/*/manifest.json": "is no pinned simulator",
+    "simulators/*/manifest.json": "is not a pinned simulator",
     "simulators/*/model/model.safetensors": "is neither a file nor a folder of its own",
 }
 

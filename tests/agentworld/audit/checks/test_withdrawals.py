@@ -145,7 +145,7 @@ def test_a_row_that_cannot_be_read_is_one_sentence(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE subject = 'hero@1'"
         database.execute(garbled)
-    with pytest.raises(EvidenceError, match="of hero@1 .*does not verify: this is no envelope"):
+    with pytest.raises(EvidenceError, match="of hero@1 .*does not verify: this is not an envelope"):
         missing(lost)
 
 

@@ -180,7 +180,7 @@ def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
     ("statement", "problem"),
     [
         ("DELETE FROM attestations WHERE kind = 'validation'", "is gone from the ledger"),
-        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row says"),
+        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row differs from"),
     ],
 )
 def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
@@ -201,7 +201,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     records.agent_report(simulator=NEXT, live_steps=1).write(report)
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
-    assert any("does not verify: this is no envelope of ours" in each for each in problems)
+    assert any("does not verify: this is not an envelope of ours" in each for each in problems)
     assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 
