@@ -346,7 +346,7 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
         ("exact_match=0.5", ..., "tells no exact_match of"),
         ("live_gain=0.3", None, "the gate asks for live_gain of at least 0.3 and no report is"),
         ("live_gain=0.3", records.digest("lost"), "is not in the object store; put it there with"),
-        ("live_gain", ..., "'live_gain' is no gate; write METRIC=LEAST"),
+        ("live_gain", ..., "'live_gain' is not a gate; write METRIC=LEAST"),
         ("live_gain=0.3", "sha256:12ab", "'sha256:12ab' is not a digest; give sha256: and 64"),
     ],
 )

@@ -145,7 +145,9 @@ def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, mo
     later()
     migrate(engine)
     monkeypatch.undo()
-    with pytest.raises(Conflict, match="revision later, which this version of agentworld does not") as told:
+    with pytest.raises(
+        Conflict, match="revision later, which this version of agentworld does not"
+    ) as told:
         migrate(engine)
     assert "\n" not in str(told.value)
 

@@ -246,7 +246,9 @@ def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
     assert stores.objects_url == f"{pods.store}/objects"
     assert stores.mirror_url == f"{pods.store}/mirror"
     for name, variable in KEY_VARIABLES.items():
-        with pytest.raises(InputError, match=f"cannot hold a private key; set {variable} to a signer's PEM"):
+        with pytest.raises(
+            InputError, match=f"cannot hold a private key; set {variable} to a signer's PEM"
+        ):
             ensure_signer(stores.keys / name)
 
 

@@ -89,7 +89,9 @@ def test_the_copies_of_an_agents_aliases_are_in_one_folder_and_a_simulators_in_a
     "other", [{"kind": "simulator"}, {"agent": None}, {"alias": "stable"}], ids=str
 )
 def test_an_agents_alias_has_a_version_and_no_other_has(other):
-    with pytest.raises(ValidationError, match="means a version, and no other does"):
+    with pytest.raises(
+        ValidationError, match="only an alias of an agent, NAME@ALIAS, has a version"
+    ):
         AliasChange.model_validate(OF_AGENT.model_dump() | other)
 
 

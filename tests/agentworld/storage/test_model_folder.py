@@ -85,7 +85,9 @@ def test_a_link_is_refused_wherever_it_leads(model, target):
 )
 def test_an_index_leads_to_safetensors_beside_it_and_nowhere_else(model, file):
     settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
-    with pytest.raises(InputError, match=rf"names '{file}', which is not a safetensors file beside"):
+    with pytest.raises(
+        InputError, match=rf"names '{file}', which is not a safetensors file beside"
+    ):
         check_safe(model)
 
 

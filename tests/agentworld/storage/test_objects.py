@@ -156,7 +156,7 @@ def test_a_damaged_object_is_named_and_mended_by_its_bytes(tmp_path, damage):
 def test_what_is_no_digest_is_refused(url, digest):
     objects = ObjectStore(url)
     for ask in (objects.get, objects.has, objects.erase):
-        with pytest.raises(InputError, match="is no digest"):
+        with pytest.raises(InputError, match="is not a digest"):
             ask(digest)
 
 

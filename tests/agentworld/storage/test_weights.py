@@ -66,7 +66,9 @@ def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data)
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
     for check in (lambda: read_tensors(path), lambda: check_safe(tmp_path)):
-        with pytest.raises(InputError, match=r"model\.safetensors is not a safetensors file \(.+\)"):
+        with pytest.raises(
+            InputError, match=r"model\.safetensors is not a safetensors file \(.+\)"
+        ):
             check()
 
 

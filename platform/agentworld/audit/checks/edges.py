@@ -158,14 +158,10 @@ def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
     checkpoint = agent.checkpoint
     if run.simulator != checkpoint.simulator:
         yield (
-            f"the run was served by {run.simulator}, the checkpoint names"
-            f" {checkpoint.simulator}"
+            f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
         )
     if run.final_weights != agent.artifact:
-        yield (
-            f"the run ended with {run.final_weights}, the version stands for"
-            f" {agent.artifact}"
-        )
+        yield (f"the run ended with {run.final_weights}, the version stands for {agent.artifact}")
     if checkpoint.parents != (run.opening.starting_weights,):
         weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
         yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -153,9 +153,7 @@ def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
         "UPDATE attestations SET sequence = -sequence WHERE sequence IN (2, 3)",
         "UPDATE attestations SET sequence = 5 + sequence WHERE sequence < 0",
     )
-    assert scene.problems() == [
-        "the changes of alias 'stable' are not in the signed order"
-    ]
+    assert scene.problems() == ["the changes of alias 'stable' are not in the signed order"]
 
 
 def test_a_move_after_a_planted_one_is_not_taken_for_planted(scene):

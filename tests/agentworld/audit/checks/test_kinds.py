@@ -149,7 +149,9 @@ def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
     scene.write(**older)
     scene.copy.write_bytes(older["envelope"])
     if scene.kind == "genesis":  # there is no other place for it: what it held is then unsigned
-        assert any("'stable'" in each and "which is not signed" in each for each in scene.problems())
+        assert any(
+            "'stable'" in each and "which is not signed" in each for each in scene.problems()
+        )
     else:
         assert any("does not verify" in each for each in scene.found())
 

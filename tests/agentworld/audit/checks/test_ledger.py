@@ -120,7 +120,10 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
         ("UPDATE attestations SET envelope = x'00'", "differs in the evidence mirror"),
         ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
         (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row differs from what was signed"),
-        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is not an envelope of ours"),
+        (
+            "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)",
+            "this is not an envelope of ours",
+        ),
     ],
 )
 def test_an_edge_that_somebody_changed_is_found(scene, change, words):

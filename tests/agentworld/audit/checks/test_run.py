@@ -107,7 +107,10 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE checkpoints SET envelope = 'text'"], "this is not an envelope of ours"),
         (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
         (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
-        (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is missing and was not erased"),
+        (
+            ["UPDATE steps SET observation = NULL WHERE episode = 2"],
+            "is missing and was not erased",
+        ),
         (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
         (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "has 1 episodes, but the log"),
     ],

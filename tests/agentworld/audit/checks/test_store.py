@@ -207,7 +207,9 @@ def test_an_agent_whose_run_is_gone_is_told_that_once(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM runs")
     first, *_ = verify_agent(told.agent, told.sources).problems
-    assert first.startswith(f"run {told.run.id} is missing from the ledger, but the evidence mirror")
+    assert first.startswith(
+        f"run {told.run.id} is missing from the ledger, but the evidence mirror"
+    )
 
 
 def test_an_agent_without_a_run_is_checked_all_the_same(told):
@@ -277,7 +279,7 @@ def test_a_pinned_simulator_that_was_changed_is_named(told):
 EXCHANGED = {
     "mirror/*/0*.dsse.json": "has no copy in the evidence mirror",
     "simulators/*/manifest.json": "is not a pinned simulator",
-    "simulators/*/model/model.safetensors": "is neither a file nor a folder of its own",
+    "simulators/*/model/model.safetensors": "is neither a regular file nor a folder",
 }
 
 

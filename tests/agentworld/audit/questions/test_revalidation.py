@@ -159,7 +159,7 @@ def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_wai
     found = outcome(lambda: list(validation_problems(made.sources)))
     assert isinstance(found, list)
     (problem,) = found
-    assert f"{file}: it is a pipe and no regular file" in problem
+    assert f"{file}: it is a pipe and not a regular file" in problem
 
 
 def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
@@ -180,7 +180,10 @@ def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
     ("statement", "problem"),
     [
         ("DELETE FROM attestations WHERE kind = 'validation'", "is gone from the ledger"),
-        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row differs from"),
+        (
+            "UPDATE attestations SET simulator = '' WHERE kind = 'validation'",
+            "its row differs from",
+        ),
     ],
 )
 def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
