@@ -183,7 +183,7 @@ def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call
     assert domain == ("text", {"system_prompt": SHELL, "version": "text-v1"})
     assert told["verifiable"] is False
     assert "unvalidated, cannot be verified" in call("simulator", "list")
-    assert "what its endpoint serves cannot be verified" in call(
+    assert "the model behind its endpoint cannot be verified" in call(
         "simulator", "verify", made["simulator"]
     )
 
