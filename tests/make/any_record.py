@@ -1,4 +1,4 @@
-"""Any record of a type, as its own JSON schema describes it."""
+"""Random records of a type, generated from its JSON schema."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _ANYTHING = st.recursive(
 
 
 def fields_of(kind: type[Record]) -> SearchStrategy[Any]:
-    """What may be a record; a validator of the type's own may still refuse it."""
+    """Valid fields of a record; a validator of the type may still refuse them."""
     schema = kind.model_json_schema()
     return _values(schema, schema.get("$defs", {}), 3)
 

@@ -1,7 +1,8 @@
-"""What an audit command answers, as rows: a subject, its grade, its signer and time, or a problem.
+"""Converts the output of an audit command to rows: a subject, its grade, its signer and time, or a
+problem.
 
-The one place that knows the shape of each command's answer. The names that a store's script gives
-stand for digests, keys, ids and times; what it gives no name is left out.
+Only this module knows the format of each command's output. Names from a store's script replace
+digests, keys, ids and times; unnamed ones are left out.
 """
 
 import base64
@@ -16,17 +17,17 @@ from typing import Any, NamedTuple
 
 Answer = dict[str, Any]
 Call = Callable[[str], Any]
-"""The program, as a user calls it."""
+"""Runs the program as a user does."""
 UNDATED = ("agent list", "audit restored", "audit withdrawn")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
 _UNNAMED = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}")
 
 
 class Names(NamedTuple):
-    """What things of a store are called, and when each act began."""
+    """The names of a store's objects, and the start of each act."""
 
     words: dict[str, str]
-    """By digests, keys and ids."""
+    """Names by digest, key or id."""
     acts: list[tuple[datetime, str]]
 
 
@@ -37,20 +38,21 @@ class Told(NamedTuple):
     names: Names
     moments: dict[str, datetime]
     missed: dict[str, str]
-    """By the command, what it says is lost before anybody records that: there is no asking of a
-    moment."""
+    """By command, the reported losses before they are recorded, because these commands take no
+    time.
+    """
 
 
 def tables(path: Path) -> dict[str, list[str]]:
-    """The rows of each command, by its words."""
+    """The rows of each command, by its arguments."""
     parts = path.read_text().strip().split("\n\n")
     return {first: rows for first, *rows in (part.splitlines() for part in parts)}
 
 
 def answered(call: Call, words: str, told: Told) -> list[str]:
-    """The rows of a command with the moments at which it answers them; some take no moment.
+    """The rows of a command, with the times at which they are shown; some commands take no time.
 
-    A name in capital letters is asked for by its digest.
+    A name in capital letters is replaced by its digest.
     """
     if words in told.missed:
         return table([rows_of(words, told.missed[words], "", told.names)])
@@ -68,7 +70,9 @@ def answered(call: Call, words: str, told: Told) -> list[str]:
 
 
 def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
-    """Of what a command printed with `--json`, and of its error where it printed nothing."""
+    """The rows of a command's output with `--json`, and of its error message if it printed
+    nothing.
+    """
     verb, *rest = words.split()[1:]
     rows: Iterable[str] = ()
     if not out and error:
@@ -81,13 +85,13 @@ def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
 
 
 def table(rows_at: Sequence[Sequence[str]]) -> list[str]:
-    """Every row once, after the numbers of the moments at which it is there."""
+    """Every row once, after the numbers of the times at which it exists."""
     rows = dict.fromkeys(row for rows in rows_at for row in rows)
     return [f"{_moments(row, rows_at)} {row}" for row in rows]
 
 
 def named(row: str, names: Names) -> str:
-    """With names in place of digests, keys, ids and times."""
+    """Replaces digests, keys, ids and times by names."""
     for word, name in names.words.items():
         row = row.replace(word, name)
     row = _TIME.sub(lambda found: f"<{_act(found[0], names)}>", row)
@@ -253,7 +257,7 @@ def _subject(subject: Answer) -> str:
 
 
 def _first(name: str, said: object) -> str | None:
-    """The value of this name in a statement, wherever its record stands in it."""
+    """The value of this key in a statement, at any depth."""
     if not isinstance(said, dict):
         return None
     if isinstance(said.get(name), str):

@@ -1,4 +1,4 @@
-"""An agent whose every link is recorded, and its bill of materials, held against the schema."""
+"""An agent with a complete lineage, and its bill of materials, validated against the schema."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ PREFIX = "agentworld:"
 
 
 class Told(NamedTuple):
-    """An agent whose every link is recorded."""
+    """An agent with a complete lineage."""
 
     made: make.agent.Made
     data: StoredDataSet
@@ -60,7 +60,7 @@ def _build(store: Path) -> Told:
 
 
 def checked(bill: dict[str, Any]) -> dict[str, Any]:
-    """A bill that the schema of CycloneDX 1.7 takes, and whose references lead somewhere."""
+    """A bill that is valid by the schema of CycloneDX 1.7, and whose references can be resolved."""
     validator = JsonStrictValidator(SchemaVersion.V1_7)
     errors = validator.validate_str(json.dumps(bill), all_errors=True) or ()
     assert [(list(each.data.absolute_path), each.data.message[:200]) for each in errors] == []

@@ -1,4 +1,4 @@
-"""OpenAI's own client, as callers have it, of a service in this process."""
+"""OpenAI's own client for a service in this process."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ def assistant(text):
 
 
 def call(served, run, use, key="none"):
-    """What a function does with the client of a run, which asks once; at the root for none."""
+    """Calls a function with the client of a run, without retries; without a run, at the root."""
 
     async def asked():
         http = httpx2.AsyncClient(

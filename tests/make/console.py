@@ -1,4 +1,4 @@
-"""A library that a console shows: two tenants, a simulator, agents, and nasty words."""
+"""A store for a console's tests: two tenants, a simulator, agents, and hostile text."""
 
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ USAGE = Usage(1_200, 1_024, 24, 0.21)
 
 
 class Told(NamedTuple):
-    """What is in the library, by name."""
+    """The objects of the store, by name."""
 
     library: Library
     simulator: str
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     rival_episode: str
 
     def move_on(self) -> None:
-        """The name of its simulator means the next one."""
+        """Points the alias of its simulator at the next one."""
         move = AliasMove(kind="simulator", simulator=records.digest("next"), by="jo")
         self.names.move("shell-stable", move, None, new_name(), dry_run=False)
 
@@ -90,7 +90,7 @@ class Told(NamedTuple):
 
 
 def library(store: Path, ledger: Ledger | None = None, registry: Registry | None = None) -> Told:
-    """A signed ledger, a file of the store where none is given, and a registry, one in memory."""
+    """A signed ledger, a file of the store by default, and a registry, in memory by default."""
     ledger = ledger or Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     registry, pinned = registry or MemoryRegistry(), records.pinned(store)
     pinned.attach(records.served_report())
@@ -118,7 +118,7 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
 
 
 def world_model() -> WorldModel:
-    """The one that the simulator serves."""
+    """The world model that the simulator serves."""
     data = records.digest("data")
     cpt = records.checkpoint("cpt", data=data)
     sft = records.checkpoint("sft", data=data, parents=[cpt.artifact])
@@ -133,7 +133,7 @@ def opening(tenant: str, agent: str = "shell-agent") -> RunOpening:
 def play(
     ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **more: object
 ) -> str:
-    """An episode that shows these texts, of whose last one the simulator is not sure."""
+    """An episode with these texts, whose last observation has low confidence."""
     begun = make.ledger.open_episode(ledger, run, simulator, **more)
     made = begun
     for number, text in enumerate(texts, 1):
@@ -151,7 +151,7 @@ def play(
 
 
 def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
-    """Closes a run with an agent, which was validated."""
+    """Closes a run with a validated agent."""
     simulator, weights = ledger.run(run).simulator, records.digest(f"weights of {run}")
     ledger.close_run(run, RunClosing(final_weights=weights))
     claim = Claim(
@@ -175,7 +175,7 @@ def use(
     alias: str,
     by: str = "office/jo",
 ) -> None:
-    """Puts an agent to use, and says so to the registry."""
+    """Records an agent's use, and mirrors it to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
     name, move = (
@@ -187,7 +187,7 @@ def use(
 
 
 def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSigner:
-    """What signs the store's runs."""
+    """The signer of the store's runs."""
     own = store / "keys" / SIMULATOR_KEYS
     copies, trusted = WriteOnce(str(store / "mirror")), partial(load_trusted, own)
     return LogCheckpointSigner(
@@ -196,11 +196,11 @@ def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSign
 
 
 def app(told: Library, folder: Path, **settings: object):
-    """A console whose callers are those of the access file."""
+    """A console with the callers of the access file."""
     return create_app(told, Callers(make.access.Checked(folder), **settings))
 
 
 def client(app, name: str = "") -> TestClient:
-    """A browser of TENANT-ROLE; of nobody without a name."""
+    """A browser of TENANT-ROLE; anonymous without a name."""
     headers = {"authorization": make.access.bearer(name)} if name else {}
     return TestClient(app, headers=headers, follow_redirects=False, raise_server_exceptions=False)

@@ -1,4 +1,4 @@
-"""The step `deploy` as a pod of a pipeline runs it, before a real API server."""
+"""The step `deploy`, run as in a pod of a pipeline, with a real API server."""
 
 import asyncio
 import json
@@ -38,7 +38,9 @@ _CODE = (
 
 
 def allow(namespace) -> None:
-    """The rights that the chart gives an account of runs in another namespace."""
+    """Grants the rights that the chart gives to the service account of runs in another
+    namespace.
+    """
     about = {"metadata": {"name": ACCOUNT}}
     values = {"pipelines": {"account": {"name": ACCOUNT, "namespace": "kubeflow"}}}
     rules = make.chart.only(make.chart.objects(values), "Role", "agentworld-runs")["rules"]
@@ -55,7 +57,7 @@ def allow(namespace) -> None:
 
 
 def may_write(namespace) -> bool:
-    """Whether the API server knows that who runs the steps may change aliases."""
+    """Whether the API server has processed the right of the steps' account to change aliases."""
     what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
     asked = {**what, "resource": "simulatoraliases", "verb": "patch"}
     account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
@@ -66,7 +68,7 @@ def may_write(namespace) -> bool:
 
 
 class Step:
-    """The step in a pod of a pipeline, which the environment tells who it is."""
+    """The step in a pod of a pipeline, which the environment identifies."""
 
     def __init__(self, namespace, store: Path, url: str, kubeconfig: Path) -> None:
         self.namespace, self.store, self.url = namespace, store, url
@@ -78,7 +80,7 @@ class Step:
         self.least = 0.8
 
     def pinned(self, manifest=ONE, mean: float = 0.82) -> str:
-        """The folder of a simulator whose weights were evaluated."""
+        """The folder of a simulator with evaluated weights."""
         (self.store / "weights").mkdir(exist_ok=True)
         (self.store / "weights/model.safetensors").write_bytes(weights())
         simulators = SimulatorStore(self.store)
@@ -102,7 +104,7 @@ class Step:
         return Path(deploy_on_cluster(*self.arguments(folder)))
 
     def start(self, folder: str) -> subprocess.Popen:
-        """In a process of its own."""
+        """Starts it in a separate process."""
         told = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen([sys.executable, "-c", _CODE, *self.arguments(folder)], env=told)
 
@@ -113,7 +115,7 @@ class Step:
 
 @contextmanager
 def kubelet(namespace):
-    """Lets every pod of an engine come to run, its weights verified, while the block runs."""
+    """Starts every pod of an engine, with verified weights, while the block runs."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(Kubelet(namespace).run())
 

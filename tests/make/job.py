@@ -1,4 +1,4 @@
-"""A finished job on disk, for tests of what is read from it."""
+"""A finished job on disk, for tests that read one."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def verdict(reason: str = "") -> GateVerdict:
 
 
 def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[str, Path]:
-    """The folders of all steps, with what is reported of them; the simulator is in its store."""
+    """The folders of all steps, with reports; the simulator is in its store."""
     outputs = {"simulate": records.pinned(store).digest}
     folders = {
         step: records.finished_step(store, step, outputs.get(step, records.digest(step)))
@@ -76,7 +76,7 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
 
 
 def refused_job(store: Path) -> dict[str, Path]:
-    """The same up to a gate that refused."""
+    """The same up to a gate that failed."""
     folders = finished_job(store)
     verdict("rl.rule is 0.3, which is under 0.5").write(folders["gate"] / VERDICT)
     return {step: folder for step, folder in folders.items() if step not in AFTER_GATE}

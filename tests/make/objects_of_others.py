@@ -1,4 +1,6 @@
-"""Objects of others' kinds that our pipelines make and our guides show, and wrong ones."""
+"""Objects of other projects' kinds that our pipelines create and our guides show, and invalid
+ones.
+"""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -18,7 +20,7 @@ _GUIDES = ("cluster", "kubernetes")
 
 
 def objects() -> dict[str, Object]:
-    """One of each kind; those with a namespace are in `default`."""
+    """One object of each kind; namespaced ones are in `default`."""
     folder = Path("/stores/demo/steps/sft/1")
     job = train_job("sft", ["demo", "/stores/demo"], folder, PLACE)
     texts = [(ROOT / f"docs/guides/{page}.md").read_text() for page in _GUIDES]
@@ -33,7 +35,7 @@ def _placed(made: Object) -> Object:
 
 
 def misspelt(made: Object) -> Iterator[Object]:
-    """With one field too many, in each part of the spec that has fields of its own."""
+    """Adds an unknown field to each part of the spec that has fields of its own."""
     schema = definition_of(made["kind"])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for spec in _misspelt(made["spec"], schema["properties"]["spec"]):
         yield made | {"spec": spec}
@@ -52,7 +54,7 @@ def _misspelt(value: Any, schema: Object) -> Iterator[Any]:
 
 
 def mistyped(made: Object) -> Iterator[Object]:
-    """With a list in the place of each text, number and truth of the spec."""
+    """Replaces each text, number and boolean of the spec by a list."""
     for spec in _mistyped(made["spec"]):
         yield made | {"spec": spec}
 

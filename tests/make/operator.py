@@ -1,4 +1,4 @@
-"""Operators before a real API server: a namespace with their rights, and their processes."""
+"""Operators with a real API server: a namespace with their rights, and their processes."""
 
 import json
 import os
@@ -30,13 +30,13 @@ Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 
-# The tests' server is older than what the operator is made for.
+# The tests' server is older than the operator supports.
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
 
 @contextmanager
 def older_budgets() -> Iterator[None]:
-    """In it, what this process builds of engines has budgets that the tests' server knows."""
+    """In the block, this process builds engines' budgets for the tests' server."""
     known, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     del engine.DISRUPTIONS["unhealthyPodEvictionPolicy"]
@@ -55,11 +55,11 @@ RIGHTS = {
     "ClusterRole": ApiResource(_RBAC, "clusterroles", namespaced=False),
     "ClusterRoleBinding": ApiResource(_RBAC, "clusterrolebindings", namespaced=False),
 }
-"""Where there are such objects of the chart as say who may what."""
+"""The API groups of the chart's RBAC objects."""
 
 
 class Service:
-    """Tells of open episodes as the simulator service does."""
+    """Reports open episodes as the simulator service does."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -77,7 +77,7 @@ class Service:
 
 
 class Operator:
-    """A process of its own."""
+    """An operator in a separate process."""
 
     def __init__(
         self, log: Path, settings: Mapping[str, object], module: str = "machines.older_operator"
@@ -101,7 +101,7 @@ class Operator:
         return " leads\n" in self.said
 
     def stop(self) -> int:
-        """As a cluster stops a pod."""
+        """Stops it as a cluster stops a pod."""
         self.process.terminate()
         return self.process.wait(60)
 
@@ -129,7 +129,7 @@ class Namespace(Cluster):
         return self._server.call(method, path, body=body, query=query, content_type=kind)
 
     def change(self, name: str, **serving: object) -> None:
-        """Of a Simulator, how it is served."""
+        """Changes how a Simulator is served."""
         self.patch("Simulator", name, {"spec": {"serving": serving}})
 
     def patch(self, kind: str, name: str, body: Object) -> None:
@@ -139,11 +139,11 @@ class Namespace(Cluster):
         self._server.call("DELETE", API_RESOURCES[kind].path(self.namespace, name))
 
     def end_lease(self) -> None:
-        """Of an operator that was killed, as if its time was over."""
+        """Expires the lease of a killed operator."""
         self.delete("Lease", OPERATOR)
 
     def watch(self, kind: str, stop: Event) -> Iterator[Object]:
-        """Every object that is new or another one, until this is set."""
+        """Yields every new or changed object, until `stop` is set."""
         path = API_RESOURCES[kind].path(self.namespace)
         while not stop.is_set():
             answer = self._client.call_api(
@@ -169,7 +169,7 @@ class Namespace(Cluster):
 
 
 def define(cluster: ControlPlane) -> None:
-    """Makes the custom resources of this release known."""
+    """Registers the custom resources of this release."""
     known = Namespace(cluster.client, "default")
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for kind in KINDS:
@@ -189,7 +189,7 @@ PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
 def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
-    """With the chart's service accounts and just their rights."""
+    """A namespace with the chart's service accounts and exactly their rights."""
     name = f"test-{secrets.token_hex(4)}"
     made = Namespace(cluster.client, name)
     made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
@@ -203,7 +203,7 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
 
 
 def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
-    """Of a service account."""
+    """The token of a service account."""
     path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
     made = namespace.call("POST", path, {"spec": {"audiences": []}})
     return str(made["status"]["token"])
@@ -212,12 +212,12 @@ def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
 def kubeconfig(
     cluster: ControlPlane, namespace: Namespace, account: str = "agentworld-operator"
 ) -> Path:
-    """Of a service account."""
+    """The kubeconfig of a service account."""
     return cluster.kubeconfig_of(token(namespace, account))
 
 
 def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:
-    """What an operator of the namespace is told, but for its name."""
+    """The settings of the namespace's operator, without its name."""
     return {
         "namespace": namespace.namespace,
         "service_url": service.url,

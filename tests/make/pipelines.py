@@ -1,4 +1,4 @@
-"""The pipelines as they compile, and a placement that says everything."""
+"""The compiled pipelines, and a placement that sets every field."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,32 +19,32 @@ PLACEMENT = load_placement(ROOT / "tests/data/pipelines/placement.yaml")
 
 
 class Compiled(NamedTuple):
-    """A pipeline, and what it says to Kubernetes."""
+    """A pipeline, and its Kubernetes settings."""
 
     spec: Tree
     platform: Tree
 
     @property
     def tasks(self) -> dict[str, Tree]:
-        """Every task by its name, whichever condition it is under."""
+        """Every task by its name, under any condition."""
         inner = (each.get("dag", {"tasks": {}}) for each in self.spec["components"].values())
         dags = [self.spec["root"]["dag"], *inner]
         return {_step(name): task for dag in dags for name, task in dag["tasks"].items()}
 
     @property
     def containers(self) -> dict[str, Tree]:
-        """Each step's."""
+        """The container of each step."""
         executors = self.spec["deploymentSpec"]["executors"]
         named = {name.removeprefix("exec-"): each["container"] for name, each in executors.items()}
         return {_step(name): each for name, each in named.items()}
 
     def pod(self, step: str) -> Tree:
-        """What only Kubernetes is told of a step."""
+        """The settings of a step that only Kubernetes receives."""
         executors = self.platform.get("deploymentSpec", {}).get("executors", {})
         return dict(executors.get(f"exec-{step.replace('_', '-')}", {}))
 
     def place(self, step: str) -> Place:
-        """Where the step's own pod runs, as the compiled pipeline has it."""
+        """The placement of the step's own pod in the compiled pipeline."""
         container, pod = self.containers[step], self.pod(step)
         told = {
             "image": None if container["image"] == IMAGE else container["image"],
@@ -66,19 +66,19 @@ class Compiled(NamedTuple):
         return Place.model_validate(told)
 
     def own_retries(self, step: str) -> Retries | None:
-        """What the step's own process is told."""
+        """The retries of the step's own process."""
         told = {each["name"]: each.get("value") for each in self.containers[step].get("env", [])}
         return Retries.model_validate_json(told[RETRIES]) if RETRIES in told else None
 
     def taken_along(self, step: str) -> Place | None:
-        """The place of the pods that do the step for its own."""
+        """The placement of the pods that run the step on its behalf."""
         parameters = self.tasks[step]["inputs"]["parameters"]
         told = parameters.get("place") if step != "deploy" else None
         return told and Place.model_validate_json(told["runtimeValue"]["constant"])
 
 
 def _step(name: str) -> str:
-    """Kubeflow has dashes in its names."""
+    """Kubeflow's names have dashes."""
     return name.replace("-", "_")
 
 
@@ -104,7 +104,7 @@ def _given(resources: Tree) -> Tree:
 
 
 def _empty(mounts: list[Tree]) -> dict[str, str]:
-    """The sizes of what is empty when a pod begins."""
+    """The sizes of volumes that are empty when a pod begins."""
     known = {("Memory", "/dev/shm"): "shared_memory", (None, "/tmp/agentworld"): "scratch"}
     return {known[mount.get("medium"), mount["mountPath"]]: mount["sizeLimit"] for mount in mounts}
 
@@ -137,7 +137,7 @@ def compiled(
     image: str | None = None,
     stages: Sequence[str] = (),
 ) -> Compiled:
-    """A pipeline's file, read; it is compiled once for all who ask for it: do not change it."""
+    """A pipeline's parsed file; it is compiled once and shared: do not change it."""
     key = name, placement and placement.model_dump_json(), image, *stages
     if key not in _COMPILED:
         _COMPILED[key] = _compile(name, placement, image, stages)

@@ -1,4 +1,4 @@
-"""Builders: a valid record of each noun, with what a test cares about given by name."""
+"""Builders of valid records, with default values for all fields."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +78,7 @@ def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
 
 
 def trajectory(*turns: tuple[str, str], **fields: object) -> Trajectory:
-    """An episode of these actions and observations, of two where none are given."""
+    """An episode with these actions and observations, or two default ones."""
     shown = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
     known = {
         "domain": "shell",
@@ -96,7 +96,7 @@ def shell_prompt(text: str = "") -> PromptParts:
 
 
 def pinned_domains(*names: str, system_prompt: str | None = None) -> dict[str, DomainPin]:
-    """These domains as a manifest pins them, or the shell alone; each with its own prompt."""
+    """These domains as a manifest pins them, or only the shell; each with its own prompt."""
     pins = {}
     for name in names or ("shell",):
         domain = domain_of(name)
@@ -122,7 +122,7 @@ def manifest(**fields: object) -> SimulatorManifest:
 
 
 def pinned(store: Path, **fields: object) -> PinnedSimulator:
-    """A simulator in a store, with the one file that a manifest names here."""
+    """A simulator in a store, with a single file in its manifest."""
     simulators = SimulatorStore(store)
     with TemporaryDirectory() as folder:
         (Path(folder) / "model.safetensors").write_bytes(weights())
@@ -131,7 +131,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
 
 
 def episode(*observations: str, base: Episode | None = None) -> Episode:
-    """An episode with a step for each of these, chained; `base` is how it begins."""
+    """An episode with a chained step for each of these; `base` is its opening."""
     made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r", domain="shell"))
     for shown in observations:
         texts = "ls", shown, text_digest("ls"), text_digest(shown)
@@ -141,13 +141,13 @@ def episode(*observations: str, base: Episode | None = None) -> Episode:
 
 
 def step_result(**fields: object) -> StepResult:
-    """An answer of the simulator of `episode`."""
+    """A response of the simulator of `episode`."""
     known = {"simulator": digest("s"), "run": "r", "episode": "e", "step": 1}
     return StepResult(**{**known, "observation": "[0] ~", **fields})
 
 
 def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
-    """What the agent's log tells of a step of this episode."""
+    """The agent's log entry of a step of this episode."""
     step = episode.steps[number - 1]
     told = TrajectoryStep(
         run=episode.run,
@@ -166,7 +166,7 @@ def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
 
 
 def task(**fields: object) -> Task:
-    """Report a file: `echo` closes it, rightly with `besa`."""
+    """A task to report a file: `echo` closes it, and `besa` is correct."""
     known = {
         "domain": "shell",
         "id": "shell-report-1",
@@ -215,7 +215,9 @@ def difference(mean: float, num: int = 100) -> Estimate:
 def grouped_report(
     artifact: Digest | None = None, lead: float = 0.3, **answers: int
 ) -> WorldModelReport:
-    """One whose last stage, of this artifact, also has kinds of turns, leads, gains and answers."""
+    """A report whose last stage, of this artifact, also has kinds of turns, leads, gains and
+    responses.
+    """
     artifacts = {"rl": artifact or digest("artifact of rl")}
     known = world_report(artifacts=artifacts, absent={"embedding": "no model"})
     metrics = {"rule": estimate(0.8), "token_f1": estimate(0.9)}
@@ -283,7 +285,7 @@ def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:
 
 
 def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> Path:
-    """The folder of a step that is finished; it holds nothing but its receipt."""
+    """The folder of a finished step with only its receipt."""
     made = receipt(step, output, **inputs)
     folder = store / "steps" / step / made.key.removeprefix("sha256:")[:16]
     made.write(folder / "receipt.json")
@@ -291,7 +293,7 @@ def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> P
 
 
 def trained_step(store: Path, stage: Stage, **fields: object) -> Path:
-    """The folder of a stage that is finished; it holds its records and no model."""
+    """The folder of a finished stage with its records and without a model."""
     made = checkpoint(stage, **fields)
     folder = finished_step(store, stage, made.artifact)
     made.write(folder / "checkpoint.json")
@@ -299,7 +301,7 @@ def trained_step(store: Path, stage: Stage, **fields: object) -> Path:
 
 
 def dataset(**pools: PoolFile) -> DataSet:
-    """A data set of these pools."""
+    """A data set with these pools."""
     return DataSet(
         domains={"shell": 9},
         parents=(Parent(collected=digest("trajectories")),),
@@ -310,14 +312,14 @@ def dataset(**pools: PoolFile) -> DataSet:
 
 
 def prepared(store: Path, name: str) -> str:
-    """A finished step that made a data set of this name."""
+    """A finished step that prepared a data set of this name."""
     folder = finished_step(store, "prepare", digest(name))
     dataset().write(folder / "dataset.json")
     return str(folder)
 
 
 def statement(**predicate: object) -> Statement:
-    """Says this of a log."""
+    """A statement about a log."""
     return Statement.model_validate(
         {
             "subject": [Subject.of("log", digest("log"))],

@@ -1,4 +1,4 @@
-"""A store in which a simulator trained an agent, all of it signed: what audits are asked about."""
+"""A store in which a simulator trained an agent, with signed statements, for tests of audits."""
 
 import time
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ BASE = records.digest("base")
 
 
 class Story(NamedTuple):
-    """What happened, and moments after each part of it."""
+    """The events, and a time after each part of them."""
 
     sources: Sources
     world_model: VersionRef
@@ -51,7 +51,7 @@ class Story(NamedTuple):
 
 
 def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:
-    """A world model, its simulator, a run of two steps, and the agent that it made."""
+    """A world model, its simulator, a run of two steps, and the agent from it."""
     if registry is None:
         return copied(_story, store, signed=signed)
     return _story(store, registry, signed=signed)
@@ -83,7 +83,7 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
 
 
 def without(told: Story, ref: str) -> Story:
-    """Whose registry lost a version."""
+    """The same story after the registry lost a version."""
     registry = MemoryRegistry()
     for each in (told.world_model, told.agent):
         model = told.store / ("world" if each == told.world_model else "agent")
@@ -101,7 +101,9 @@ def without(told: Story, ref: str) -> Story:
 
 
 def world_of(artifact: Digest) -> WorldModel:
-    """Whose first stage began with a folder's weights, and read other data than the next ones."""
+    """A world model whose first stage started from a folder's weights, with other data than the
+    next ones.
+    """
     cpt = records.checkpoint("cpt", data=EARLY_DATA, parents=[BASE])
     sft = records.checkpoint("sft", data=DATA, parents=[cpt.artifact])
     rl = records.checkpoint("rl", data=DATA, parents=[sft.artifact], artifact=artifact)
@@ -115,7 +117,7 @@ def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
 def _registered(
     name: str, what: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
 ) -> VersionRef:
-    """As a step does it, or as one of long ago did."""
+    """Registers a version, signed as a step does, or unsigned as in old versions."""
     model = store / ("world" if isinstance(what, WorldModel) else "agent")
     if signed:
         return registered(name, what, model, registry, store)
@@ -126,7 +128,7 @@ def _registered(
 
 def _model(folder: Path) -> Digest:
     folder.mkdir()
-    (folder / "model.safetensors").write_text(str(folder))  # of each story that is built its own
+    (folder / "model.safetensors").write_text(str(folder))  # different for each story
     return ArtifactManifest.of(folder).digest
 
 
@@ -145,7 +147,7 @@ def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
 
 
 def moment() -> datetime:
-    """Apart from what was before and what comes next, which are told in milliseconds."""
+    """A time that differs, in milliseconds, from those of the previous and the next event."""
     time.sleep(0.001)
     now = datetime.now(UTC)
     time.sleep(0.001)

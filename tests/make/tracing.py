@@ -27,7 +27,7 @@ TEACHER, JUDGE = "teacher", "judge"
 
 
 def verdict(score: int) -> str:
-    """A judge's answer with the same score in each dimension."""
+    """A judge's response with the same score in each dimension."""
     names = ("format", "factuality", "consistency", "realism", "quality")
     scores = ", ".join(f'"{name}": {score}' for name in names)
     return f'```json\n{{"scores": {{{scores}}}}}\n```'
@@ -45,7 +45,7 @@ def question_of(asked: Asked) -> str:
 
 
 def asks_about(asked: Asked, prompt: TracePrompt) -> bool:
-    """Whether a judge is asked about this prompt."""
+    """Whether a request asks a judge about this prompt."""
     action = prompt.sample.turns[prompt.turn].action
     return f"## Action\n```\n{action}\n```" in question_of(asked)
 
@@ -66,13 +66,13 @@ def thinks() -> Say:
 
 
 def approves(asked: Asked) -> str:
-    """A judge that gives full scores, and to whom all are equal."""
+    """A judge that gives full scores and has no preference."""
     return preference("tie") if is_comparison(asked) else verdict(5)
 
 
 @contextmanager
 def endpoints(teacher: Say | None = None, judge: Say = approves) -> Iterator[Endpoint]:
-    """One server of both models."""
+    """One server for both models."""
     says = {TEACHER: teacher or thinks(), JUDGE: judge}
     with endpoint.running(lambda asked: says[str(asked.body["model"])](asked)) as server:
         yield server
@@ -92,7 +92,7 @@ def prepared(store: Path, samples: Sequence[Sample]) -> str:
 
 
 def traces_recipe(url: str, **fields: object) -> TracesRecipe:
-    """A recipe of these endpoints."""
+    """A recipe with these endpoints."""
     shared = {"url": url, "timeout_seconds": 30}
     teacher = EndpointRecipe.model_validate({**shared, "model": TEACHER})
     judge = EndpointRecipe.model_validate({**shared, "model": JUDGE})
@@ -100,7 +100,7 @@ def traces_recipe(url: str, **fields: object) -> TracesRecipe:
 
 
 def traces_of(folder: Path, data: str, recipe: TracesRecipe, out: str = "out") -> TraceSet:
-    """Makes traces in a folder, with its answers beside them."""
+    """Writes traces into a folder, with the cached responses beside them."""
     answers = AnswerStore(folder / "answers")
     made = folder / out
     made.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ _VALUE_BYTES = 4
 
 
 def weights(words: str = "weights", /, **shapes: list[int]) -> bytes:
-    """Float tensors of these shapes, all of them zero; other words make another file."""
+    """Float tensors of these shapes, all zero; other metadata gives another file."""
     told: dict[str, object] = {"__metadata__": {"words": words}}
     end = 0
     for name, shape in shapes.items():
