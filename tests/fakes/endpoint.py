@@ -1,4 +1,4 @@
-"""Somebody's OpenAI-compatible endpoint, in a thread of this process."""
+"""An external OpenAI-compatible endpoint, in a thread of this process."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 Fields = dict[str, object]
 Told = dict[str, Fields | int]
-"""By path, as JSON; or a status in its place."""
+"""JSON responses by path; or a status instead."""
 
 
 class Asked(NamedTuple):
@@ -31,11 +31,11 @@ class Endpoint(NamedTuple):
     url: str
     asked: list[Asked]
     read: list[str]
-    """Paths that were read."""
+    """Paths that were requested."""
 
 
 def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> Told:
-    """What a vLLM tells of itself."""
+    """The metadata of a vLLM server."""
     models = [{"id": model, "max_model_len": context_tokens}]
     return {"/version": {"version": version}, "/v1/models": {"data": models}}
 
@@ -44,8 +44,8 @@ def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> To
 def running(
     say: Callable[[Asked], str | int | Reply], tells: Told | None = None
 ) -> Iterator[Endpoint]:
-    """Answers each request with a text or a whole reply, or refuses it with a status; one that
-    `tells` what a vLLM tells of itself names its answers as vLLM does.
+    """Responds to each request with a text or a whole reply, or refuses it with a status; with
+    vLLM's metadata in `tells`, it names its responses as vLLM does.
     """
     asked: list[Asked] = []
     read: list[str] = []
@@ -75,7 +75,7 @@ def running(
             self.wfile.write(json.dumps(told).encode())
 
         def log_message(self, *_arguments: object) -> None:
-            """Says nothing of its requests."""
+            """Logs nothing."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

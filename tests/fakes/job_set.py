@@ -1,7 +1,7 @@
 """The JobSet that Kubeflow's Trainer makes of a TrainJob with a torch runtime, by its own types.
 
-Its container is the TrainJob's, its pods are patched as the TrainJob asks, and Trainer tells each
-process its place among the others. What the types have no field for fails here.
+Its container is the TrainJob's, its pods are patched as the TrainJob requests, and Trainer gives
+each process its rank. Values without a field in the types fail here.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ _RUNTIME = {
 
 
 def typed(kind: str, told: Object) -> Object:
-    """The same, where the type of this name has a field for all of it."""
+    """The same value, if the type of this name has a field for all of it."""
     from kubeflow_trainer_api import models  # half a second
 
     made: Object = getattr(models, kind).from_dict(told).to_dict()
@@ -48,7 +48,7 @@ def typed(kind: str, told: Object) -> Object:
 
 
 def job_set(job: Object) -> Object:
-    """With as many pods as the TrainJob has nodes, and `PET_MASTER_ADDR` left to who runs them."""
+    """The JobSet with as many pods as the TrainJob has nodes; the caller sets `PET_MASTER_ADDR`."""
     asked = {name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}
     asked["metadata"] = {"name": job["metadata"]["name"]}
     spec = typed("TrainerV1alpha1TrainJob", asked)["spec"]

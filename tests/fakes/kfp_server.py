@@ -1,10 +1,10 @@
-"""A Kubeflow Pipelines server on loopback, as far as a client's view of runs and schedules goes.
+"""A Kubeflow Pipelines server on loopback, with the API of runs and schedules.
 
-It speaks the v2beta1 REST API by the types of `kfp-server-api`, keeps its state in memory, and
-refuses what the real one refuses, in the words and with the codes of its sources: unknown ids and
-fields, names that are taken, a file that is no pipeline, arguments that do not fit it, a cron
-expression that is none. It runs nothing: a test says how far a run has come, and when a schedule
-is due. There is no authorization beyond one token, and no cache, artifact or task.
+It serves the v2beta1 REST API by the types of `kfp-server-api`, keeps its state in memory, and
+refuses what the real one refuses, with the messages and codes of its sources: unknown ids and
+fields, existing names, an invalid pipeline file, arguments that do not fit it, an invalid cron
+expression. It runs nothing: a test sets the states of runs, and triggers schedules. There is no
+authorization beyond one token, and no cache, artifact or task.
 """
 
 import itertools
@@ -31,7 +31,7 @@ _CODES = {400: 3, 401: 16, 404: 5, 409: 6, 503: 14}
 
 
 class KfpServer:
-    """What it has, and what a test makes of it."""
+    """The server's state, and the controls of a test."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -43,32 +43,32 @@ class KfpServer:
         self.asked: list[str] = []
         """Methods and paths of requests."""
         self.most_enabled = 0
-        """Schedules of one name that were ever enabled at once."""
+        """The maximum number of schedules of one name that were enabled at the same time."""
         self.killed: list[str] = []
-        """Runs whose pods went with their schedule; nobody tells that they have ended."""
+        """Runs whose pods were deleted with their schedule; their state never ends."""
         self.token = ""
-        """Who does not show it is nobody; empty, everybody is let in."""
+        """Requests without it are unauthenticated; if empty, all are admitted."""
         self.says: str | None = None
-        """Answers everything with this page, as a door before the server does."""
+        """A page that answers every request, as a proxy in front of the server does."""
         self.largest_page = 200
         self.is_multi_user = False
         self.before: Callable[[int], bool] = lambda _number: False
-        """Whether a request, by its number, finds the server down."""
+        """Whether the server is down for a request, by its number."""
         self.after: Callable[[int], bool] = lambda _number: False
-        """Whether what a request did is done, and its answer lost."""
+        """Whether the response is lost after a request was processed, by its number."""
         self.course: list[str] = []
-        """The states that runs go through, a step each time that one is looked at."""
+        """The states of a run, one for each time that it is read."""
         self._clock = itertools.count()
         self._ids = itertools.count(1)
 
     def enabled(self, name: str) -> list[Any]:
-        """The schedules of a name that are enabled."""
-        there = list(self.schedules.values())  # as a test asks, the server goes on
+        """The enabled schedules of a name."""
+        there = list(self.schedules.values())  # the server may change it during a test's request
         named = [each for each in there if each.display_name == name]
         return [each for each in named if each.mode == "ENABLE"]
 
     def put(self, run_id: str, state: str, failure: str = "") -> None:
-        """Lets a run have come to a state."""
+        """Sets the state of a run."""
         run = self.runs[run_id]
         run.state = state
         if failure:
@@ -77,7 +77,7 @@ class KfpServer:
             run.finished_at = self.now()
 
     def fire(self, schedule_id: str) -> Any:
-        """Lets a schedule be due."""
+        """Triggers a schedule."""
         told = self.schedules[schedule_id]
         assert told.mode == "ENABLE"
         return self.add_run(
@@ -97,7 +97,7 @@ class KfpServer:
         return run
 
     def now(self) -> datetime:
-        """A second later each time."""
+        """The time, which advances by a second with each call."""
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(self._clock))
 
     def new_id(self) -> str:
@@ -109,7 +109,7 @@ class KfpServer:
         return things[name]
 
     def refuse_arguments(self, told: Any) -> None:
-        """As the compiled pipeline's inputs say."""
+        """Checks arguments by the compiled pipeline's inputs."""
         reference = told.pipeline_version_reference
         if reference is None or told.experiment_id is None:
             raise Refused(400, "a pipeline version and an experiment are required")
@@ -191,7 +191,7 @@ _ROOT = "/apis/v2beta1"
 
 
 def _refusal(status: int, message: str) -> Response:
-    """As grpc-gateway words it."""
+    """In the words of grpc-gateway."""
     told = {"error": message, "code": _CODES[status], "message": message, "details": []}
     return JSONResponse(told, status)
 
@@ -256,7 +256,7 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
 
 
 def _spec(data: bytes) -> dict[str, Any] | None:
-    """The pipeline of a file, beside where it runs if that is told; null where it is none."""
+    """The pipeline of a file, with its platform part if it has one; null if it is invalid."""
     try:
         first, *platform = yaml.safe_load_all(data)
         spec = json_format.ParseDict(first, pipeline_spec_pb2.PipelineSpec())
@@ -270,7 +270,7 @@ def _spec(data: bytes) -> dict[str, Any] | None:
 
 
 def _upload_refused(status: int) -> Response:
-    """Uploads do not go through the gateway, and are refused in words of their own."""
+    """Uploads bypass the gateway, and have their own messages."""
     told = {"error_message": "Failed to create a pipeline version", "error_details": ""}
     return JSONResponse(told, status)
 

@@ -1,6 +1,6 @@
-"""How the tests' Kubeflow Pipelines server reads requests and writes answers.
+"""How the tests' Kubeflow Pipelines server reads requests and writes responses.
 
-Both go through the types of `kfp-server-api`: a field that its type does not know is refused.
+Both use the types of `kfp-server-api`: unknown fields are refused.
 """
 
 import json
@@ -19,7 +19,7 @@ _PART = re.compile(r"(?:[*?]|(\w+)(?:-(\w+))?)(?:/\d+)?")
 
 
 class Refused(Exception):
-    """A request that the real server refuses too."""
+    """A request that the real server also refuses."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class Refused(Exception):
 
 
 def parsed(body: dict[str, Any], kind: str) -> Any:
-    """An object of the API of a request's body."""
+    """Parses an object of the API from a request's body."""
     _refuse_unknown(body, kind)
     return _JSON.deserialize(SimpleNamespace(data=json.dumps(body)), kind)
 
@@ -37,7 +37,7 @@ def answered(told: Any) -> Response:
 
 
 def listed(kind: str, things: dict[str, Any], request: Request, largest_page: int) -> Response:
-    """A page of what the query asks for."""
+    """A page of the query's results."""
     asked = request.query_params
     experiment = asked.get("experiment_id")
     found = [each for each in things.values() if _fits(each, asked.get("filter"))]
@@ -56,7 +56,7 @@ def listed(kind: str, things: dict[str, Any], request: Request, largest_page: in
 
 
 def refuse_cron(text: str | None) -> None:
-    """Seconds come first, and the day of the week may be left out, as for robfig/cron 1."""
+    """Seconds come first, and the day of the week is optional, as in robfig/cron 1."""
     fields = (text or "").split()
     if len(fields) not in (5, 6):
         raise Refused(400, f"Schedule cron is not a supported format: {text}")
@@ -82,7 +82,7 @@ def _refuse_unknown(body: dict[str, Any], kind: str) -> None:
 
 
 def _fits(thing: Any, filter_: str | None) -> bool:
-    """By the two predicates that are asked for."""
+    """Supports the two predicates that are used."""
     fits = True
     for predicate in json.loads(filter_)["predicates"] if filter_ else []:
         match predicate:

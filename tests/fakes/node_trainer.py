@@ -1,7 +1,7 @@
-"""Kubeflow's Trainer on the tests' nodes, as far as a torch runtime goes: pods for each TrainJob.
+"""Kubeflow's Trainer on the tests' nodes, limited to a torch runtime: pods for each TrainJob.
 
-No released Trainer or JobSet is here. A pod is one of the JobSet that Trainer's types make of the
-TrainJob, with its place among the others (PET_*) and the labels by which pods are found.
+No released Trainer or JobSet is here. A pod follows the JobSet that Trainer's types make of the
+TrainJob, with its rank (PET_*) and the labels by which pods are found.
 """
 
 import threading
@@ -22,7 +22,7 @@ _SECONDS = 0.3
 
 @contextmanager
 def training(server: ApiServer, core: client.CoreV1Api, namespace: str) -> Iterator[None]:
-    """Makes and ends pods for the TrainJobs of a namespace while the block runs."""
+    """Creates and ends pods for the TrainJobs of a namespace while the block runs."""
     over = threading.Event()
     path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs"
 
@@ -41,7 +41,7 @@ def training(server: ApiServer, core: client.CoreV1Api, namespace: str) -> Itera
 
 
 def _look(server: ApiServer, core: client.CoreV1Api, path: str, job: Object) -> None:
-    """Every pod exists once the first has an address; the job ends as they do."""
+    """The other pods are created once the first has an address; the job ends as they do."""
     metadata, wanted = job["metadata"], job["spec"]["trainer"]["numNodes"]
     namespace, name = metadata["namespace"], metadata["name"]
     selector = f"jobset.sigs.k8s.io/jobset-name={name}"
@@ -67,7 +67,7 @@ def _end(server: ApiServer, path: str, kind: str, reason: str) -> None:
 
 
 def _pod(job: Object, index: int, master: str | None) -> Object:
-    """One of the JobSet's, on a node of its own, so that what pods share goes over the wire."""
+    """One of the JobSet's pods, on its own node, so that pods communicate over the network."""
     name = job["metadata"]["name"]
     (replicated,) = job_set(job)["spec"]["replicatedJobs"]
     spec = replicated["template"]["spec"]["template"]["spec"]

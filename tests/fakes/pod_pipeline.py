@@ -1,8 +1,8 @@
-"""A compiled pipeline on the tests' nodes: a pod for each task, by what its file says.
+"""Runs a compiled pipeline on the tests' nodes: a pod for each task, by the compiled file.
 
-It stands in for Kubeflow's own driver, launcher and Argo. What runs is the command that was
-compiled, with the executor input that Kubeflow gives it. What a file says and this does not know,
-fails; so a pipeline that passes here says nothing that was passed over.
+It replaces Kubeflow's own driver, launcher and Argo, and runs the compiled commands with Kubeflow's
+executor input. Unknown settings in the file fail, so that no setting of a passing pipeline is
+ignored.
 """
 
 import json
@@ -37,36 +37,38 @@ _KNOWN_OF_CONTAINER = {"args", "command", "image", "env", "resources"}
 
 
 class Job(NamedTuple):
-    """Where a pipeline runs."""
+    """The environment of a pipeline."""
 
     core: client.CoreV1Api
     namespace: str
     id: str
     outputs: Path
-    """A folder of this machine that every node mounts; it takes what Kubeflow's launcher reads."""
+    """A folder of this machine that every node mounts; it has the files that Kubeflow's launcher
+    reads.
+    """
     account: str = "default"
     """The service account of the pods."""
     image_pull_policy: str = "Never"
 
 
 class Ran(NamedTuple):
-    """How a run ended."""
+    """The result of a run."""
 
     states: dict[str, str]
-    """Of each task: SUCCEEDED, FAILED, or SKIPPED."""
+    """The state of each task: SUCCEEDED, FAILED, or SKIPPED."""
     outputs: dict[str, Values]
-    """Of each task that succeeded."""
+    """The outputs of each task that succeeded."""
     pods: dict[str, list[str]]
-    """Of each task, one for each attempt."""
+    """The pods of each task, one for each attempt."""
 
     @property
     def state(self) -> str:
-        """Of the whole run."""
+        """The state of the whole run."""
         return "FAILED" if "FAILED" in self.states.values() else "SUCCEEDED"
 
 
 class TaskFailed(Exception):
-    """A task whose attempts are used up."""
+    """A task that has no attempts left."""
 
 
 class PodPipeline:
@@ -78,11 +80,11 @@ class PodPipeline:
         self._job = job
         self._compiled = compiled
         self._started = started
-        """Told of each pod: of which task it is, and its name."""
+        """Called with each pod's task and name."""
         self._ran = Ran({}, {}, {})
 
     def run(self, **arguments: str) -> Ran:
-        """To its end; a task's failure is told and not raised."""
+        """Runs it to its end; a task's failure is in the result and not raised."""
         root = self._compiled.spec["root"]
         defined = root["inputDefinitions"]["parameters"]
         assert arguments.keys() <= defined.keys(), arguments
@@ -92,7 +94,7 @@ class PodPipeline:
         return self._ran
 
     def _run_tasks(self, tasks: Tree, given: Values) -> None:
-        """All tasks of one graph; those after a failure are left, but for exit handlers."""
+        """Runs all tasks of one graph; after a failure, only exit handlers."""
         for name, task in _in_order(tasks):
             assert task.keys() <= _KNOWN_OF_TASK, task.keys() - _KNOWN_OF_TASK
             policy = task.get("triggerPolicy", {})
@@ -168,7 +170,7 @@ class PodPipeline:
         raise TaskFailed(name)
 
     def _succeeds(self, pod: str) -> bool:
-        """Waits for a pod to end; one that is deleted has failed, as a node that is gone has it."""
+        """Waits for a pod to end; a deleted one has failed, as after the loss of its node."""
         wait_for(lambda: self._phase(pod) in ("Succeeded", "Failed", "Gone"), _TASK_SECONDS)
         return self._phase(pod) == "Succeeded"
 
@@ -206,7 +208,7 @@ class PodPipeline:
                         "args": arguments,
                         "env": list(_environment(container, told)),
                         "resources": _resources(container.get("resources", {})),
-                        # As Kubeflow's, and a root that nobody writes to.
+                        # As Kubeflow's, with a read-only root.
                         "securityContext": {
                             **kfp_security.container_security(told),
                             "readOnlyRootFilesystem": True,
@@ -237,7 +239,7 @@ class PodPipeline:
 
 
 def _in_order(tasks: Tree) -> Iterator[tuple[str, Tree]]:
-    """Each after all that it waits for."""
+    """Each task after all that it depends on."""
     left = dict(tasks)
     while left:
         ready = [n for n, task in left.items() if not left.keys() & set(_waits_for(task))]
@@ -267,7 +269,7 @@ def _executor_input(values: Values, outputs: Tree) -> Tree:
 
 
 def _made(outputs: Path) -> Values:
-    """What a component returned, as the launcher reads it; nothing where it returned none."""
+    """A component's outputs, as the launcher reads them; empty if there are none."""
     file = outputs / _EXECUTOR_OUTPUT
     return dict(json.loads(file.read_text())["parameterValues"]) if file.exists() else {}
 

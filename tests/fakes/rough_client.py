@@ -1,4 +1,4 @@
-"""A client that is not bound to any protocol: what it sends is bytes."""
+"""A client that sends raw bytes, valid or not."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ _HANDSHAKE = (
 
 @contextmanager
 def connected(url: str, *, reads: bool = True) -> Iterator[socket.socket]:
-    """A connection; of one that does not read, the network takes next to nothing."""
+    """A connection; if it does not read, its network buffers are minimal."""
     address = urlsplit(url)
     with socket.socket() as wire:
         wire.settimeout(_LONGEST_SECONDS)
@@ -31,7 +31,7 @@ def connected(url: str, *, reads: bool = True) -> Iterator[socket.socket]:
 
 @contextmanager
 def upgraded(url: str, path: str, *, reads: bool = True) -> Iterator[socket.socket]:
-    """A connection that is a WebSocket."""
+    """A connection that was upgraded to a WebSocket."""
     with connected(url, reads=reads) as wire:
         wire.sendall(handshake(path))
         head = until(wire, b"\r\n\r\n")
@@ -50,7 +50,7 @@ def request(path: str = "/health", body: bytes = b"", *more: str, method: str = 
 
 
 def ask(url: str, path: str = "/health", body: bytes = b"", *, method: str = "GET") -> bytes:
-    """The answer to one request on a connection of its own."""
+    """The response to one request on a new connection."""
     with connected(url) as wire:
         fields = "Connection: close", "Content-Type: application/json"
         wire.sendall(request(path, body, *fields, method=method))
@@ -58,7 +58,7 @@ def ask(url: str, path: str = "/health", body: bytes = b"", *, method: str = "GE
 
 
 def read_status(wire: socket.socket) -> int:
-    """The status of the next answer on a connection, which is read to its end."""
+    """The status of the next response on a connection, which is read to its end."""
     with HTTPResponse(wire) as response:
         response.begin()
         response.read()
@@ -66,7 +66,7 @@ def read_status(wire: socket.socket) -> int:
 
 
 def answers(url: str) -> bool:
-    """Whether the service is alive."""
+    """Whether the service responds."""
     return ask(url).startswith(b"HTTP/1.1 200 ")
 
 
@@ -77,13 +77,13 @@ def frame(data: bytes | str, opcode: Opcode = Opcode.TEXT, *, last: bool = True)
 
 
 def send_all(wire: socket.socket, data: bytes) -> None:
-    """To a server that may hang up meanwhile."""
+    """Sends to a server that may close the connection in the meantime."""
     with suppress(ConnectionError):
         wire.sendall(data)
 
 
 def send_for_ever(wire: socket.socket, data: bytes) -> int:
-    """Until the server hangs up; returns how many bytes the network took."""
+    """Sends until the server closes the connection; returns the number of bytes sent."""
     num_bytes = 0
     with suppress(ConnectionError):
         while True:
@@ -92,14 +92,14 @@ def send_for_ever(wire: socket.socket, data: bytes) -> int:
 
 
 def send_after(wire: socket.socket, *parts: bytes) -> None:
-    """Goes on sending when the server has said something; fails where it has hung up."""
+    """Continues sending after the server's first bytes; fails if it has closed the connection."""
     wire.recv(1, socket.MSG_PEEK)
     for part in parts:
         wire.sendall(part)
 
 
 def until(wire: socket.socket, end: bytes) -> bytes:
-    """All that is said until it ends so."""
+    """Reads until the data ends with `end`."""
     said = b""
     while not said.endswith(end):
         part = wire.recv(2**16)
@@ -109,7 +109,7 @@ def until(wire: socket.socket, end: bytes) -> bytes:
 
 
 def until_closed(wire: socket.socket) -> bytes:
-    """All that is still said; fails where the other side does not close in a while."""
+    """Reads until the connection is closed; fails if that takes too long."""
     said = b""
     with suppress(ConnectionError):
         while part := wire.recv(2**16):
@@ -118,6 +118,6 @@ def until_closed(wire: socket.socket) -> bytes:
 
 
 def reset(wire: socket.socket) -> None:
-    """Closes without a good-bye."""
+    """Closes with a reset."""
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     wire.close()

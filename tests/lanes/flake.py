@@ -1,9 +1,9 @@
-"""Looks for tests that fail now and then: `python -m lanes.flake 20 3`.
+"""Searches for flaky tests: `python -m lanes.flake 20 3`.
 
-Three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
-least so many times in all three, over its parameters; a process keeps a core busy meanwhile. The
-durations are those of the last `make test`; without one, the first round repeats nothing and
-measures them. The tests that wait run in two processes, for one would take four hours.
+Runs three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
+least that many times in all rounds together, over its parameters; meanwhile a process keeps a core
+busy. The durations are those of the last `make test`; without one, the first round repeats nothing
+and measures them. The tests that wait run in two processes, because one would take four hours.
 """
 
 import sys
@@ -21,7 +21,7 @@ _KUBERNETES = (
     *("tests/agentworld_operator", "tests/agentworld_pipelines", "tests/charts", "tests/cluster"),
     "tests/test_images.py",
 )
-"""About half of the time, and all that shares the one cluster of nodes."""
+"""About half of the time, and all tests that share the cluster of nodes."""
 PARTS = {
     "compute": LANES["compute"],
     "kubernetes": (*LANES["waits"], *_KUBERNETES),
@@ -30,14 +30,16 @@ PARTS = {
 
 
 def repetitions(times: int, durations_known: bool) -> Sequence[int]:
-    """How often each round runs a short test, so that all rounds run it so many times."""
+    """The repetitions of a short test in each round, so that all rounds together run it `times`
+    times.
+    """
     if durations_known:
         return [-(-times // ROUNDS)] * ROUNDS
     return [1, *[-(-(times - 1) // (ROUNDS - 1))] * (ROUNDS - 1)]
 
 
 def main(times: int, num_rounds: int) -> int:
-    """The exit status: 0 where no test failed once; fewer rounds repeat less often."""
+    """The exit status: 0 if no test failed; fewer rounds repeat fewer times."""
     exit_on_signals()
     began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True

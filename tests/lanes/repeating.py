@@ -13,9 +13,9 @@ _ARGUMENT = "repetition"
 
 
 class Repeating:
-    """A pytest plugin: a test that waits, and takes less than ten seconds, runs so often in all.
+    """A pytest plugin: repeats each test that waits and takes less than ten seconds up to a total.
 
-    What it is run with, its parameters, counts: one with three is repeated a third as often.
+    Parameters count: a test with three is repeated a third as often.
     """
 
     def __init__(self, times: int, last_results: Path) -> None:

@@ -13,7 +13,7 @@ OF_A_LANE = "import pytest\n\npytestmark = pytest.mark.compute\n"
 
 @pytest.fixture
 def tests(tmp_path):
-    """A folder with a fast file in each place, a slow one, and what is no test."""
+    """A folder with a fast file in each place, a slow one, and a file that is not a test."""
     for name in (*FILES, "serving/conftest.py", "serving/test_slow.py"):
         path = tmp_path / "tests" / name
         path.parent.mkdir(parents=True, exist_ok=True)

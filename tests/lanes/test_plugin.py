@@ -1,4 +1,4 @@
-"""What the plugin does to a run of a few tests."""
+"""The plugin in a run of a few tests."""
 
 import pytest
 
@@ -18,8 +18,10 @@ def tiny_model():
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs the tests of one file with the plugin; returns how pytest ended, and its results."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others take a third of a second
+    """Runs the tests of one file with the plugin; returns pytest's exit code, and its results."""
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # other plugins take a third of a second
 
     def ran(code, *arguments, has_results=True):
         pytester.mkdir("tests")
@@ -79,7 +81,7 @@ def test_every_end_of_a_test_is_recorded(run):
 
 def test_a_fast_test_that_computes_too_long_fails(run):
     work = "sum(range(1_000_000))"
-    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+    with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", -1.0)
         _, results = run(
             f"def test_fast(): {work}\n@pytest.mark.compute\ndef test_slow(): {work}\n"
@@ -89,7 +91,7 @@ def test_a_fast_test_that_computes_too_long_fails(run):
 
 def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run):
     process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
-    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+    with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
         ended, _ = run(
             "import sys\nfrom subprocess import PIPE, Popen\n"

@@ -1,4 +1,4 @@
-"""A pytest process of its own: alone on its network, killed with everything under it."""
+"""A separate pytest process: alone on its network, killed with all its descendants."""
 
 import os
 import socket

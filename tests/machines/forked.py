@@ -1,6 +1,6 @@
-"""Processes that find torch and the trainer imported: forks of one in which nothing else happened.
+"""Processes with torch and the trainer imported: forks of a process that did nothing else.
 
-A start takes no seconds, and what tests did in their own process is in none of them.
+They start at once, and inherit no state from tests.
 """
 
 import multiprocessing
@@ -20,7 +20,7 @@ Work = Callable[..., object]
 
 
 def start(log: Path, work: Work, *arguments: object, **environment: str) -> ForkServerProcess:
-    """Begins to do this work in this process's environment; what it says goes to a log."""
+    """Starts this work in this process's environment; its output goes to a log."""
     told = {**os.environ, **environment}
     process = _FORKS.Process(target=_work, args=(log, told, work, arguments), daemon=True)
     process.start()
@@ -28,7 +28,7 @@ def start(log: Path, work: Work, *arguments: object, **environment: str) -> Fork
 
 
 def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -> None:
-    """Work that several processes do with the ranks that torchrun would give them.
+    """Runs work in several processes, with the ranks that torchrun would set.
 
     Their logs are in the folder.
     """

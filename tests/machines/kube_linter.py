@@ -1,8 +1,8 @@
-"""The rules that kube-linter checks by default, for the program cannot be had here.
+"""kube-linter's default rules, because the program cannot be installed here.
 
 Their names are those of `internal/defaultchecks/default_checks.go` of stackrox/kube-linter, commit
-8d68919; what each asks for follows `pkg/builtinchecks/yamls`. As there, an annotation
-`ignore-check.kube-linter.io/NAME` of an object says that a rule is not for it, and why.
+8d68919; each follows `pkg/builtinchecks/yamls`. As in kube-linter, an annotation
+`ignore-check.kube-linter.io/NAME` of an object disables a rule, with a reason.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 
 Object = dict[str, Any]
 Rule = Callable[[Object, Sequence[Object]], bool]
-"""Whether an object of a release breaks it."""
+"""Whether an object of a release violates it."""
 
 _IGNORED = "ignore-check.kube-linter.io/"
 _SENSITIVE = {"/", "/boot", "/dev", "/etc", "/lib", "/proc", "/sys", "/usr"}
@@ -23,7 +23,7 @@ _PROBES = {"liveness": "livenessProbe", "readiness": "readinessProbe", "startup"
 
 
 def lint(objects: Sequence[Object]) -> list[str]:
-    """`RULE: KIND NAME` for each rule that an object of a release breaks."""
+    """`RULE: KIND NAME` for each rule that an object of a release violates."""
     return [
         f"{name}: {each['kind']} {each['metadata']['name']}"
         for each in objects
@@ -34,7 +34,7 @@ def lint(objects: Sequence[Object]) -> list[str]:
 
 
 def template_of(item: Object) -> Object | None:
-    """What pods are made from, of whatever makes pods."""
+    """The pod template of any kind of workload."""
     if item["kind"] == "Pod":
         return item
     spec = item.get("spec", {})
@@ -55,7 +55,7 @@ def _containers(item: Object) -> list[Object]:
 
 
 def _any_container(breaks: Callable[[Object, Object], bool]) -> Rule:
-    """Takes a container and its pod."""
+    """Applies a check to each container with its pod."""
     return lambda item, _: any(breaks(each, _pod(item)) for each in _containers(item))
 
 

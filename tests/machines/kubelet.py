@@ -1,6 +1,6 @@
-"""What a kubelet would do here, where there is no node: pods come to run.
+"""Simulates a kubelet on a cluster without nodes: sets pods' status to running.
 
-It writes what a node writes, and nothing else.
+It writes only what a node writes.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _EVERY_SECONDS = 0.3
 
 
 class Kubelet:
-    """Of all pods of engines in a namespace."""
+    """The kubelet of all pods of engines in a namespace."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -23,7 +23,7 @@ class Kubelet:
     async def run(self) -> None:
         """Works until it is cancelled."""
         while True:
-            with suppress(ClusterError):  # the API server is gone, or was faster
+            with suppress(ClusterError):  # the API server is down, or was faster
                 await asyncio.to_thread(self._round)
             await asyncio.sleep(_EVERY_SECONDS)
 
@@ -35,7 +35,7 @@ class Kubelet:
 
 
 def is_running(pod: Object) -> bool:
-    """Whether its containers do."""
+    """Whether its containers run."""
     return bool(pod["status"].get("containerStatuses"))
 
 

@@ -1,4 +1,4 @@
-"""Answers for names of Services, as a cluster's DNS does: each question is one to the API server.
+"""Resolves names of Services, as a cluster's DNS does: each query is a request to the API server.
 
 Arguments: KUBECONFIG ADDRESS
 """
@@ -21,7 +21,7 @@ _ZONES = (dns.name.from_text("svc.cluster.local"), dns.name.from_text("svc"))
 
 
 def serve(address: str, core: client.CoreV1Api) -> None:
-    """Answers until it is ended."""
+    """Serves until it is terminated."""
 
     class Question(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -33,7 +33,7 @@ def serve(address: str, core: client.CoreV1Api) -> None:
 
 
 def answer(data: bytes, core: client.CoreV1Api) -> bytes:
-    """What to send back."""
+    """The response packet."""
     asked = dns.message.from_wire(data)
     said = dns.message.make_response(asked, recursion_available=True)
     question = asked.question[0]
@@ -47,7 +47,9 @@ def answer(data: bytes, core: client.CoreV1Api) -> bytes:
 
 
 def _addresses(name: dns.name.Name, core: client.CoreV1Api) -> list[str] | None:
-    """Of SERVICE.NAMESPACE.svc or HOST.SERVICE.NAMESPACE.svc; None where there is no such name."""
+    """The addresses of SERVICE.NAMESPACE.svc or HOST.SERVICE.NAMESPACE.svc; None for an unknown
+    name.
+    """
     zone = next((each for each in _ZONES if name.is_subdomain(each)), None)
     labels = [label.decode() for label in name.relativize(zone).labels] if zone else []
     if len(labels) not in (2, 3):

@@ -285,7 +285,7 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
     (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
     name = move["report"].removeprefix("sha256:")
     (world.objects / name[:2] / name).unlink()
-    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is gone")
+    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is missing")
 
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):

@@ -65,10 +65,10 @@ def test_what_is_not_signed_yet_is_no_problem(scene):
         ("UPDATE runs SET signature = '{{}}'", "the ledger's record of run {run} is"),
         ("UPDATE runs SET final_weights = ''", "the ledger's record of run {run} is"),
         ("UPDATE runs SET tenant = CAST(x'ff' AS TEXT)", "run {run}: the run was not opened as"),
-        ("UPDATE runs SET id = 'other'", "run {run} is gone from the ledger"),
+        ("UPDATE runs SET id = 'other'", "run {run} is missing from the ledger"),
         ("DELETE FROM log", "run {run}: the run was not opened as the log says"),
-        ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps are of 9, which"),
-        ("DELETE FROM runs", "rows of log are of '{run}', which runs lacks"),
+        ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps refer to 9, which"),
+        ("DELETE FROM runs", "rows of log refer to '{run}', which runs lacks"),
     ],
 )
 def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):

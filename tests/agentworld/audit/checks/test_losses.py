@@ -117,7 +117,7 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
     assert any("its end is cut off" in each for each in found.problems)
     assert any("the erasure" in each for each in found.problems)
     assert any(records.digest("new") in each for each in place.alias_problems())
-    with pytest.raises(EvidenceError, match=f"run {other} is gone from the ledger"):
+    with pytest.raises(EvidenceError, match=f"run {other} is missing from the ledger"):
         place.scene._replace(run=other).verify()
 
 

@@ -111,7 +111,7 @@ def test_what_is_not_signed_yet_is_told(scene):
             ["UPDATE steps SET observation = NULL WHERE episode = 2"],
             "is missing and was not erased",
         ),
-        (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
+        (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "has no such entry"),
         (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "has 1 episodes, but the log"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -74,9 +74,9 @@ def edge_of(told: Story) -> SignedEdge:
             " SELECT 'a', simulator, 'eve', 'now' FROM runs",
             "the ledger says that alias 'a' meant ",
         ),
-        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "the key k of"),
-        ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
-        ("DELETE FROM runs", "run {run} is gone from the ledger"),
+        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "ledger's key k is"),
+        ("UPDATE steps SET episode = 9", "2 rows of steps refer to 9, which"),
+        ("DELETE FROM runs", "run {run} is missing from the ledger"),
         ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
         ("UPDATE runs SET opening = ''", "hero@1: the ledger's record of run {run} is"),
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
@@ -220,7 +220,7 @@ def test_an_agent_without_a_run_is_checked_all_the_same(told):
 
 
 def test_a_world_model_is_refused_where_an_agent_is_asked_for(told):
-    with pytest.raises(InputError, match="world@1 is no agent"):
+    with pytest.raises(InputError, match="world@1 is not an agent"):
         verify_agent(told.world_model, told.sources)
 
 
