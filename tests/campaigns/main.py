@@ -2,7 +2,7 @@
 
 NAMEs: faults-simulator, faults-operator, faults-train, tamper, garbage, sandbox.
 
-Ends with status 1 if the judge found anything; the report is in `.bench/NAME.json`.
+Exits with status 1 if the judge has findings; the report is in `.bench/NAME.json`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ class Campaign(NamedTuple):
     module: str
     unit: str
     num: int
-    """By default."""
+    """The default number."""
     help: str
 
 

@@ -1,6 +1,6 @@
 """Garbage in the rows of a database file: any value in any column, one or several.
 
-SQLite keeps whatever it is told, also what a column is not made for.
+SQLite accepts values of any type in any column.
 """
 
 import random
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from campaigns.garbage import values
 
 _MOST_TRIES = 50
-"""Of what the schema refuses, or where only what is spared is left."""
+"""For changes that the schema refuses, and rows that are spared."""
 
 
 class Garbage(NamedTuple):
-    """A value, and how SQL writes it."""
+    """A value, and its SQL."""
 
     mark: str
     value: object
@@ -31,7 +31,7 @@ class Garbage(NamedTuple):
 
 
 class Rows:
-    """A database file, in which one row after the other is garbled."""
+    """A database file, in which one row at a time is garbled."""
 
     def __init__(self, file: Path, tables: Iterable[str], spared: Iterable[str]) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class Rows:
             ]
 
     def garble(self, column: tuple[str, str], chance: random.Random) -> str:
-        """Changes a row, or adds one like it; says which."""
+        """Changes a row, or adds a similar one; returns a description."""
         for _ in range(_MOST_TRIES):
             with (
                 suppress(sqlite3.IntegrityError, sqlite3.DataError, OverflowError),
@@ -59,7 +59,7 @@ class Rows:
         return f"{'.'.join(column)}: the schema takes nothing else"
 
     def undo(self) -> None:
-        """In the same file: who has it open goes on with that."""
+        """Restores the rows in the same file, so that open connections stay valid."""
         with (
             closing(sqlite3.connect(self._kept)) as before,
             closing(sqlite3.connect(self._file)) as database,

@@ -1,6 +1,6 @@
-"""What somebody puts garbage into: a store whose other parts were tampered with before.
+"""A store for garbage, with earlier tampering in other parts.
 
-Each of those is a problem that has to be told whatever else is garbled: none is near the garbage.
+Each tampering is a problem that must still be reported after the garbling of other parts.
 """
 
 import sqlite3
@@ -31,21 +31,21 @@ MODEL = b"weights that somebody changed"
 
 
 class Seen(NamedTuple):
-    """What an audit told."""
+    """The output of an audit."""
 
     problems: frozenset[str]
     failed_pages: tuple[str, ...]
-    """Lists that could not be shown at all."""
+    """Lists that failed as a whole."""
 
 
 class Scene(NamedTuple):
-    """A store, and what an auditor looks at it with."""
+    """A store, and its audit."""
 
     folder: Path
     sources: Sources
     browser: TestClient
     spared: frozenset[str]
-    """Runs, aliases, versions, keys and files that no garbage comes near."""
+    """Runs, aliases, versions, keys and files that are not garbled."""
 
     @classmethod
     def of(cls, sources: Sources, ledger: Ledger, spared: set[str]) -> "Scene":
@@ -57,8 +57,8 @@ class Scene(NamedTuple):
         return cls(sources.store, sources, browser, frozenset(spared))
 
     def look(self) -> Seen:
-        """Raises whatever ends an audit or a page."""
-        receipts._load_receipts.cache_clear()  # no receipt ever changes, but here
+        """Runs the audit and the pages; exceptions pass through."""
+        receipts._load_receipts.cache_clear()  # receipts never change, except here
         found = verify_everything(self.sources)
         agents = audit_agents(self.sources)
         failed = [page for page in PAGES if self.browser.get(page).status_code >= 500]
@@ -107,7 +107,7 @@ def of_ledger(folder: Path) -> tuple[World, Scene]:
 
 
 def of_registry(folder: Path) -> Scene:
-    """An MLflow in a database file, of which the last version and the ledger were changed."""
+    """An MLflow in a database file, with tampering in its last version and in the ledger."""
     sources = registered.built(folder)
     name = registered.AGENTS[-1]
     (version,) = [each.ref for each in sources.versions() if each.ref.name == name]
@@ -125,7 +125,7 @@ def of_registry(folder: Path) -> Scene:
 
 
 def _texts(ledger: Ledger, run: str) -> Iterator[str]:
-    """The names of the objects that a run's texts may be in."""
+    """The names of the objects that may have a run's texts."""
     for episode in ledger.episodes(run):
         yield episode.opening_digest.removeprefix("sha256:")
         for step in episode.steps:

@@ -34,7 +34,7 @@ _SIZES = (1, 100, 10_000, 1_000_000, 4_000_000)
 
 
 def name(chance: random.Random) -> str:
-    """A text that somebody may call something."""
+    """A text that could be a name."""
     drawn = chance.choice(_NAMES)
     return drawn * chance.choice((1, 1, 1, 1_000)) if drawn else drawn
 
@@ -50,7 +50,7 @@ def nested(chance: random.Random) -> str:
 
 
 def json_text(chance: random.Random) -> str:
-    """Something else than what is wanted, and JSON all the same."""
+    """Valid JSON of unexpected content."""
     told: list[object] = [None, True, [], {}, [[]], {"": ""}, {"gate": None}, [1, "a", None]]
     long = ("1" * 5_000, "1e999", '"\\ud800"', '{"a": 1, "a": 2}', "[1, 2,", '"')
     return chance.choice([*map(json.dumps, told), *long])
@@ -61,7 +61,7 @@ def large(chance: random.Random) -> str:
 
 
 def no_text(chance: random.Random) -> bytes:
-    """Bytes of another encoding than UTF-8, or of none."""
+    """Bytes that are not UTF-8."""
     drawn = name(chance) or "a"
     encoded = (
         drawn.encode("utf-16", "surrogatepass"),
@@ -83,7 +83,7 @@ def text(chance: random.Random) -> str:
 
 
 def content(chance: random.Random) -> bytes:
-    """All of a file."""
+    """The content of a whole file."""
     if chance.random() < 0.3:
         return no_text(chance)
     return text(chance).encode("utf-8", "surrogatepass")

@@ -1,7 +1,8 @@
-"""A network between one operator and the API server, which knows requests and what they are for.
+"""An unreliable network between one operator and the API server, which knows the purpose of
+requests.
 
-What it answers in the server's place, holds back, cuts or loses is armed from outside; what it
-lets through to be written is remembered.
+A campaign arms its faults: responses of its own, delays, cuts and losses; it records forwarded
+writes.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ Fate = Literal[
     "409", "429", "500", "503", "held", "unsent", "unanswered", "half an answer", "expired"
 ]
 Matter = Literal["write", "lease", "read", "watch"]
-"""What a request is for."""
+"""The purpose of a request."""
 
 FATES: dict[Matter, tuple[Fate, ...]] = {
     "write": ("409", "429", "500", "503", "held", "unsent", "unanswered", "half an answer"),
@@ -35,14 +36,14 @@ _PASSED_ON = ("Authorization", "Accept", "Content-Type")
 
 
 class Written(NamedTuple):
-    """A write of an operator that reached us."""
+    """An operator's write that arrived here."""
 
     replica: str
     sent: float
     what: str
     matter: Matter
     holds: bool = False
-    """A lease's: it was taken, and the operator holds it from then on."""
+    """For a lease: it was acquired, and the operator holds it from then on."""
 
 
 class _Armed(NamedTuple):
@@ -52,12 +53,12 @@ class _Armed(NamedTuple):
 
 
 class ApiProxy:
-    """One port before the API server."""
+    """One port in front of the API server."""
 
     def __init__(
         self, name: str, port: int, server: str, trusted: str, count: Callable[[str, str], None]
     ) -> None:
-        """`count` notes a fault that happened, and to whom."""
+        """`count` records a fault and its target."""
         self.name = name
         self.url = f"http://{LOOPBACK}:{port}"
         self.written: list[Written] = []
@@ -69,7 +70,7 @@ class ApiProxy:
         self._watches: dict[int, web.Request] = {}
 
     async def run(self) -> AsyncIterator[None]:
-        """Takes connections until it is closed."""
+        """Accepts connections until it is closed."""
         made = web.Application(client_max_size=2**24)
         made.router.add_route("*", "/{rest:.*}", self._pass)
         runner = web.AppRunner(made, access_log=None, handler_cancellation=True)
@@ -88,11 +89,13 @@ class ApiProxy:
 
     @property
     def watched(self) -> set[str]:
-        """The resources of the watches that are open."""
+        """The resources of the open watches."""
         return {each.path.rpartition("/")[2] for each in self._watches.values()}
 
     async def let(self, fate: Fate, matter: Matter, seconds: float) -> bool:
-        """That becomes of the next request for this; whether one came in so many seconds."""
+        """Applies a fault to the next request of this purpose; returns whether one arrived in
+        time.
+        """
         armed = _Armed(fate, matter, asyncio.Event())
         self._armed.append(armed)
         with suppress(TimeoutError):
@@ -102,11 +105,11 @@ class ApiProxy:
         return armed.hit.is_set()
 
     def calm(self) -> None:
-        """From now on nothing happens to anybody."""
+        """Ends all faults."""
         self._armed.clear()
 
     def cut_watches(self) -> int:
-        """All that are open; returns how many."""
+        """Closes all open watches; returns how many."""
         found = list(self._watches.values())
         for request in found:
             _cut(request)
@@ -204,7 +207,7 @@ def _told(answer: aiohttp.ClientResponse, length: int) -> dict[str, str]:
 
 
 def _refused(status: str) -> web.Response:
-    """As the API server refuses."""
+    """A refusal in the form of the API server's."""
     reason = _REASONS.get(status, "ServiceUnavailable")
     told = {
         "kind": "Status",
@@ -219,7 +222,7 @@ def _refused(status: str) -> web.Response:
 
 
 async def _expired() -> web.StreamResponse:
-    """What was to be watched on from is forgotten, after a while in which much may happen."""
+    """Forgets the resource version of a watch, after a delay for further changes."""
     await asyncio.sleep(_HOLD_SECONDS)
     gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}
     event = {"type": "ERROR", "object": gone | {"reason": "Expired", "message": "too old"}}

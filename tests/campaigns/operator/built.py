@@ -1,4 +1,4 @@
-"""The operator's own word on its children: each is as the builder builds it from the spec."""
+"""Compares the operator's children with what its builder makes of the spec."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from campaigns.operator.seen import Object, Seen
 
 
 def otherwise(seen: Seen) -> Iterator[Finding]:
-    """Children that differ in whatever field from what is built."""
+    """Children that differ in any field from the built ones."""
     for simulator in seen.simulators.values():
         if is_served(simulator, seen):
             for built in _built(simulator, seen):

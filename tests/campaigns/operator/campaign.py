@@ -1,4 +1,6 @@
-"""One campaign: batches of faults over operators at work, after each of them quiet, and a judge."""
+"""One campaign: batches of faults for working operators, each followed by a quiet period and a
+judgement.
+"""
 
 import asyncio
 import time
@@ -33,38 +35,38 @@ _CONVERGE_SECONDS = 60.0
 _CONTROL_SECONDS = 25.0
 _QUIET_SECONDS = 3.0
 _OUR_CODE = ("operators/agentworld_operator/", "platform/agentworld/")
-"""Kopf logs tracebacks of its own, and tries again."""
+"""Kopf logs tracebacks of its own before it retries."""
 
 
 class OperatorReport(FaultReport):
-    """One campaign over operators."""
+    """The report of one campaign over operators."""
 
     diverged: int
-    """Objects that a finding is about: not as their spec wants them a while after the last fault,
-    or with another broken promise.
+    """Objects with findings: their state did not match their spec a while after the last fault, or
+    they broke another promise.
     """
     converge_seconds: list[float]
-    """After the last fault of each batch."""
+    """From the last fault of each batch."""
     controllers: int
-    """Times that Kubernetes' own controllers had forgotten what they owed, and were begun anew."""
+    """Restarts of Kubernetes' own controllers after they had missed changes."""
     objects: int
-    """Judged, over all batches."""
+    """Judged objects, over all batches."""
     moves: dict[str, int]
-    """Of names, by what people were answered."""
+    """Moves of aliases, by the response."""
     deeds: int
-    """Of people that were taken."""
+    """Successful actions of users."""
     refused: int
-    """Of people that were not, mostly for there was nothing to do it to."""
+    """Refused actions of users, mostly because their object was missing."""
     writes: int
-    """Of the operators, leases apart."""
+    """Writes of the operators, without leases."""
     lives: dict[str, int]
-    """Of each process."""
+    """Starts of each process."""
 
 
 def run(
     folder: Path, num_faults: int, seed: str, shares: Mapping[str, int] = SHARES
 ) -> OperatorReport:
-    """With a cluster of its own."""
+    """Runs a campaign with its own cluster."""
     folder.mkdir(parents=True)
     with older_budgets(), control_plane.running(folder) as cluster:
         make.operator.define(cluster)
@@ -75,7 +77,7 @@ def run(
 
 
 class Campaign:
-    """What is known so far."""
+    """The state of a campaign."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self._place = place
@@ -89,7 +91,7 @@ class Campaign:
         self._controllers = 0
 
     async def wage(self, faults: Sequence[str]) -> OperatorReport:
-        """Returns when nothing runs any more."""
+        """Returns when all processes have ended."""
         start = time.monotonic()
         async with self._crew.working():
             await asyncio.to_thread(self._people.begin)
@@ -101,18 +103,18 @@ class Campaign:
                     working.cancel()
                 await self._judge()
                 if self._findings:
-                    break  # what comes after would only be about the same
+                    break  # further findings would have the same cause
         logs = [each.program.log for each in self._crew.kept]
         self._findings += mistakes(logs, _OUR_CODE)
         return self._report(time.monotonic() - start)
 
     async def _names_move(self) -> None:
-        """After the last fault people can do their work again."""
+        """Users can work again after the last fault."""
         before = self._people.num_moved
         await until(lambda: self._people.num_moved > before, "no name moves", _MOVE_SECONDS)
 
     async def _judge(self) -> None:
-        """Everything is as it should be, and stays so without a write."""
+        """The state is as specified, and stays so without a write."""
         start = time.monotonic()
         for api in self._crew.api.values():
             api.calm()
@@ -133,8 +135,8 @@ class Campaign:
             self._findings.append(unlike("usurped", about, "a write of who leads", each.replica))
 
     def _control_anew(self) -> None:
-        """Where their API server died, Kubernetes' own controllers may forget what they owe, or
-        wait minutes for an answer that never came; as they begin anew they know.
+        """After the death of their API server, Kubernetes' own controllers may miss changes, or
+        wait minutes for a lost response; a restart fixes that.
         """
         controllers = self._place.cluster.controllers
         assert controllers

@@ -1,4 +1,4 @@
-"""All that takes part in a campaign: a control plane, operators, their service, and networks."""
+"""The parties of a campaign: a control plane, operators, their service, and networks."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ OPERATORS = ("first", "second")
 
 
 class Crew:
-    """Two replicas of the operator, each behind a network of its own."""
+    """Two replicas of the operator, each behind its own network."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self.place = place
@@ -61,7 +61,7 @@ class Crew:
             mount(files, self.place.mounted(name))
 
     def count(self, kind: str, target: str) -> None:
-        """Notes a fault that happens now."""
+        """Records a fault that happens now."""
         self.faults.write(kind=kind, target=target)
 
     @property
@@ -71,7 +71,7 @@ class Crew:
 
     @property
     def leader(self) -> str:
-        """Who took or kept the lease last; the first one where nobody did."""
+        """The last operator to acquire or renew the lease; the first one by default."""
         held = {
             name: max((each.sent for each in api.written if each.holds), default=0.0)
             for name, api in self.api.items()
@@ -79,7 +79,7 @@ class Crew:
         return max(held, key=lambda name: held[name])
 
     async def led(self) -> bool:
-        """Whether somebody leads, as far as one can tell from outside."""
+        """Whether an operator leads, as far as visible from outside."""
         now = time.monotonic()
         return any(
             each.holds and now - each.sent < RENEWAL_SECONDS / 2
@@ -89,13 +89,13 @@ class Crew:
 
     @property
     def follower(self) -> str:
-        """The other one."""
+        """The operator that does not lead."""
         (other,) = set(OPERATORS) - {self.leader}
         return other
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Everything runs and comes back, while the block does."""
+        """All processes run, and are restarted, while the block runs."""
         ended = threading.Event()
         async with AsyncExitStack() as ending:
             ending.callback(ended.set)
@@ -115,16 +115,16 @@ class Crew:
             yield
 
     async def api_answers(self) -> None:
-        """Returns once the API server does."""
+        """Returns once the API server responds."""
         ready = partial(asyncio.to_thread, control_plane.is_ready, self.place.cluster)
         await until(ready, "the API server does not come up")
 
     async def service_answers(self) -> None:
-        """Returns once the service does."""
+        """Returns once the service responds."""
         await until(self._served, "the service does not come up")
 
     async def _guard(self) -> None:
-        """The API server asks the webhook, and is answered."""
+        """Returns once the API server calls the webhook, and gets a response."""
         namespace, place = self.place.namespace, self.place
         label = {"metadata": {"labels": {"guarded": namespace.namespace}}}
         await self.service_answers()

@@ -1,6 +1,6 @@
-"""A world in which all is as it should be: what a judge must find nothing in, until it is spoiled.
+"""A world without faults: a judge must find nothing in it, until it is spoiled.
 
-Its children are what the operator builds, so that the judge and the builder are held together.
+Its children are built by the operator's builder, which compares judge and builder.
 """
 
 import copy
@@ -21,7 +21,7 @@ FIRST, OTHER = pinned_manifest("one").digest, pinned_manifest("two").digest
 
 
 def world() -> Seen:
-    """One that is served by two replicas, one that is idle, a rival of the first, and two names."""
+    """A Simulator with two replicas, an idle one, a duplicate of the first, and two aliases."""
     one = _simulator("one", "one", 1, replicas=2)
     idle = _simulator("idle", "two", 2, bounds={"min": 0, "max": 3, "episodesPerReplica": 2})
     rival = _simulator("rival", "one", 3)

@@ -1,8 +1,8 @@
-"""The judge: whether what is there is what the specs want, worked out without the operator's code.
+"""The judge: compares the cluster's state with the specs, independent of the operator's code.
 
-It knows the resources' fields, the names that are made of digests, and what the conditions promise.
-A Deployment tells how many replicas it has; which pods those are, and what becomes of a deleted
-one's, is Kubernetes' own affair, whose collector may take minutes after an API server died.
+It knows the resources' fields, the names derived from digests, and the meaning of conditions. A
+Deployment states its number of replicas; its pods, and the removal of a deleted one's, are
+Kubernetes' own, whose collector may take minutes after an API server died.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ PROMISES = {
     "blind": "a kind that the leader does not watch",
     "mistaken": "a failure that our own code did not expect",
 }
-"""By kind of finding, what broke one."""
+"""The broken promise of each kind of finding."""
 
 
 def judge(seen: Seen) -> list[Finding]:
-    """All that is wrong."""
+    """All findings."""
     served = [each for each in seen.simulators.values() if is_served(each, seen)]
     return [
         *(found for each in served for found in _children(each, seen)),
@@ -50,7 +50,7 @@ def judge(seen: Seen) -> list[Finding]:
 
 
 def unlike(kind: str, about: str, expected: object, seen: object) -> Finding:
-    """`about` is an object, as kind and name, and perhaps a comma and a part of it."""
+    """`about` is an object, as kind and name, optionally followed by a comma and a part of it."""
     problem = f"{about} should be {expected!r} and is {seen!r}"
     return Finding(kind, problem, about.partition(",")[0])
 
@@ -62,12 +62,12 @@ def digest_of(simulator: Object) -> str:
 
 
 def engine_name(digest: str) -> str:
-    """Of all that serves a digest."""
+    """The name of all children for a digest."""
     return f"engine-{digest.removeprefix('sha256:')[:32]}"
 
 
 def wanted_replicas(simulator: Object, open_episodes: int) -> int:
-    """Once nobody needs more than that for as long as its bounds say."""
+    """The number once no more are needed for the time that its bounds state."""
     serving = simulator["spec"]["serving"]
     bounds = serving.get("bounds")
     if serving.get("suspend"):
@@ -79,12 +79,12 @@ def wanted_replicas(simulator: Object, open_episodes: int) -> int:
 
 
 def is_served(simulator: Object, seen: Seen) -> bool:
-    """Whether no older one is the same simulator."""
+    """Whether it is the oldest Simulator with its digest."""
     return _rival(simulator, seen) is None
 
 
 def _rival(simulator: Object, seen: Seen) -> str | None:
-    """The older one of its digest that is served in its place."""
+    """The older Simulator with its digest, which is served instead."""
     same = [each for each in seen.simulators.values() if digest_of(each) == digest_of(simulator)]
     oldest = min(same, key=lambda each: (_meta(each, "creationTimestamp"), _meta(each, "uid")))
     return None if oldest is simulator else _name(oldest)
@@ -108,7 +108,7 @@ def _children(simulator: Object, seen: Seen) -> Iterator[Finding]:
 
 
 def _wanted(simulator: Object, seen: Seen) -> dict[str, Object]:
-    """Of each kind of child, what its fields are."""
+    """The expected fields of each kind of child."""
     digest, manifest = digest_of(simulator), simulator["spec"]["identity"]["manifest"]
     serving = simulator["spec"]["serving"]
     selector = {
@@ -135,7 +135,7 @@ def _wanted(simulator: Object, seen: Seen) -> dict[str, Object]:
 
 
 def _told(simulator: Object, seen: Seen) -> Iterator[Finding]:
-    """The status of one that is served, whose engine runs as wanted."""
+    """The status of a served Simulator whose engine runs as specified."""
     digest = digest_of(simulator)
     name, wanted = engine_name(digest), wanted_replicas(simulator, seen.episodes.get(digest, 0))
     if deployment := seen.children["Deployment"].get(name):
@@ -170,7 +170,7 @@ def _promised(simulator: Object, wanted: int) -> dict[str, tuple[str, str]]:
 
 
 def _refused(simulator: Object, seen: Seen) -> Iterator[Finding]:
-    """The status of one that another one is served in place of."""
+    """The status of a Simulator when another one is served in its place."""
     rival = _rival(simulator, seen)
     if rival is None:
         return
@@ -188,7 +188,9 @@ def _refused(simulator: Object, seen: Seen) -> Iterator[Finding]:
 
 
 def _left_over(names: list[str], seen: Seen) -> Iterator[Finding]:
-    """What somebody took from its owner, before that went, is theirs and no child any more."""
+    """Orphans that a user took from their owner, before that was deleted, are the user's and not
+    left-overs.
+    """
     for kind in CHILDREN:
         for name, child in seen.children[kind].items():
             if name not in names and _meta(child, "ownerReferences"):
@@ -196,7 +198,7 @@ def _left_over(names: list[str], seen: Seen) -> Iterator[Finding]:
 
 
 def _alias(alias: Object, seen: Seen) -> Iterator[Finding]:
-    """The name means what this object asked for, by the ledger; its status says so."""
+    """The ledger has the alias with this object's target; its status says so."""
     about, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
     generation = _meta(alias, "generation")
     yield from _same(
@@ -225,7 +227,7 @@ def _alias(alias: Object, seen: Seen) -> Iterator[Finding]:
 
 
 def _wanted_terms(alias: Object, row: Object, seen: Seen) -> tuple[object, ...]:
-    """What a row says of what the spec names, but for what was certainly another one then."""
+    """A row's expected fields by the spec, without those that certainly differed then."""
     simulator, canary = alias["spec"]["simulator"], alias["spec"].get("canary")
     return (
         _digest_then(simulator, row, seen) or row["simulator"],
@@ -235,18 +237,18 @@ def _wanted_terms(alias: Object, row: Object, seen: Seen) -> tuple[object, ...]:
 
 
 def _digest_then(name: str, row: Object, seen: Seen) -> str | None:
-    """Of the Simulator of a name that was there when a row was written, if it still is."""
+    """The digest of the named Simulator that existed when a row was written, if it still exists."""
     found = seen.simulators.get(name)
     if found is None:
         return None
     created = datetime.fromisoformat(str(_meta(found, "creationTimestamp")))
-    # Which is told in whole seconds.
+    # Times are whole seconds.
     is_older = created + timedelta(seconds=1) <= datetime.fromisoformat(row["at"])
     return digest_of(found) if is_older else None
 
 
 def _resolved(alias: Object, last: Object, seen: Seen) -> tuple[str, str]:
-    """Whether the named Simulators are those that were recorded."""
+    """Whether the named Simulators are the recorded ones."""
     canary = alias["spec"].get("canary")
     named = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
     means = [_meaning(name, seen) for name in named]
@@ -265,12 +267,12 @@ def _terms(row: Object) -> tuple[object, ...]:
 
 
 def _is_operators(row: Object) -> bool:
-    """Whether nobody asked for it."""
+    """Whether no user requested it."""
     return "by comparing lists" in str(row["set_by"])
 
 
 def _names(seen: Seen) -> Iterator[Finding]:
-    """A name without an object means nothing, and the operator gives none a new meaning."""
+    """An alias without an object has no target, and the operator gives none a new target."""
     last = {row["alias"]: row for row in seen.rows}
     for name in last.keys() - seen.aliases.keys():
         yield from _same("unrecorded", f"SimulatorAlias {name}", 1, last[name]["ended"])
@@ -287,7 +289,7 @@ def _names(seen: Seen) -> Iterator[Finding]:
 
 
 def _meaning(name: str, seen: Seen) -> tuple[str | None, str]:
-    """The digest that a name stands for, or why it stands for none."""
+    """The digest that a name refers to, or why it refers to none."""
     found = seen.simulators.get(name)
     if found is None:
         return None, "NoSimulator"
@@ -295,7 +297,9 @@ def _meaning(name: str, seen: Seen) -> tuple[str | None, str]:
 
 
 def _moves(seen: Seen) -> Iterator[Finding]:
-    """What was done is recorded once; what was refused, or is not known, at most once."""
+    """A successful move is recorded once; a refused one, or one without a response, at most
+    once.
+    """
     times = Counter(row["override"] for row in seen.rows)
     for move in seen.moves:
         about, found = f"SimulatorAlias {move['alias']}, {move['reason']}", times[move["reason"]]

@@ -1,6 +1,7 @@
-"""Who works with the cluster meanwhile: they make and unmake Simulators, move names, play, meddle.
+"""Users of the cluster during a campaign: they create and delete Simulators, move aliases, play,
+and interfere.
 
-What a name was asked to mean is in a journal, with what became of it.
+A journal has the requested moves of aliases, with their results.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Deed = Callable[[], None]
 
 
 class People:
-    """Each of them does one thing after the other, and takes a refusal for an answer."""
+    """Each user does one action after another, and accepts refusals."""
 
     def __init__(self, crew: Crew, seed: str) -> None:
         self.refused: int = 0
@@ -43,7 +44,7 @@ class People:
         self._moves = Journal(crew.place.folder / "moves.jsonl")
         self._num_moves = 0
         self.num_moved = 0
-        """Names that mean what they were asked to mean."""
+        """Aliases that moved as requested."""
         self._runs: list[str] = []
         self._episodes: list[str] = []
         self._http = httpx.Client(
@@ -53,12 +54,12 @@ class People:
         )
 
     def begin(self) -> None:
-        """There is something to be hit."""
+        """Creates initial objects."""
         for name, seed in zip(_NAMES, SEEDS[:3], strict=False):
             self._namespace.create(simulator(name, seed, replicas=1))
 
     async def work(self) -> None:
-        """Until they are told to stop by being cancelled."""
+        """Work until they are cancelled."""
         strands = {
             "builder": (self._create, self._create, self._delete, self._serve, self._serve),
             "mover": (self._name, self._name, self._name, self._unname),
@@ -89,11 +90,11 @@ class People:
         self._namespace.delete("Simulator", self._one("Simulator", chance))
 
     def _serve(self, chance: random.Random) -> None:
-        """In another way."""
+        """Changes how it is served."""
         self._namespace.change(self._one("Simulator", chance), **_serving(chance))
 
     def _name(self, chance: random.Random) -> None:
-        """A name means something from now on; each time another reason is given."""
+        """Moves an alias; each time with another reason."""
         name = chance.choice(_ALIASES)
         meant, tried = self._one("Simulator", chance), self._one("Simulator", chance)
         self._num_moves += 1
@@ -110,7 +111,7 @@ class People:
                 made = {key: value for key, value in spec.items() if value}
                 self._namespace.create(alias(meant, name, **made))
         except ClusterError as error:
-            # Without an answer, or with a failure of the server's, nobody knows.
+            # Without a response, or after a failure of the server, the result is unknown.
             outcome = "refused" if 400 <= error.status < 500 else "unknown"
             self._moves.write(**told, outcome=outcome, said=str(error))
             raise
@@ -121,12 +122,12 @@ class People:
         self._namespace.delete("SimulatorAlias", self._one("SimulatorAlias", chance))
 
     def _one(self, kind: str, chance: random.Random) -> str:
-        """Of those that are there, or were a moment ago."""
+        """One of those that exist, or existed a moment ago."""
         names = self._namespace.names(kind)
         return chance.choice(names) if names else "nobody"
 
     def _open(self, chance: random.Random) -> None:
-        """An episode, in a run of its own at times."""
+        """Opens an episode, sometimes in a new run."""
         if len(self._episodes) > _MOST_EPISODES:
             self._end(chance)
             return
@@ -146,7 +147,7 @@ class People:
             self._ask(f"/episodes/{episode}/close")
 
     def _close(self, chance: random.Random) -> None:
-        """A run, with what is open in it: then its Simulator may be deleted."""
+        """Closes a run with its open episodes; then its Simulator may be deleted."""
         if self._runs:
             run = self._runs.pop(chance.randrange(len(self._runs)))
             self._ask(f"/runs/{run}/close", final_weights=records.digest("final"))
@@ -158,7 +159,7 @@ class People:
         return told
 
     def _meddle(self, chance: random.Random) -> None:
-        """Changes a part of what is not theirs."""
+        """Changes a part of the operator's child objects."""
         kind = chance.choice(_CHILDREN)
         child = self._child(kind, chance)
         if child:

@@ -1,4 +1,4 @@
-"""Where everything of one campaign is, and how its processes are started."""
+"""The files of one campaign, and the commands of its processes."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ RENEWAL_SECONDS = LEASE_SECONDS * 2 / 3
 ASK_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 SETTLE_SECONDS = 8.0
-"""Longer than a request of the webhook may take."""
+"""Longer than the time-out of a request to the webhook."""
 _WEBHOOK_SECONDS = 5
 VERIFIER_IMAGE = "registry.example/control@sha256:1"
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     cluster: ControlPlane
     namespace: Namespace
     token: str
-    """Of the operator's account."""
+    """The token of the operator's account."""
 
     @property
     def ledger(self) -> Path:
@@ -42,19 +42,19 @@ class Place(NamedTuple):
 
     @property
     def stalls(self) -> Path:
-        """The journal of when each process did nothing."""
+        """The journal of each process's stalls."""
         return self.folder / "stalls.jsonl"
 
     def mounted(self, operator: str) -> Path:
-        """Where a kubelet puts the webhook's certificate."""
+        """The folder in which a kubelet mounts the webhook's certificate."""
         return self.folder / f"mounted-{operator}"
 
     def clocks(self, operator: str) -> Clocks:
-        """An operator's."""
+        """An operator's clocks."""
         return Clocks(self.folder / f"clocks-{operator}")
 
     def operator(self, name: str, api_url: str, service_url: str, webhook_port: int) -> Command:
-        """One replica."""
+        """The command of one replica."""
         token = self.folder / "operator.key"
         token.write_text(make.access.key("acme-operator"))
         told = {
@@ -78,7 +78,7 @@ class Place(NamedTuple):
         return [sys.executable, "-m", "campaigns.operator.jumping"], environment
 
     def service(self, port: int) -> Command:
-        """The simulator service, over a ledger in a file."""
+        """The command of the simulator service, with a ledger in a file."""
         keys = self.folder / "keys"
         ensure_signer(keys / SIMULATOR_KEYS)
         ensure_secret(keys / RUN_TOKENS)
@@ -96,7 +96,7 @@ class Place(NamedTuple):
         return [sys.executable, "-m", "agentworld.serving.main"], _environment(told)
 
     def configuration(self, port: int, bundle: bytes) -> Object:
-        """Has the API server ask the webhook: nothing moves past an operator that is gone."""
+        """The webhook's configuration, which refuses changes while no operator runs."""
         own = self.namespace.namespace
         webhooks = [
             _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own),
@@ -113,7 +113,7 @@ class Place(NamedTuple):
 
     @property
     def configuration_name(self) -> str:
-        """The chart's."""
+        """The chart's name of it."""
         return f"agentworld-{self.namespace.namespace}"
 
 

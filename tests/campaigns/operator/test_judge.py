@@ -1,4 +1,4 @@
-"""A judge that finds nothing may be blind: each of these is a failure that it has to see."""
+"""Tests of the judge: each of these is a failure that it must find."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ FIELDS = ("observedGeneration", "digest", "replicas", "readyReplicas", "openEpis
 IMAGE = "spec/template/spec/containers/0/image"
 SERVED = {"type": "Ready", "status": "True", "reason": "Serving", "message": ""}
 
-# What the judge says, where the world is spoiled, and what is there instead.
+# The judge's finding, where the world is spoiled, and the replacement.
 SPOILED = [
     *(("missing", f"children/{kind}/{ENGINE}", NOTHING) for kind in CHILDREN),
     *(
@@ -90,7 +90,7 @@ def spoil(seen, path, value):
 
 
 def place(part, name):
-    """A number of a list, or the type of a condition in it."""
+    """An index of a list, or the type of a condition in it."""
     if isinstance(part, dict):
         return name
     return int(name) if name.isdigit() else [each["type"] for each in part].index(name)
@@ -166,7 +166,7 @@ def test_a_move_that_is_recorded_twice_is_found(number):
 
 
 def returned(seen, **fields):
-    """The operator lets `stable` mean again what it meant, or something else."""
+    """The operator restores the previous target of `stable`, or sets another one."""
     words = {"set_by": "the operator (by comparing lists; nobody asked)", "override": "refused"}
     seen.rows.append(seen.rows[0] | {"simulator": OTHER, "override": "move 3", "request": "u/1"})
     seen.rows.append(seen.rows[0] | words | fields)

@@ -1,4 +1,4 @@
-"""Whether anybody wrote who did not lead any more. Pure."""
+"""Whether an operator wrote after it had lost the lease. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,17 +6,17 @@ from campaigns.operator.api_proxy import Written
 from campaigns.operator.stalls import Stall
 
 OURS = "campaign"
-"""The process that hands on the requests of all replicas."""
+"""The process that forwards the requests of all replicas."""
 _SLACK_SECONDS = 2.0
-"""For a call that was under way, and for a network that is slow to hear of it."""
+"""For an active call, and for a slow network."""
 
 
 def usurped(
     written: Iterable[Written], stalls: Sequence[Stall], renewal_seconds: float
 ) -> list[Written]:
-    """The writes of who had not renewed the lease for as long as one may rely on it.
+    """The writes of an operator that had not renewed the lease in time.
 
-    Who did nothing meanwhile may end the call that was under way.
+    A stalled process may finish its active call.
     """
     renewed: dict[str, float] = {}
     found = []

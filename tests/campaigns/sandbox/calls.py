@@ -6,7 +6,7 @@ from functools import cache
 
 from campaigns.sandbox.attempt import EscapeAttempt, perl
 
-# The kernel is not even to consider these: it answers EPERM or ENOSYS, whatever the arguments.
+# The kernel must refuse these outright: with EPERM or ENOSYS, for any arguments.
 _CLOSED = (
     *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop"),
     *("msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"),
@@ -16,7 +16,7 @@ _CLOSED = (
     *("fanotify_init", "name_to_handle_at", "open_by_handle_at", "ptrace", "process_vm_readv"),
     *("process_vm_writev", "unshare", "setns"),
 )
-# By number: headers of today may be older than the kernel.
+# By number, because today's headers may be older than the kernel.
 _CLOSED_NUMBERS = {
     "clone3": 435,
     "pidfd_getfd": 438,
@@ -34,7 +34,7 @@ _NAMESPACES = {
     "pid": 0x20000000,
     "net": 0x40000000,
 }
-# These may be considered, and refused.
+# The kernel may check the arguments of these, and must refuse them.
 _PRIVILEGED = {
     "mount": '"x", "/home", "tmpfs", 0, 0',
     "umount2": '"/home", 2',
@@ -67,7 +67,7 @@ _PRIVILEGED = {
     "quotactl": '0x800002, "/dev/x", 0, 0',
     "fchownat": '-100, "/home/agent", 0, 0, 0',
 }
-_SETS_AND_TELLS = {"setfsuid"}  # answers what was before, and not whether it was done
+_SETS_AND_TELLS = {"setfsuid"}  # returns the previous value, and not whether it succeeded
 
 
 @cache
@@ -84,7 +84,7 @@ def numbers() -> dict[str, int]:
 
 
 def attempts() -> list[EscapeAttempt]:
-    """Each call of this machine's, once."""
+    """Each system call of this machine, once."""
     known = numbers()
     closed = {name: known[name] for name in _CLOSED if name in known} | _CLOSED_NUMBERS
     return [

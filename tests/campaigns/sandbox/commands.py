@@ -1,4 +1,4 @@
-"""Attempts with the programs of the room: files, devices, the network, memory, processes."""
+"""Attempts with the sandbox's programs: files, devices, the network, memory, processes."""
 
 from campaigns.sandbox.attempt import TOKEN, WON, EscapeAttempt, attempts_of, perl
 from campaigns.sandbox.calls import numbers
@@ -16,7 +16,7 @@ _LIMITS = ("n 1000", "u 1000", "v unlimited", "f unlimited", "l 64", "q 1", "c 1
 
 
 def files(secret: str) -> list[EscapeAttempt]:
-    """`secret` is a file of the host's that everybody may read."""
+    """`secret` is a world-readable file of the host."""
     return [
         *attempts_of("files", *(f"ls -d {path} && {WON}" for path in (*_HIDDEN, secret))),
         *attempts_of("files", *(f": <{path} && {WON}" for path in _DEVICES)),
@@ -49,7 +49,7 @@ _BECOME_ROOT = (
 
 
 def network(port: int, path: str) -> list[EscapeAttempt]:
-    """Whoever connects to the host's port or socket is seen there too."""
+    """The host also notices connections to its port or socket."""
     sockets = (
         perl(f"socket(S, {number}, {kind}, 0) and print q(ES), q(CAPED)")
         for number in _FAMILIES.values()
@@ -96,7 +96,7 @@ def _past(mebibytes: int) -> str:
 
 
 def processes() -> list[EscapeAttempt]:
-    """What is still there when its episode is over."""
+    """Processes that outlive their episode."""
     return attempts_of(
         "processes",
         "sleep 1000 &",

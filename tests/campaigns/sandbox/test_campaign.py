@@ -1,4 +1,4 @@
-"""A short campaign: what `make sandbox-attempts` does by the hundred, and that its judge sees."""
+"""A short version of the campaign that `make sandbox-attempts` runs, and tests of its judge."""
 
 from collections import Counter
 
@@ -63,7 +63,7 @@ def test_what_a_shell_with_the_first_processs_capability_reaches_is_found(host, 
 
 
 class Lasting(LiveShell):
-    """All episodes in one sandbox, as if a shell had nothing to clean up."""
+    """All episodes in one sandbox, as without any cleanup."""
 
     def reset(self, files=None):
         if self._sandbox is None:

@@ -1,4 +1,4 @@
-"""Heads, logs and signatures, computed once more from what their documentation says."""
+"""Heads, logs and signatures, recomputed from their documentation."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ def digest(data: bytes) -> str:
 
 
 def chain_findings(books: Books) -> Iterator[Finding]:
-    """Every head follows from the one before it, and every text is the one of its digest."""
+    """Every head must follow from the previous one, and every text must match its digest."""
     for name, episode in books.episodes.items():
         simulator = books.runs[episode.row["run"]]["simulator"]
         row, opening = episode.row, episode.opening
@@ -46,7 +46,7 @@ def chain_findings(books: Books) -> Iterator[Finding]:
 
 
 def log_findings(books: Books) -> Iterator[Finding]:
-    """Every entry is in its place, and every episode and step is under an entry."""
+    """Every entry must be in its place, and every episode and step under an entry."""
     for run, entries in books.log.items():
         told = [json.loads(body) for _, body in entries]
         places = [
@@ -62,9 +62,9 @@ def log_findings(books: Books) -> Iterator[Finding]:
 
 
 def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
-    """Each checkpoint is signed, true, and has a copy; the last one covers the whole log.
+    """Each checkpoint must be signed, correct, and copied; the last one must cover the whole log.
 
-    A copy may be alone: it is written first, and who writes may be killed.
+    A copy may be alone, because it is written first, and its writer may be killed.
     """
     keys = {path.stem: load_pem_public_key(path.read_bytes()) for path in trusted.glob("*.pem")}
     for run, length in sorted(books.checkpoints.keys() - books.copies.keys()):
@@ -129,7 +129,7 @@ def _episodes_findings(run: str, told: list[Row], own: dict[str, Episode]) -> It
 
 
 def _is_true(envelope: bytes, keys: dict[str, Any], run: str, length: int, root: str) -> bool:
-    """DSSE: the signature is over the type and the payload, each after its length."""
+    """DSSE: the signature covers the type and the payload, each preceded by its length."""
     read = json.loads(envelope)
     payload, kind = base64.b64decode(read["payload"]), read["payloadType"]
     signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind.encode(), len(payload), payload)
@@ -146,7 +146,7 @@ def _is_true(envelope: bytes, keys: dict[str, Any], run: str, length: int, root:
 
 
 def _root(leaves: list[bytes]) -> str:
-    """RFC 6962 section 2.1, as it is written there."""
+    """RFC 6962 section 2.1."""
     return "sha256:" + _tree(leaves).hex()
 
 

@@ -1,6 +1,6 @@
-"""The judge: compares what clients were answered with what engines said and the ledger holds.
+"""The judge: compares clients' responses with the engines' texts and with the ledger.
 
-It knows the wire, the tables and the documents, and no line of the service's code.
+It knows the protocol, the tables and the documents, and shares no code with the service.
 """
 
 import json
@@ -30,11 +30,11 @@ PROMISES = {
     "unchained": "a digest that does not follow from what it is said to cover",
     "unsigned": "a log without a good signature over all of it, here and in the evidence mirror",
 }
-"""By kind of finding, what broke one."""
+"""The broken promise of each kind of finding."""
 
 
 class Verdict(NamedTuple):
-    """What was found wrong, and what was looked at."""
+    """The findings, and the amounts of checked data."""
 
     findings: list[Finding]
     heard: Heard
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 
 
 def check(folder: Path, ledger_url: str) -> Verdict:
-    """Judges a campaign by what it left in a folder, and in its ledger."""
+    """Judges a campaign by its folder and its ledger."""
     heard, books = read_heard(folder), read_books(ledger_url, folder)
     manifests = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
     saying = Saying(
@@ -68,7 +68,7 @@ def check(folder: Path, ledger_url: str) -> Verdict:
 
 
 def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
-    """A run has one simulator, for everybody and for ever."""
+    """A run must have one simulator for ever."""
     for run, named in heard.runs.items():
         here = {books.runs[run]["simulator"]} if run in books.runs else set()
         if len(named | here) != 1:
@@ -82,7 +82,7 @@ def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
-    """An answer is to the step that was asked."""
+    """A response must be to the requested step."""
     for answer in heard.answers:
         asked = heard.openings[answer.episode]["run"], answer.episode, answer.number
         if asked != tuple(answer.told[name] for name in ("run", "episode", "step")):
@@ -90,7 +90,7 @@ def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
 
 
 def _doubled(heard: Heard) -> Iterator[Finding]:
-    """A step has one answer, whoever asks and however often."""
+    """A step must have one response, for all requests."""
     first: dict[tuple[str, int], tuple[object, ...]] = {}
     for answer in heard.answers:
         content = first.setdefault((answer.episode, answer.number), answer.content)
@@ -99,7 +99,7 @@ def _doubled(heard: Heard) -> Iterator[Finding]:
 
 
 def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
-    """What was answered is in the ledger, as it was answered."""
+    """Responses must be in the ledger, unchanged."""
     known = heard.openings.keys() | heard.runs.keys()
     for name in heard.missed & known:
         yield Finding("lost", f"{name} was answered and later said not to be there")
@@ -121,7 +121,7 @@ def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
-    """Who asks for a step that was taken before gets its answer, from any replica."""
+    """A repeated request for a step must get its response, from any replica."""
     for refused in heard.refused:
         opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
         step = episode and episode.steps.get(refused.number)
@@ -132,9 +132,9 @@ def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
-    """Steps as clients have them, after what they were answered before.
+    """Steps as clients have them, after their earlier responses.
 
-    An answer before may have been lost on its way; then the step is as the ledger has it.
+    An earlier response may have been lost; then the step is the ledger's.
     """
     answered = {(each.episode, each.number): each for each in heard.answers}
 
@@ -161,7 +161,7 @@ def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
 
 
 def _ledger_steps(books: Books) -> Iterator[Shown]:
-    """Steps as the ledger has them, whether or not anybody got to hear of them."""
+    """The ledger's steps, whether or not a client received them."""
     for name, episode in books.episodes.items():
         turns: list[Turn | None] = []
         for number, step in sorted(episode.steps.items()):

@@ -1,4 +1,4 @@
-"""An honest campaign without a fault: what a checker must find nothing in."""
+"""A campaign without faults, in which a checker must find nothing."""
 
 import asyncio
 import json
@@ -37,12 +37,12 @@ TASK = records.task(success={"closing": law.CLOSING, "output": "besa"}, turn_lim
 
 
 class Campaign(NamedTuple):
-    """What is left of one, to be tampered with."""
+    """A finished campaign, for tampering."""
 
     folder: Path
 
     def kinds(self) -> set[str]:
-        """What the checker finds."""
+        """The kinds of the checker's findings."""
         found = check(self.folder, f"sqlite:///{self.folder / 'ledger.db'}").findings
         return {finding.kind for finding in found}
 
@@ -107,7 +107,7 @@ async def _episode(
 
 
 def _engine(place: Place) -> FakeEngine:
-    """Says what engines of this world say, and writes it down."""
+    """Responds as this world's engines do, and records it."""
     said, secret = Journal(place.folder / "said.jsonl"), place.secret("first-0")
 
     def answer(messages: list[dict[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""What clients were answered, out of their journals."""
+"""Clients' responses, from their journals."""
 
 import json
 from collections.abc import Iterator
@@ -14,32 +14,34 @@ _CONFIDENCE = ("mean_logprob", "agreement", "low_confidence")
 
 
 class Answer(NamedTuple):
-    """A step that a client was answered."""
+    """A client's response to a step."""
 
     client: str
     episode: str
     number: int
-    """As it was asked, and its action."""
+    """As requested, with its action."""
     action: str
     told: Row
-    """What the answer says: simulator, run, episode, step, observation and so on."""
+    """The response's fields: simulator, run, episode, step, observation and so on."""
     header: str | None
-    """The simulator that the response names; null where the client library hands it on."""
+    """The simulator in the response's header; null if the client library hides it."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What must be the same however often it is asked."""
+        """The fields that must be equal in repeated responses."""
         fields = ("observation", *_OUTCOME, *_CONFIDENCE)
         return self.action, *(self.told[field] for field in fields)
 
     @property
     def simulators(self) -> set[str]:
-        """Whom the answer names as its author; one."""
+        """The simulators that the response names; exactly one."""
         return {self.told["simulator"], self.header or self.told["simulator"]}
 
 
 class Refused(NamedTuple):
-    """A step that the run's own simulator refused as out of turn, or taken otherwise."""
+    """A step that the run's own simulator refused as out of order, or as taken with another
+    action.
+    """
 
     client: str
     episode: str
@@ -47,37 +49,37 @@ class Refused(NamedTuple):
     action: str
     simulator: str
     sent: float
-    """When it was asked; seconds since 1970."""
+    """The time of the request; seconds since 1970."""
 
 
 class Heard(NamedTuple):
-    """All of it."""
+    """All responses."""
 
     runs: dict[str, set[str]]
-    """The simulators that each run was said to have; one each."""
+    """The simulators of each run in responses; one each."""
     openings: dict[str, Row]
-    """By episode, what it was opened with; `simulators` are those that the answer names."""
+    """By episode, its opening; `simulators` are those that the response names."""
     answers: list[Answer]
     refused: list[Refused]
     closed_episodes: set[str]
     closed_runs: set[str]
     missed: set[str]
-    """Runs and episodes that were said not to be there."""
+    """Runs and episodes that were reported as missing."""
     refusals: dict[str, int]
     """By kind."""
     lost: int
-    """Requests that nobody answered."""
+    """Requests without a response."""
     broken: list[Finding]
 
     def start(self, episode: str) -> Row:
-        """What an episode was opened with, or the one that it goes back to."""
+        """The opening of an episode, or of the one that it derives from."""
         opening = self.openings[episode]
         source = opening.get("fork") or opening.get("replay")
         return self.start(source["episode"]) if source else opening
 
 
 def read_heard(folder: Path) -> Heard:
-    """From what came over the wire, and what the client library handed on."""
+    """From the raw responses, and from the client library's."""
     heard = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
     lost = 0
     for line in read(folder / "wire.jsonl"):
@@ -107,7 +109,7 @@ def _hear(heard: Heard, line: Row) -> None:
 
 
 def _parsed(text: str) -> Row | None:
-    """Null for what is no object; an answer may be empty where nothing was asked for."""
+    """Null if it is not an object; a response may be empty if the request has no result."""
     try:
         told = json.loads(text or "{}")
     except ValueError:
@@ -150,7 +152,7 @@ def _hear_refusal(heard: Heard, line: Row, told: Row) -> None:
 
 
 def _is_typed(error: object) -> bool:
-    """`internal` is what the service says of its own mistakes."""
+    """`internal` is the service's error for its own bugs."""
     return (
         isinstance(error, dict)
         and type(error.get("kind")) is str

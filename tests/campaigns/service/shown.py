@@ -1,4 +1,4 @@
-"""One observation before its judge: was it said whole, here, and by whom it should be?"""
+"""Judges one observation: whether it is complete, in its place, and from the right engine."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,27 +8,27 @@ from campaigns.service import law
 
 Row = dict[str, Any]
 _DEFAULTS: Row = {"initial_state": "", "turn_limit": 32, "simulation_instruction": ""}
-"""Of an opening that does not say."""
+"""Defaults of openings."""
 Turn = tuple[str, str]
-"""An action and what it showed."""
+"""An action and its observation."""
 
 
 class Shown(NamedTuple):
-    """A step as somebody has it: a client, or the ledger."""
+    """A step as a client or the ledger has it."""
 
     where: str
     simulator: str
-    """The run's."""
+    """The run's simulator."""
     opening: Row
     before: Sequence[Turn | None]
-    """The turns before it; null for one that nobody saw."""
+    """The earlier turns; null for an unknown one."""
     action: str
     observation: str | None
     outcome: law.Outcome
 
 
 class Saying(NamedTuple):
-    """What engines said, and what is known of them."""
+    """The engines' texts, and their known properties."""
 
     said: dict[str, Row]
     """By observation, which are all different."""
@@ -38,7 +38,7 @@ class Saying(NamedTuple):
     """By digest."""
 
     def findings(self, shown: Shown) -> Iterator[Finding]:
-        """What is wrong with a step."""
+        """The problems of a step."""
         yield from self._origin(shown)
         outcome = _outcome(shown)
         if outcome != shown.outcome:
@@ -56,7 +56,7 @@ class Saying(NamedTuple):
             yield Finding("fabricated", f"{shown.where} was said after something else")
 
     def _said_to(self, shown: Shown, said: Row) -> str | None:
-        """What the engine would have said to the messages of this step."""
+        """The engine's text for the messages of this step."""
         turns = [turn for turn in shown.before if turn is not None]
         if len(turns) != len(shown.before):
             return None
@@ -71,7 +71,7 @@ class Saying(NamedTuple):
 
 
 def _system_prompt(manifest: Row, opening: Row) -> str | None:
-    """Of the domain that the opening names, else of the only one; null where there is none such."""
+    """The prompt of the domain in the opening, or else of the only one; null if there is none."""
     domains: dict[str, Row] = manifest["domains"]
     name = (opening.get("task") or {}).get("domain") or opening.get("domain")
     if name is None or name == "":
@@ -89,7 +89,7 @@ def _outcome(shown: Shown) -> law.Outcome:
 
 
 def _version(manifest: Row) -> str:
-    """Its control text tells it: `You are the first.`"""
+    """The version in its control text: `You are the first.`"""
     return str(manifest["control_text"]).removeprefix("You are the ").removesuffix(".")
 
 

@@ -1,6 +1,6 @@
-"""A client of the OpenEnv wire: an episode lives as long as its connection.
+"""A client of the OpenEnv protocol: an episode lives as long as its connection.
 
-What it is answered goes into the journal in the form of the other clients' answers.
+Its journal has the form of the other clients' journals.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class SocketClient(Client):
         self._num_episodes = 0
 
     async def play(self) -> None:
-        """Connects again whenever it lost its connection."""
+        """Reconnects after each lost connection."""
         transport = JournalledTransport(self.name, self._wire)
         async with httpx.AsyncClient(base_url=self._url, transport=transport) as http:
             while not self._ending:
@@ -82,7 +82,7 @@ class SocketClient(Client):
     async def _insist(
         self, socket: ClientConnection, kind: str, data: Row, asked: Row, run: Row
     ) -> Row | None:
-        """Asks until there is an observation; `asked` is how the other clients would ask."""
+        """Repeats a request until there is an observation; `asked` is its form for the journal."""
         for _ in range(_MOST_TRIES):
             sent = time.time()
             async with asyncio.timeout(_LONGEST_SECONDS):
@@ -96,7 +96,9 @@ class SocketClient(Client):
         return None
 
     def _note(self, kind: str, frame: Row, asked: Row, run: Row, sent: float) -> None:
-        """A failure of this wire names no simulator: it is the run's, or a mistake anyway."""
+        """A failure in this protocol names no simulator: it is the run's, or an error in any
+        case.
+        """
         told, status, simulator = {"error": frame["data"]}, 500, run["simulator"]
         if frame["type"] == "observation":
             shown, outcome = frame["data"]["observation"], frame["data"]

@@ -1,4 +1,4 @@
-"""What clients get over HTTP, written down before they see it."""
+"""Records HTTP responses before clients see them."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from campaigns.harness.journal import Journal
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
 
-# Who was refused by one replica asks any of them next, not the one that it is connected to.
+# After a refusal, a request goes to a random replica, not to the connected one.
 _LIMITS = httpx.Limits(keepalive_expiry=0.1)
 
 
 class JournalledTransport(httpx.AsyncBaseTransport):
-    """Hands on whole answers only, each of them after it is in the journal."""
+    """Forwards complete responses, each after it is in the journal."""
 
     def __init__(
         self, client: str, journal: Journal, inner: httpx.AsyncBaseTransport | None = None

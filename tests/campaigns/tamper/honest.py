@@ -1,4 +1,4 @@
-"""What nobody tampered with: of none of it may the audit tell a problem."""
+"""Honest activity, in which the audit must find no problem."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ from campaigns.tamper.world import World
 
 
 def false_alarms(world: World) -> list[str]:
-    """What the audit says of a world that goes on; it is another one after that."""
+    """The audit's findings in an active world, which changes."""
     with world.named():
         told = [f"untouched: {problem}" for problem in _problems(world)]
         for situation, problems in _life(world):
@@ -59,7 +59,7 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
 
 
 def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
-    """An old backup is put in the ledger's place, and who did it says so."""
+    """An old backup replaces the ledger, with a declaration."""
     agents = world.agents.read_text()
     world.database.keep(backup)
     run = asyncio.run(player.train(40))
@@ -70,14 +70,14 @@ def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
     player.move("shell-stable", 0, "ada")
     asyncio.run(player.end())
     world.database.put_back(backup)
-    world.agents.write_text(agents)  # an agent of a run that is lost is one that nobody can prove
+    world.agents.write_text(agents)  # an agent of a lost run has no evidence
     assert _problems(world)
     declare_restored(world.folder, "the disk was lost", "ada")
     return _problems(world)
 
 
 def _while_served(player: Player, world: World) -> list[str]:
-    """Looks again and again while runs are opened, played, signed, closed, registered and used."""
+    """Audits repeatedly while runs are opened, played, signed, closed, registered and used."""
 
     def serve() -> None:
         for number in range(30, 34):
@@ -95,7 +95,7 @@ def _while_served(player: Player, world: World) -> list[str]:
 
 
 def _problems_of_ledger(world: World) -> list[str]:
-    """What is registered a moment after its edge was signed looks as if it were gone."""
+    """A registration just after its edge was signed looks like a missing one."""
     with closing(open_ledger(world.folder)) as ledger:
         return [*verify_ledger(ledger, world.evidence).problems]
 

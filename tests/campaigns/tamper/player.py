@@ -1,4 +1,4 @@
-"""What a service does for trainers, operators and users, by the parts that it is made of."""
+"""The actions of a service for trainers, operators and users, by its own components."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ _STEPS = 10
 
 
 class Player:
-    """Over a world that the environment names."""
+    """Acts on the world that the environment names."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -90,7 +90,7 @@ class Player:
         await self._step(service, episode, 1)
 
     def close(self, run: str, *, signed: bool) -> AgentRun:
-        """Ends a run with weights that are in the files of its model, and signs its log."""
+        """Closes a run with the weights of its model's files, and signs its log."""
         model = self.world.folder / "models" / run
         model.mkdir(parents=True)
         (model / "model.safetensors").write_bytes(f"made by {run}".encode())
@@ -103,7 +103,7 @@ class Player:
         return found
 
     def claim(self, run: AgentRun, *data: str) -> Agent:
-        """What the simulator signs when an agent is registered."""
+        """The simulator's signature at an agent's registration."""
         assert run.final_weights
         known = {"artifact": run.final_weights, "simulator": run.simulator}
         told = {"starting_weights": STARTED, "data": tuple(map(records.digest, data))}
@@ -114,7 +114,7 @@ class Player:
         return Agent(checkpoint=made, run=run.id, edge=edge)
 
     def register(self, run: AgentRun, *data: str) -> VersionRef:
-        """The same, and what is signed of its version."""
+        """Registers an agent, with its signed registration."""
         agent, name, registry = self.claim(run, *data), run.opening.agent, self.registry
         model = self.world.folder / "models" / run.id
         ref = registered(name, agent, model, registry, self.world.folder)
@@ -125,7 +125,7 @@ class Player:
         return ref
 
     def withdraw(self, run: AgentRun, *data: str) -> None:
-        """Registers an agent that people take away again, which they declare."""
+        """Registers an agent and withdraws it, with a declaration."""
         known = self.world.agents.read_text()
         self.register(run, *data)
         self.world.agents.write_text(known)
@@ -138,18 +138,18 @@ class Player:
         return self.world.registry(self.ledger)
 
     def use(self, ref: VersionRef, alias: str) -> None:
-        """From now on this version is in use so."""
+        """Uses this version under this alias from now on."""
         agent = self.registry.agent(ref)
         version = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
         move = AgentMove.model_validate({"kind": "agent", "agent": version, "by": "ada"})
         self.names.move(f"{ref.name}@{alias}", move, None, new_name(), dry_run=False)
 
     def retire(self, name: str, alias: str) -> None:
-        """No version is any more."""
+        """Ends the use under this alias."""
         self.names.end(f"{name}@{alias}", "bob", new_name(), reason="it broke")
 
     def validate(self, ref: VersionRef, number: int) -> None:
-        """In a live shell beside a service's simulator."""
+        """A validation in a live shell and in a service's simulator."""
         artifact, simulator = self.registry.agent(ref).artifact, self.services[number % 2].digest
         report = records.agent_report(simulator=simulator)
         read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
@@ -159,26 +159,26 @@ class Player:
         file(Validation(report=report, **known), self.world.folder)
 
     def name_key(self) -> None:
-        """Tells the ledger which key signs now, as a service on a cluster does."""
+        """Records the current signing key in the ledger, as a service on a cluster does."""
         key = load_signer(self.world.folder / "keys" / SIMULATOR_KEYS).public_key
         self.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
 
     def erase(self, run: str) -> None:
-        """Retention takes away the texts of a run's episodes that are closed."""
+        """Erases the texts of a run's closed episodes, as retention does."""
         for episode in self.ledger.episodes(run):
             if episode.closed:
                 with self.log_signer.statement_signer.declaring("erasure", episode.id) as declare:
                     self.ledger.erase_texts(episode.id, "retention", declare)
 
     def move(self, alias: str, number: int, by: str, **shown: object) -> None:
-        """The alias means a service's simulator from now on."""
+        """Points the alias at a service's simulator."""
         move = AliasMove.model_validate(
             {"kind": "simulator", "simulator": self.services[number % 2].digest, "by": by, **shown}
         )
         self.names.move(alias, move, None, new_name(), dry_run=False)
 
     def move_all(self, number: int) -> None:
-        """Past a gate by a report, in spite of one, with a canary for an object, and to an end."""
+        """Moves by a gate, by an override, with a canary for an object, and an end."""
         simulator, other = (self.services[(number + each) % 2].digest for each in (0, 1))
         report = records.agent_report(simulator=simulator)
         assert self.ledger.objects
@@ -195,7 +195,7 @@ class Player:
         act = "echo besa now" if number == 8 else f"cat {number}.txt"
         if number % 5 == 0:
             act = f"{LONG * 900} {episode}"
-        with suppress(Conflict):  # it is over
+        with suppress(Conflict):  # closed
             await service.step(episode, Request(None, act))
 
     async def end(self) -> None:
@@ -204,7 +204,7 @@ class Player:
 
 
 def _answer(messages: list[dict[str, str]]) -> Completion:
-    """Sure of some answers, and always of the same."""
+    """Deterministic responses, some with low confidence."""
     asked = messages[-1]["content"]
     drawn = int(digest_bytes(f"{asked} {len(messages)}".encode())[-4:], 16)
     shown = "besa\n[0] ~" if asked.startswith("echo") else f"{drawn}\n[0] ~"

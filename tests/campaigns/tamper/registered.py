@@ -1,7 +1,7 @@
-"""What a registry holds before somebody tampers with it: world models, and the agents of each.
+"""A registry before tampering: world models, and the agents of each.
 
 Every agent has a run with its edge, is in use, and was validated in the simulator that followed its
-own; the ledger beside them is not tampered with.
+own; the ledger beside them is unchanged.
 """
 
 from pathlib import Path
@@ -46,7 +46,7 @@ class Store:
         return Sources(self.registry, self.ledger, self.folder, evidence, evidence.step_keys or {})
 
     def world(self, name: str) -> Digest:
-        """A world model, and the simulator of it."""
+        """A world model, and its simulator."""
         model, artifact = self._model(name)
         data = records.digest(f"data of {name}")
         made = records.checkpoint("rl", artifact=artifact, data=data)
@@ -55,7 +55,7 @@ class Store:
         return records.pinned(self.folder, artifact=artifact).digest
 
     def agent(self, name: str, simulator: Digest) -> None:
-        """One that was trained in a run of the simulator."""
+        """An agent that was trained in a run of the simulator."""
         model, artifact = self._model(name)
         run = self._run(name, simulator, artifact)
         known = {"artifact": artifact, "simulator": simulator}
@@ -70,7 +70,7 @@ class Store:
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:
-        """In a live shell, beside a simulator."""
+        """A validation in a live shell and in a simulator."""
         _, artifact = self._model(name)
         report = records.agent_report(simulator=simulator, live_steps=len(name))
         read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
@@ -80,7 +80,7 @@ class Store:
         file(Validation(report=report, at=now(), **known), self.folder)
 
     def moved(self, alias: str, *simulators: Digest) -> None:
-        """A name for simulators means these, one after the other."""
+        """Points a simulator's alias at these, one after another."""
         for simulator in simulators:
             self._move(alias, AliasMove(kind="simulator", simulator=simulator, by="ada"))
 
@@ -105,7 +105,9 @@ class Store:
 
 
 def built(folder: Path) -> Sources:
-    """All of them, in a new folder; the last agent was not validated in the next simulator."""
+    """Creates all of them in a new folder; the last agent was not validated in the next
+    simulator.
+    """
     store = Store(folder)
     simulators = [store.world(name) for name in WORLDS]
     for number, name in enumerate(AGENTS):

@@ -1,4 +1,4 @@
-"""What an attacker would think of: each is found and named, or the threat model says why not."""
+"""Likely attacks: each is found and named, or the threat model explains why not."""
 
 import json
 from contextlib import closing
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.compute
 
 
 def problems(world, registry=None, evidence=None) -> list[str]:
-    """What `audit verify` says."""
+    """The findings of `audit verify`."""
     with closing(world.ledger()) as ledger:
         told = world.sources(ledger)
         told = told._replace(registry=registry or told.registry, evidence=evidence or told.evidence)
@@ -34,7 +34,7 @@ def problems(world, registry=None, evidence=None) -> list[str]:
 
 
 def told(world, *words: str) -> bool:
-    """Whether a problem has all of these words."""
+    """Whether a finding has all of these words."""
     found = problems(world)
     assert any(all(word in problem for word in words) for problem in found), found
     return True
@@ -52,7 +52,7 @@ def rows(world, statement, *values):
 
 
 def open_run(world) -> str:
-    """One that is open and was signed to its end."""
+    """An open run whose whole log is signed."""
     wanted = "SELECT id FROM runs WHERE final_weights IS NULL ORDER BY id DESC"
     return str(rows(world, wanted)[0]["id"])
 
@@ -66,7 +66,7 @@ def register(world, agents) -> None:
 
 
 def places(world, name) -> list[int]:
-    """Of the versions of a name among all that are registered."""
+    """The positions of a name's versions among all registered ones."""
     return [place for place, each in enumerate(registered(world)) if each["name"] == name]
 
 
@@ -116,7 +116,7 @@ def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
         found = edge_to("agent-0", agent, sources)
     assert found
     assert found.edge
-    assert len(found.edge.claim.data) == 2  # as the newer one has it
+    assert len(found.edge.claim.data) == 2  # as in the newer one
 
 
 def test_an_older_move_as_the_newest_is_found(world):
@@ -138,7 +138,7 @@ def test_an_older_use_as_the_newest_is_found(world):
 
 
 def test_a_copy_of_another_run_in_the_mirror_is_found(world):
-    """Which is out of an attacker's reach."""
+    """The mirror is out of an attacker's reach."""
     store = world.folder / "mirror"
     own, other = [each for each in sorted(store.iterdir()) if each.name.isalnum()][:2]
     first, second = sorted(own.iterdir())[0], sorted(other.iterdir())[0]
@@ -186,7 +186,9 @@ def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
 
 
 def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(world):
-    """One without takes the ledger's word for who signs, and finds what has another copy."""
+    """An auditor without keys trusts the ledger's list of signers, and only finds differences to
+    copies.
+    """
     key = stranger().public_key
     own = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
     attack(world, inserted("signing_keys", own))
@@ -233,14 +235,14 @@ def test_entries_that_were_forged_in_place_of_signed_ones_are_found(world, is_si
 
 
 def test_a_step_that_is_not_signed_yet_is_chained(world):
-    """So that a value cannot be changed by itself."""
+    """So that a value cannot be changed alone."""
     run, episode = _unsigned(world, "a")
     attack(world, ("UPDATE steps SET reward = 1.0 WHERE episode = ?", (_key(world, episode),)))
     assert told(world, f"run {run}: the steps of episode {episode} do not follow")
 
 
 def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_unsigned(world):
-    """All that tells of it: the threat model says so."""
+    """With everything that refers to it: the threat model says so."""
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
         found = verify_run(run, ledger, world.evidence)
@@ -262,7 +264,7 @@ def test_a_lost_use_that_is_told_again_is_found(world):
 
 
 def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
-    """Milliseconds after it was made, or until a service that was killed is there again."""
+    """Milliseconds after it was signed, or until a killed service is restarted."""
     player = Player(world)
     known = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
     player.use(VersionRef(name="agent-2", version=2), "kiosk")
@@ -289,7 +291,7 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
 
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):
-    """SQLite keeps a text where a number should be."""
+    """SQLite stores a text in a numeric column."""
     alias, edge = (
         rows(world, "SELECT * FROM attestations WHERE kind = ?", kind)[0]
         for kind in ("alias", "edge")
@@ -313,14 +315,14 @@ def _key(world, episode) -> int:
 
 
 def _cut(world, run, length) -> None:
-    """All that came after that, and all that tells of it."""
+    """Deletes everything after that, with all that refers to it."""
     with world.database.hand() as hand:
         for statement, values in cut(hand, run, length):
             hand.run(statement, values)
 
 
 def _forged(world) -> tuple[str, int]:
-    """Entries in place of the last one of an open run, which was signed; its length before."""
+    """Replaces the last, signed entry of an open run; returns its earlier length."""
     run = open_run(world)
     (last,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
     _cut(world, run, last["log_length"] - 1)
@@ -331,7 +333,7 @@ def _forged(world) -> tuple[str, int]:
 
 
 def _unsigned(world, observation, run=None) -> tuple[str, str]:
-    """An episode of a step that no service signed, in an open run."""
+    """An unsigned episode with one step, in an open run."""
     run = run or open_run(world)
     with closing(world.ledger()) as ledger:
         simulator = ledger.run(run).simulator

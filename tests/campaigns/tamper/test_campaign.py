@@ -1,4 +1,4 @@
-"""A short campaign: what `make tamper` does a thousand times."""
+"""A short version of the campaign that `make tamper` runs."""
 
 from contextlib import closing
 
@@ -20,7 +20,7 @@ def test_every_kind_of_tampering_is_found_and_named(world):
     report = of_ledger(world, len(LEDGER_MUTATIONS), "short")
     assert report.sentences == []
     assert report.by_kind == dict.fromkeys(LEDGER_MUTATIONS, 1)
-    # Each column is tampered with, or is marked as none that is evidence.
+    # Each column is tampered with, or marked as no evidence.
     assert {str(column) for column in columns.EVIDENCE} <= {*LEDGER_MUTATIONS}
 
 
@@ -62,7 +62,7 @@ def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
 
 
 def states(world):
-    """Of the agents in use, by their versions."""
+    """The states of the agents in use, by version."""
     with closing(world.ledger()) as ledger:
         told = audit_agents(world.sources(ledger))
     return {each.agent: each.state for each in told.agents if each.in_use_as}

@@ -1,4 +1,4 @@
-"""One registered version in an attacker's hands: where MLflow and a store keep what they have."""
+"""One registered version under attack: the locations of its data in MLflow and in a store."""
 
 import random
 import sqlite3
@@ -21,7 +21,7 @@ class Victim(NamedTuple):
 
     @property
     def other(self) -> "Victim":
-        """Another version, whose parts are at hand."""
+        """Another version, as a source of other values."""
         return self._replace(name=self.other_name, other_name=self.name)
 
     def change(self, statement: str, *values: object) -> None:
@@ -29,7 +29,7 @@ class Victim(NamedTuple):
             assert database.execute(statement, values).rowcount > 0
 
     def row(self, statement: str, *values: object) -> tuple[object, ...]:
-        """The first that it finds."""
+        """The first result."""
         with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
             found: tuple[object, ...] = database.execute(statement, values).fetchone()
             return found
@@ -68,11 +68,11 @@ class Victim(NamedTuple):
 
     @property
     def artifact(self) -> str:
-        """The weights that were registered by this name."""
+        """The weights that were registered under this name."""
         return ArtifactManifest.of(self.folder / self.name).digest
 
     def steps(self) -> list[str]:
-        """The folders of its validations, by their names."""
+        """The folders of its validations, by name."""
         folders = sorted((self.folder / "steps/validate").iterdir())
         receipts = [(each.name, StepReceipt.read(each / "receipt.json")) for each in folders]
         artifact = self.artifact
@@ -83,7 +83,7 @@ Change = Callable[[Victim], object]
 
 
 def statement(template: str, **drawn: Callable[[random.Random], object]) -> Change:
-    """Runs SQL with the victim's `:name`, `:run` and `:model`, a new `:id`, and what is drawn."""
+    """Runs SQL with the victim's `:name`, `:run` and `:model`, a new `:id`, and random values."""
 
     def change(victim: Victim) -> None:
         values: dict[str, object] = {
