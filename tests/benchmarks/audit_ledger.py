@@ -1,7 +1,7 @@
-"""Runs of any size, written into ledgers in bulk; they verify as if they had been served.
+"""Writes runs of any size into ledgers in bulk; they verify like served ones.
 
-What an episode says is one of a few scripts, whose texts are hashed once. The heads, the log's
-entries, its Merkle tree and its traffic are each run's own.
+An episode follows one of a few scripts, whose texts are hashed once. The heads, the log's entries,
+its Merkle tree and its traffic are each run's own.
 """
 
 import hashlib
@@ -30,24 +30,24 @@ from agentworld.signing.traffic import TrafficCount
 NUM_STEPS = 20
 """Of every episode."""
 _AT_ONCE = 32
-"""Episodes of a run that are served beside each other: so many steps are under one entry."""
+"""Concurrent episodes of a run: so many steps are under one entry."""
 _NUM_SCRIPTS = 50
 _NUM_SEEDS = 64
-"""Of a run's episodes, which begin in so many ways."""
+"""The number of different starts of a run's episodes."""
 _MOST_ROWS = 50_000
 
 Row = tuple[object, ...]
 
 
 class Sink(Protocol):
-    """A ledger's database, which takes many rows at once."""
+    """A ledger's database that accepts many rows at once."""
 
     def add(self, table: Table, rows: Sequence[Row]) -> None:
-        """Rows with all columns but `sequence` where the database makes it."""
+        """Adds rows with all columns except an automatic `sequence`."""
         ...
 
     def settle(self) -> None:
-        """Commits, and lets the database learn what it holds, as it does by itself in time."""
+        """Commits, and updates the database's statistics, as it does itself in time."""
         ...
 
 
@@ -63,14 +63,14 @@ class SqliteSink:
         values = ", ".join("?" * len(rows[0]))
         statement = f"INSERT INTO {table} ({_columns(table)}) VALUES ({values})"
         self._connection.executemany(statement, rows)
-        self._connection.commit()  # a write-ahead log of all rows would be as long as the file
+        self._connection.commit()  # a write-ahead log of all rows would be as large as the file
 
     def settle(self) -> None:
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 class PostgresSink:
-    """A ledger on a server; rows are copied in without a look at what they refer to."""
+    """A ledger on a server; rows are copied without foreign key checks."""
 
     def __init__(self, url: str) -> None:
         Ledger(url).close()
@@ -96,7 +96,7 @@ class PostgresSink:
 
 
 class Book:
-    """Writes runs into several ledgers, the same rows into each."""
+    """Writes the same runs into several ledgers."""
 
     def __init__(self, *sinks: Sink) -> None:
         self._sinks = sinks
@@ -105,7 +105,7 @@ class Book:
         self._scripts = [_script(number) for number in range(_NUM_SCRIPTS)]
 
     def write(self, run: AgentRun, num_episodes: int) -> RunCheckpoint:
-        """A run with its episodes, open where it has no closing; returns what is to be signed."""
+        """Writes a run with its episodes, open if it has no closing; returns the data to sign."""
         told = _Told(run.id)
         self._tell(told, [log.run_opened(run)])
         openings = (EpisodeOpening(run=run.id, seed=seed) for seed in range(_NUM_SEEDS))
@@ -127,19 +127,19 @@ class Book:
         return told.checkpoint(run)
 
     def add(self, table: Table, *rows: Row) -> None:
-        """Rows of any table."""
+        """Adds rows of any table."""
         self._rows[table].extend(rows)
         if len(self._rows[table]) >= _MOST_ROWS:
             self._flush()
 
     def settle(self) -> None:
-        """All of it is there."""
+        """Flushes all rows."""
         self._flush()
         for sink in self._sinks:
             sink.settle()
 
     def _serve(self, episodes: list[Episode], texts: dict[Digest, bytes], told: "_Told") -> None:
-        """Episodes side by side, from their openings to their ends."""
+        """The rows of concurrent episodes, from their openings to their ends."""
         at = time.time()
         self._tell(told, [log.episode_opened(each) for each in episodes])
         first_key, entry = self._key + 1, told.length
@@ -173,7 +173,7 @@ class Book:
 
 
 class _Told:
-    """A run's log as the ledger writes it and the sealer reads it."""
+    """A run's log, in the ledger's form and in that of its signer."""
 
     def __init__(self, run: str) -> None:
         self.length = 0
@@ -205,7 +205,7 @@ class _Turn(NamedTuple):
     row: Row
     """Columns of STEPS from `action` to `engine_seconds`."""
     named: bytes
-    """What its head names beside the head before it."""
+    """The input of its head except the previous head."""
 
 
 def _script(seed: int) -> list[_Turn]:

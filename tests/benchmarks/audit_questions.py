@@ -1,4 +1,4 @@
-"""The auditor's questions to a large store, each timed, and the same asked of MLflow alone."""
+"""An auditor's questions to a large store, timed, and the same questions to MLflow."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from benchmarks.figures import percentile
 
 
 class Times(Record):
-    """Of one question, in milliseconds, asked once for each of many."""
+    """The times of one question in milliseconds, asked once for each of many subjects."""
 
     p50_ms: float
     p99_ms: float
@@ -42,32 +42,32 @@ class Times(Record):
 
 
 class Answers(Record):
-    """What a ledger of some size took."""
+    """The times for a ledger of some size."""
 
     forward: Times
     inverse: Times
     first_forward_ms: float
-    """The first question of a process, which reads what later ones know."""
+    """The first question of a process, which fills caches."""
     large_forward_ms: float
-    """Of the agent with a tenth of all episodes."""
+    """For the agent with a tenth of all episodes."""
     close_seconds: float
     register_seconds: float
     verify_steps_per_second: float
-    """Of the run of that agent."""
+    """For the run of that agent."""
     verified_steps: int
     problems: int
-    """That a verification found in a sample of runs; there is nothing to find."""
+    """Findings of a verification of some runs; there should be none."""
 
 
 class MlflowAnswers(Record):
-    """What MLflow's own search took for the same."""
+    """The times of MLflow's own search for the same questions."""
 
     forward: Times
     inverse: Times
 
 
 def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers:
-    """Asks the ledger at a URL, and closes and registers the agent that is not yet."""
+    """Times questions to the ledger at a URL; first closes and registers the last agent."""
     with _ledger(url), closing(Ledger(url)) as ledger:
         sources = Sources(MlflowRegistry(_uri(of)), ledger, of.store, of.evidence)
         first = _seconds(lambda: _whole(of.agents[0], sources))
@@ -98,7 +98,7 @@ def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers
 
 
 def mlflow_answers(of: AuditStore, num_asked: int) -> MlflowAnswers:
-    """Which simulator a version's tags name, and which versions name a simulator."""
+    """The simulator in a version's tags, and the versions that name a simulator."""
     client: MlflowClient = of.registry.client
     agents = random.Random(1).choices(of.agents, k=num_asked)
     simulators = random.Random(2).choices(of.simulators, k=num_asked)
@@ -143,7 +143,7 @@ def _touched(simulator: Digest, sources: Sources) -> None:
 
 
 def _close(of: AuditStore, large: Trained) -> None:
-    """As the step does: by the service's own code, which signs the whole log at once."""
+    """Closes the run with the service's code, which signs the whole log at once."""
     simulator = SimulatorStore(of.store).find(large.run.simulator)
 
     async def close() -> AgentRun:
@@ -154,7 +154,9 @@ def _close(of: AuditStore, large: Trained) -> None:
 
 
 def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
-    """As the step does; by a name of its own for each ledger, so that it is new to the registry."""
+    """Registers as the step does, with a different name for each ledger, which is thus new to the
+    registry.
+    """
     run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
     edge = request_edge(name, large.checkpoint, run, registry, of.store)
     agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
@@ -167,7 +169,7 @@ def _uri(of: AuditStore) -> str:
 
 @contextmanager
 def _ledger(url: str) -> Iterator[None]:
-    """What a step of this store is told."""
+    """A step's environment for this store."""
     os.environ["AGENTWORLD_LEDGER_URL"] = url
     try:
         yield

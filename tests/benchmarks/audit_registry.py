@@ -1,6 +1,6 @@
-"""Versions in a real MLflow database, in bulk: its API takes 35 ms for one, and longer for each.
+"""Writes versions into a real MLflow database in bulk: its API takes 35 ms for each, and increases.
 
-What a version is called and tagged is the registry's own; only how its rows come in is not.
+Names and tags come from the registry's own code; only the insertion differs.
 """
 
 import time
@@ -34,7 +34,7 @@ _TABLES: tuple[Table, ...] = (
 
 
 class BulkRegistry(MlflowRegistry):
-    """A registry whose versions are there once `settle` was called; nobody else writes to it."""
+    """A registry whose versions exist after `settle`; there must be no other writer."""
 
     def __init__(self, store: Path) -> None:
         uri = f"sqlite:///{store}/mlflow.db"
@@ -47,11 +47,11 @@ class BulkRegistry(MlflowRegistry):
 
     @property
     def client(self) -> MlflowClient:
-        """MLflow's own, of the same database."""
+        """MLflow's client for the same database."""
         return self._client
 
     def settle(self) -> None:
-        """All versions are there."""
+        """Writes all versions."""
         with self._engine.begin() as connection:
             for table, rows in self._rows.items():
                 if rows:

@@ -24,7 +24,7 @@ _SIZES = (10_000, 100_000, 1_000_000)
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
+    """Exit status 1 if a required target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("episodes", type=int, nargs="*", default=_SIZES)
     parser.add_argument("--asked", type=int, default=500)
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:
-    """What each size took, by the kind of database."""
+    """The times at each size, by the kind of database."""
     sqlite = f"sqlite:///{store}/ledger.db"
     with postgres.running() as server, server.database() as postgresql:
         urls = {"sqlite": sqlite, "postgresql": postgresql}
@@ -60,7 +60,7 @@ def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[st
 
 
 def at_size(of: AuditStore, size: Size, urls: dict[str, str], num_asked: int) -> dict[str, object]:
-    """Grows the store, and asks it."""
+    """Grows the store, and times its questions."""
     began = time.monotonic()
     large = of.grow(size)
     written = time.monotonic() - began
@@ -74,7 +74,7 @@ def at_size(of: AuditStore, size: Size, urls: dict[str, str], num_asked: int) ->
 
 
 def values_of(kind: str, told: dict[str, object]) -> dict[str, float]:
-    """What is held against a target, of one kind of database."""
+    """The figures of one kind of database that have targets."""
     found = Answers.model_validate(told[kind])
     return {
         f"{kind}.forward_p99_ms": found.forward.p99_ms,
@@ -86,7 +86,7 @@ def values_of(kind: str, told: dict[str, object]) -> dict[str, float]:
 
 
 def yardstick(told: dict[str, object]) -> dict[str, float]:
-    """The same two questions, of MLflow."""
+    """The same two questions to MLflow."""
     found = MlflowAnswers.model_validate(told["mlflow"])
     return {"mlflow_forward_ms": found.forward.p99_ms, "mlflow_inverse_ms": found.inverse.p99_ms}
 

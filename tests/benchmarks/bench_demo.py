@@ -1,4 +1,4 @@
-"""A recipe from nothing: seconds of each step, memory, and every figure against its target."""
+"""A recipe from start to end: seconds of each step, memory, and every figure against its target."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from benchmarks.report import empty_folder, measured_on, publish
 
 
 def main(profile: str = "demo") -> int:
-    """Exit status 1 where something that must hold does not."""
+    """Exit status 1 if a required target is missed."""
     known = measured_on()
     store = empty_folder(profile)
     started = time.monotonic()

@@ -1,7 +1,7 @@
-"""The operator before a real API server, against its targets: `make bench-operator`.
+"""The operator with a real API server, against its targets: `make bench-operator`.
 
-`.bench/operator.json`. There are no nodes but for a cold start, so that what is measured is the
-operator alone. `python -m benchmarks.bench_operator burst` measures one part: idle, failover, rate,
+`.bench/operator.json`. There are nodes only for a cold start, so that only the operator is
+measured. `python -m benchmarks.bench_operator burst` measures one part: idle, failover, rate,
 burst, cold or fetch.
 """
 
@@ -33,14 +33,14 @@ _SIZES = (100, 300, 1_000)
 _RATE, _RATED = 20.0, 300
 _IDLE_SECONDS = 60.0
 _SETTLE_SECONDS = 30.0
-"""Until Kubernetes' own controllers have made what Deployments are made of, which is looked at."""
+"""The time in which Kubernetes' own controllers create the parts of Deployments."""
 _MIB = 2**20
 
 Found = dict[str, object]
 
 
 def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+    """Exit status 1 if a required target is missed."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     known = measured_on()
     found: Found = {}
@@ -51,7 +51,7 @@ def main(*chosen: str) -> int:
         for name in wanted:
             if name in _PARTS:
                 found |= _PARTS[name](cluster, folder)
-    if _COLD in wanted:  # on nodes, and by itself
+    if _COLD in wanted:  # on nodes, and separately
         found |= cold_starts(folder / _COLD)
     if _FETCH in wanted:
         found |= fetches(folder / _FETCH)
@@ -60,7 +60,7 @@ def main(*chosen: str) -> int:
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:
-    """Twenty creations a second, ours and the yardstick's in turn."""
+    """Twenty creations a second, alternating with the yardstick's."""
     found: Found = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
@@ -71,7 +71,7 @@ def rate(cluster: ControlPlane, folder: Path) -> Found:
 
 
 def bursts(cluster: ControlPlane, folder: Path) -> Found:
-    """All at once, each size in a namespace of its own."""
+    """All at once, each size in a separate namespace."""
     converge: dict[str, float] = {}
     plain: dict[str, float] = {}
     requests: dict[str, float] = {}
@@ -94,7 +94,7 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
 
 
 def idle(cluster: ControlPlane, folder: Path) -> Found:
-    """What is written while nothing changes, leases apart."""
+    """Writes while nothing changes, without leases."""
     with operator(cluster, folder, _OURS) as (namespace, _):
         burst(cluster, namespace, 100)
         time.sleep(_SETTLE_SECONDS)
@@ -105,7 +105,7 @@ def idle(cluster: ControlPlane, folder: Path) -> Found:
 
 
 def failover(cluster: ControlPlane, folder: Path) -> Found:
-    """From the leader's death to the next one's first deed."""
+    """From the leader's death to the next leader's first write."""
     engine = engine_name(pinned_manifest("one").digest)
     with (
         operator(cluster, folder, _OURS) as (namespace, first),
@@ -131,7 +131,7 @@ def failover(cluster: ControlPlane, folder: Path) -> Found:
 def operator(
     cluster: ControlPlane, folder: Path, module: str
 ) -> Iterator[tuple[Namespace, Operator]]:
-    """One that leads, in a namespace of its own."""
+    """A leading operator, in a separate namespace."""
     namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
     with started(cluster, namespace, folder, module, "first") as found:
         wait_for(found.leads, 60)
@@ -154,7 +154,7 @@ def started(
 
 
 _PARTS: dict[str, Callable[[ControlPlane, Path], Found]] = {
-    "idle": idle,  # before there are thousands of Deployments for others to write about
+    "idle": idle,  # before thousands of Deployments exist, whose controllers write
     "failover": failover,
     "rate": rate,
     "burst": bursts,

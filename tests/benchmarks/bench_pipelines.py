@@ -1,9 +1,9 @@
-"""What the pipelines add to their steps, against its target: `make bench-pipelines`.
+"""The pipelines' overhead for their steps, against its target: `make bench-pipelines`.
 
-`.bench/pipelines.json`. The whole smoke job runs from nothing, and then again and again with
-nothing changed. A step's overhead is the time from Kubeflow's start of its task to its end, less
-what the step took in its own process. The yardstick, in the same run, is a process that only
-imports the step, once for each of them.
+`.bench/pipelines.json`. The whole smoke job runs from the start, and then repeatedly without
+changes. A step's overhead is the time from Kubeflow's start of its task to its end, without the
+time of its own process. The yardstick, in the same run, is a process that only imports the step,
+once for each of them.
 """
 
 import json
@@ -37,7 +37,7 @@ class Round(NamedTuple):
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
+    """Exit status 1 if a required target is missed."""
     known = measured_on()
     store = empty_folder("pipelines")
     first = job(store)
@@ -70,7 +70,7 @@ def job(store: Path) -> Round:
 
 
 def own_seconds(store: Path, step: str) -> float:
-    """From the step's first word to its last."""
+    """From the step's first output to its last."""
     told = read_progress(store, step)
     assert told is not None, step
     assert told.state in ("finished", "reused"), told
@@ -78,19 +78,19 @@ def own_seconds(store: Path, step: str) -> float:
 
 
 def import_seconds(step: str) -> float:
-    """A process that does nothing but import the step."""
+    """A process that only imports the step."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", f"import agentworld.steps.{step}"], check=True)
     return time.monotonic() - started
 
 
 def copied_bytes(store: Path) -> int:
-    """What Kubeflow took from one task to another, beyond words: steps hand on folders by name."""
+    """Bytes that Kubeflow copied between tasks, beyond small values: steps pass folders by name."""
     return sum(path.stat().st_size for path in files_of(store / "kfp"))
 
 
 def alike_bytes(store: Path) -> int:
-    """What several steps hold alike: a checkpoint is whole, with its own tokenizer."""
+    """Bytes that several steps store: a checkpoint is complete, with its own tokenizer."""
     steps: dict[str, set[str]] = {}
     sizes: dict[str, int] = {}
     for path in files_of(store / "steps"):
@@ -101,7 +101,7 @@ def alike_bytes(store: Path) -> int:
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """Whatever is large enough to be a result, not a word about one."""
+    """Files large enough to be results instead of metadata."""
     for path in folder.rglob("*"):
         if path.is_file() and path.stat().st_size > _LARGE_BYTES:
             yield path

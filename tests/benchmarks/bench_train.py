@@ -1,8 +1,8 @@
 """Training beside a plain loop and beside TRL, against its targets: `make bench-train`.
 
-`.bench/train.json`. The same rows (lengths are log-normal, p95 four times p50) pass a model of five
-million parameters on the CPU, each kind in a process of its own, in turn. A larger model is trained
-in parts, for the memory of each process.
+`.bench/train.json`. A model of five million parameters trains on the same rows (lengths are
+log-normal, p95 four times p50) on the CPU, each kind in a separate process, in rotation. A larger
+model is trained in shards, for the memory of each process.
 """
 
 import json
@@ -23,7 +23,7 @@ _ROUNDS = {"packed": 5, "padded": 3, "trl": 3}
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
+    """Exit status 1 if a required target is missed."""
     known = measured_on()
     folder = empty_folder("train")
     rounds: dict[str, list[float]] = defaultdict(list)
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def rates(kind: str, folder: Path) -> dict[str, float]:
-    """Useful tokens a second of the trainers of a new process."""
+    """Useful tokens per second of the trainers in a new process."""
     command = [sys.executable, "-m", "benchmarks.train_kinds", kind, str(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

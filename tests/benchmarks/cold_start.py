@@ -1,4 +1,4 @@
-"""From a Simulator that is created to one that answers, by phase, on the tests' own nodes.
+"""From the creation of a Simulator to its first response, by phase, on the tests' own nodes.
 
 The model has a GiB of weights in files of a quarter each, as big ones have them in files of 5 GB.
 """
@@ -70,8 +70,8 @@ def _cold_start(release: Release, model: Path, name: str) -> Phases:
 
 
 def _phases(release: Release, pod: V1Pod, began: float, ended: float) -> Phases:
-    """`verify` and what is within `engine` are as the programs tell; the rest is by whole seconds,
-    as Kubernetes tells.
+    """`verify` and the parts of `engine` are the programs' own times; the rest is in whole seconds,
+    from Kubernetes.
     """
     [verifier], [engine] = pod.status.init_container_statuses, pod.status.container_statuses
     checking, started = verifier.state.terminated, engine.state.running.started_at

@@ -1,4 +1,4 @@
-"""Recordings to import: chats with tool calls; some are copies, some nearly are, some echo."""
+"""Recordings to import: chats with tool calls; some are copies, near-duplicates, or echoes."""
 
 import json
 import random
@@ -14,7 +14,7 @@ Messages = list[dict[str, object]]
 
 
 def write_logs(path: Path, count: int, seed: int = 0) -> None:
-    """One chat a line; the same for the same count and seed."""
+    """One chat on each line; deterministic for a count and seed."""
     rng = random.Random(seed)
     tools = [{"type": "function", "function": {"name": t, "parameters": _SCHEMA}} for t in _TOOLS]
     with path.open("w") as file:

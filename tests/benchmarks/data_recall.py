@@ -1,4 +1,6 @@
-"""How many planted pairs and leaks are found, and how many of the others: no clock is needed."""
+"""The shares of planted pairs and leaks that are found, and of false positives: independent of
+time.
+"""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What the disk alone takes to make a write durable, which no service can save."""
+"""The disk's own time for a durable write, a lower bound for a service."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from benchmarks.figures import percentile
 
 _NUM_WRITES = 200
 _STEP = bytes(4_096)
-"""A page, the least that SQLite writes for a step."""
+"""A page, the minimum that SQLite writes for a step."""
 
 
 def fsync_p50_ms(folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""What Kubeflow's local runner says of the time that its tasks took."""
+"""Parses task times in the log of Kubeflow's local runner."""
 
 import re
 from datetime import datetime, timedelta
@@ -10,7 +10,9 @@ _LINE = re.compile(
 
 
 def seconds_of_tasks(log: str) -> dict[str, float]:
-    """Of each task by its step's name; the log has no dates, so that a midnight may be between."""
+    """The seconds of each task by its step's name; the log has no dates, so midnight may be in
+    between.
+    """
     began: dict[str, datetime] = {}
     took: dict[str, float] = {}
     for moment, words, task, finished in _LINE.findall(log):

@@ -1,4 +1,6 @@
-"""Simulators by the hundred before a real API server, and when an operator had dealt with each."""
+"""Hundreds of Simulators on a real API server, and the time until an operator has processed
+each.
+"""
 
 import json
 import threading
@@ -19,21 +21,21 @@ _LONGEST_SECONDS = 300.0
 
 
 class Burst(NamedTuple):
-    """Simulators that were created, and what it took until all were dealt with."""
+    """Created Simulators, and the time until all were processed."""
 
     number: int
     seconds: float
     """From the first creation."""
     waits: list[float]
-    """Of each one, from its creation."""
+    """For each one, from its creation."""
     requests: int
-    """Of the operator to the API server, reads and watches too."""
+    """The operator's requests to the API server, including reads and watches."""
 
 
 def burst(
     cluster: ControlPlane, namespace: Namespace, number: int, *, a_second: float | None = None
 ) -> Burst:
-    """So many, as fast as the server takes them or at a rate."""
+    """Creates `number` Simulators, as fast as possible or at a rate."""
     names = [f"world-{number}-{each:04d}" for each in range(number)]
     created: dict[str, float] = {}
 
@@ -58,7 +60,7 @@ def burst(
 
 @contextmanager
 def _reconciled(namespace: Namespace) -> Iterator[dict[str, float]]:
-    """When the status of each Simulator first had a digest, as a watch tells it."""
+    """The time at which the status of each Simulator first had a digest, from a watch."""
     times: dict[str, float] = {}
     stop = threading.Event()
 
@@ -77,7 +79,7 @@ def _reconciled(namespace: Namespace) -> Iterator[dict[str, float]]:
 
 
 def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bool = False) -> int:
-    """That the API server has answered to the namespace's operator, but for its Lease.
+    """The API server's requests from the namespace's operator, without its Lease.
 
     Watches are counted as one request each.
     """

@@ -1,4 +1,4 @@
-"""Steps per second of several servers, or of one over several protocols, in turn."""
+"""Steps per second of several servers, or of one over several protocols, alternately."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -32,7 +32,7 @@ class Summary(NamedTuple):
     p99_ms: float
     server_us: float
     client_share: float
-    """The largest."""
+    """The maximum."""
 
 
 def summary(rounds: Sequence[Round]) -> Summary:
@@ -49,7 +49,7 @@ def summary(rounds: Sequence[Round]) -> Summary:
 
 
 def ratio(rounds: Rounds, name: str, base: str) -> Spread:
-    """Of steps per second, round over round."""
+    """Of steps per second, round by round."""
     return ratios(*([taken.steps_per_second for taken in rounds[of]] for of in (name, base)))
 
 
@@ -65,11 +65,11 @@ class StepRates(NamedTuple):
 
     @property
     def added_p50_ms(self) -> float:
-        """What a step takes longer than the peer's, with one episode."""
+        """The difference of a step's time to the peer's, with one episode."""
         return summary(self.rounds[1][OURS]).p50_ms - summary(self.rounds[1][PEER]).p50_ms
 
     def as_json(self) -> dict[str, object]:
-        """The keys of `.bench/simulator.json` that are about steps."""
+        """The keys of `.bench/simulator.json` about steps."""
         servers = {
             name: {str(n): summary(taken[name])._asdict() for n, taken in self.rounds.items()}
             for name in (PEER, ASYNC, OURS)
@@ -97,7 +97,7 @@ def measure_servers(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS
 
 
 def measure_protocols(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS) -> Rounds:
-    """All are of one service, which is idle while the core is measured."""
+    """All protocols of one service, which is idle while the core is measured."""
     with start_ours(folder) as target:
         names = ("openenv", *HTTP_PROTOCOLS, "gymnasium")
         targets = {
@@ -108,7 +108,7 @@ def measure_protocols(folder: Path, rounds: int = ROUNDS, seconds: float = SECON
 
 
 def protocols_as_json(rounds: Rounds) -> dict[str, object]:
-    """The keys of `.bench/protocols.json` that are about steps."""
+    """The keys of `.bench/protocols.json` about steps."""
     names = [name for name in rounds if name != CORE]
     return {
         "episodes": EPISODES_BY_PROTOCOL,
@@ -119,13 +119,13 @@ def protocols_as_json(rounds: Rounds) -> dict[str, object]:
 
 
 def _added_p50_ms(rounds: Rounds, name: str) -> Spread:
-    """What a step takes longer than in the core, round by round."""
+    """The difference of a step's time to the core's, round by round."""
     pairs = zip(rounds[name], rounds[CORE], strict=True)
     return spread([taken.p50_ms - core.p50_ms for taken, core in pairs])
 
 
 def show(rounds: Rounds, base: str) -> None:
-    """A table; the last column is steps per second over the base's."""
+    """Prints a table; the last column is steps per second over the base's."""
     episodes = next(iter(rounds.values()))[0].episodes
     print(f"{episodes:>5} episodes {'steps/s [low, high]':>26} p50 ms  p99 ms  CPU us of {base}")
     for name, taken in rounds.items():

@@ -1,4 +1,4 @@
-"""A service among slow and rude clients, as its healthy clients see it."""
+"""The latency of healthy clients while a service has slow and hostile ones."""
 
 import asyncio
 import time
@@ -24,14 +24,14 @@ ALONE_SECONDS = 60.0
 
 _PROTOCOLS = ("openenv", "http")
 _WARM_UP_SECONDS = 2.0
-# Until every slow client is there, and the slowest of them were ended once.
+# Until every slow client is connected, and the slowest of them were disconnected once.
 _GATHERING_SECONDS = 35.0
-# As fast as they can, healthy clients would be the load themselves.
+# At full speed, healthy clients would be the load themselves.
 _STEP_PAUSE_SECONDS = 0.2
 
 
 class Size(NamedTuple):
-    """How many clients there are."""
+    """The numbers of clients."""
 
     healthy: int = 64
     slow: int = 1_000
@@ -39,7 +39,7 @@ class Size(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Seconds of processor time until now, or of each second."""
+    """Total seconds of processor time, or seconds per second."""
 
     service: float
     healthy: float
@@ -48,33 +48,33 @@ class Used(NamedTuple):
     """All others."""
 
     def since(self, before: "Used", seconds: float) -> "Used":
-        """Of each second, which is the share of a core."""
+        """Per second, which is the share of a core."""
         return Used(*((now - then) / seconds for now, then in zip(self, before, strict=True)))
 
 
 class Storm(NamedTuple):
-    """What was seen."""
+    """The measurements."""
 
     alone: Latency
     """Of the healthy clients before the storm."""
     among: Latency
-    """And in it."""
+    """During the storm."""
     alone_shares: Used
     among_shares: Used
-    """Of a core; where they use up the machine, latencies are the machine's."""
+    """Shares of a core; if they use up the machine, latencies are the machine's."""
     healthy_errors: list[str]
     memory: Growth
-    """Of the service, in the storm."""
+    """Of the service, during the storm."""
     rounds: dict[str, int]
-    """How often each kind of slow and of rude client came."""
+    """The connections of each kind of slow and of rude client."""
     server_errors: int
-    """Answers of 500 and more, to whomever."""
+    """Responses of 500 and more, to any client."""
     log: list[str]
-    """All that the service logged."""
+    """The service's log."""
 
     @property
     def p99_ratio(self) -> float:
-        """Of healthy steps, over the same without a storm."""
+        """Of healthy steps, relative to those without a storm."""
         return self.among.p99_ms / self.alone.p99_ms
 
     @property
@@ -101,8 +101,8 @@ def measure_storm(
     alone_seconds: float = ALONE_SECONDS,
     size: Size = Size(),  # noqa: B008 - a tuple
 ) -> Storm:
-    """Starts a service with an engine that answers at once; its stores are in the folder."""
-    allow_many_files()  # the service inherits it
+    """Starts a service with an engine that responds at once; its stores are in the folder."""
+    allow_many_files()  # inherited by the service
     gathering = min(_GATHERING_SECONDS, seconds / 2)
     with (
         start_ours(folder) as target,
@@ -113,21 +113,23 @@ def measure_storm(
 
 
 class Health:
-    """What healthy clients see: how long their steps took, and every error."""
+    """The step times and errors of healthy clients."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
         self._seconds = array("d")
 
     async def stay_healthy(self, player: Player) -> None:
-        """Steps at a steady pace until it is cancelled."""
+        """Takes steps at a steady rate until it is cancelled."""
         try:
             await play(player, self._note, _STEP_PAUSE_SECONDS)
         except (OSError, SimulatorError) as error:
             self.errors.append(f"{type(error).__name__}: {error}")
 
     async def latency(self, pids: list[int], seconds: float) -> tuple[Latency, Used]:
-        """Of their steps in so many seconds, and what the service and the crowd use meanwhile."""
+        """The latency of their steps in a period, and the processor time of the service and the
+        crowd.
+        """
         self._seconds = array("d")
         before, begun = _used(pids), time.perf_counter()
         await asyncio.sleep(seconds)
@@ -172,7 +174,7 @@ async def _storm(
 
 @asynccontextmanager
 async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """All of it while the block runs."""
+    """Runs it while the block runs."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         yield

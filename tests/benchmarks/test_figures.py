@@ -1,4 +1,4 @@
-"""What the benchmarks publish, of measurements that are worked out by hand."""
+"""Published statistics of hand-calculated measurements."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_a_spread_is_the_median_between_extremes_and_of_many_rounds_leaves_out_t
     assert spread([3.0, 1.0, 2.0, 10.0]) == (2.5, 1.0, 10.0)
     assert spread([float(n) for n in range(9)]) == (4.0, 0.0, 8.0)
     assert spread([float(n) for n in range(10)]) == (4.5, 1.0, 8.0)
-    # Of 24 values 7 or more lie on each side of the median in 98 of 100 cases.
+    # Of 24 values, 7 or more are on each side of the median in 98 of 100 cases.
     assert spread([float(n) for n in range(24)]) == (11.5, 6.0, 17.0)
 
 

@@ -1,4 +1,4 @@
-"""What the load client sends, and which of the answers it counts."""
+"""The load client's requests, and the responses that it counts."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ BROKEN = {"type": "error", "data": {"message": "it broke", "code": "EXECUTION_ER
 
 
 def sent(answers):
-    """The kinds of frames of an episode of three steps, whose steps and resets are answered so."""
+    """The kinds of frames in an episode of three steps, with these responses."""
     kinds = []
 
     async def talk(connection):

@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md, from JSON that is written here."""
+"""The tables of docs/benchmarks.md, from JSON in this file."""
 
 from pathlib import Path
 

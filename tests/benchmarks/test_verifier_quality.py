@@ -24,7 +24,7 @@ ALL = tuple(FORMS.values())
 
 
 def recorded(seed):
-    """An episode in a shop of this process, twice; for `stale`, no earlier write happened."""
+    """An episode in a shop in this process, twice; for `stale`, without earlier writes."""
     episode = shop_episodes.episode(seed)
     rows = zip(episode.turns, shop_episodes.replay(episode), strict=True)
     return [
@@ -46,7 +46,7 @@ def is_error(text):
 
 
 def verdicts_by(form):
-    """The domain with a verifier that compares two observations by a form of them."""
+    """The domain with a verifier that compares a form of two observations."""
 
     class Other(type(MCP)):
         def verify(self, predicted, truth):

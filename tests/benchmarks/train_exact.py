@@ -1,4 +1,6 @@
-"""What a faster training must not change: losses, gradients, and the weights after a kill."""
+"""Results that optimizations of training must not change: losses, gradients, and weights after a
+resume.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,18 +20,20 @@ _FEW_ROWS = 100
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Represents the death of the process."""
 
 
 def padding_share() -> float:
-    """Tokens of packed batches that belong to no row, of all."""
+    """The share of padding tokens in packed batches."""
     batches, given = packed_batches(), rows()
     total = sum(pack([given[index] for index in batch])["input_ids"].numel() for batch in batches)
     return 1 - sum(len(row.input_ids) for row in given) / total
 
 
 def packing_differences() -> tuple[float, float]:
-    """Of the loss, and of the gradient, packed against one row at a time, in float32."""
+    """The differences of the loss and the gradient, packed against one row at a time, in
+    float32.
+    """
     model, given = new_model(), rows()[:8]
     model.set_attn_implementation(PACKED_ATTENTION)
     loss, gradient = _loss_and_gradient(model, [given])
@@ -38,7 +42,7 @@ def packing_differences() -> tuple[float, float]:
 
 
 def resume_differences(folder: Path) -> int:
-    """How many weights of a training that was killed differ from those of one that was not."""
+    """The number of weights that differ between a resumed training and an uninterrupted one."""
     whole = _weights(folder / "whole", ignore_progress)
     with suppress(Killed):
         _weights(folder / "killed", _kill)

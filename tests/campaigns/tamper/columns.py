@@ -46,7 +46,7 @@ def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
     other = _drawn(column, draw)
     value = other["value"] if way in _OF_ANOTHER else way(column, row["value"], draw.chance)
     if value == row["value"] or (way is _swapped and column.primary_key):
-        return None  # a part of a key cannot be swapped, because both rows would have the same key in between
+        return None  # a swap would duplicate a key
     places, changes = owners(draw.hand, table, row), [changed(table, row, **{name: value})]
     if way is not _swapped:
         places |= _names(column, value)
