@@ -166,7 +166,7 @@ def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_ask
     ("words", "sentence"),
     [
         ("--format cyclonedx", "a bill of materials describes one agent; name it"),
-        ("hero --format cyclonedx", "'hero' is no NAME@VERSION"),
+        ("hero --format cyclonedx", "'hero' is not NAME@VERSION"),
         ("gone@1 --format cyclonedx", "nothing is registered as 'gone'"),
         ("hero@1 --format csv", "--format csv writes all agents"),
         ("--format in-toto --sign", "--format in-toto writes all agents"),

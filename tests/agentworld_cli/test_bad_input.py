@@ -201,7 +201,7 @@ def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, comman
 def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, command):
     text = said(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
-    assert "is no NAME@VERSION" in text
+    assert "is not NAME@VERSION" in text
 
 
 @pytest.mark.parametrize(

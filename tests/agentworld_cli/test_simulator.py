@@ -230,7 +230,7 @@ def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp
         verified = json.loads(call("simulator", "verify", name, "--json"))
         assert verified == {"simulator": simulator.digest, "files": 1}
     (simulator.model / "model.safetensors").unlink()
-    assert "model.safetensors is not the file" in call(
+    assert "model.safetensors does not match" in call(
         "simulator", "verify", "production", status=8
     )
 
@@ -343,7 +343,7 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
     ("gate", "report", "words"),
     [
         ("live_gain=0.5", ..., "live_gain is 0.4 in the report"),
-        ("exact_match=0.5", ..., "tells no exact_match of"),
+        ("exact_match=0.5", ..., "has no exact_match of"),
         ("live_gain=0.3", None, "the gate asks for live_gain of at least 0.3 and no report is"),
         ("live_gain=0.3", records.digest("lost"), "is not in the object store; put it there with"),
         ("live_gain", ..., "'live_gain' is not a gate; write METRIC=LEAST"),

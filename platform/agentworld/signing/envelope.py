@@ -126,7 +126,7 @@ def read_predicate(
         record = kind.model_validate(predicate.get(field) if field else predicate)
     except ValidationError as error:
         raise EvidenceError(
-            f"the signed content is not a {noun} ({first_problem(error)}); do not rely on it"
+            f"the signed content is not of kind {noun} ({first_problem(error)}); do not rely on it"
         ) from error
     if statement != to_statement(record):
         raise EvidenceError(f"the signed content differs from this {noun}; do not rely on it")

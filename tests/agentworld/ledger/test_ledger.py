@@ -328,7 +328,7 @@ def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
 
 @pytest.mark.parametrize("name", ["", "Stable", "a b", "-a", "a" * 64])
 def test_what_is_no_alias_is_refused(ledger, name):
-    with pytest.raises(InputError, match="is no alias"):
+    with pytest.raises(InputError, match="is not an alias"):
         ledger.aliases.set(name, SIMULATOR, "ada")
 
 
@@ -389,7 +389,7 @@ def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):
 
 @pytest.mark.parametrize("url", ["notes", "nosuch://ledger", "nosuch+driver://ledger"])
 def test_what_is_no_database_url_is_said_to_be_none(url):
-    with pytest.raises(InputError, match="is no database URL"):
+    with pytest.raises(InputError, match="is not a database URL"):
         Ledger(url)
 
 

@@ -235,7 +235,7 @@ def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
 
 @pytest.mark.parametrize("text", ["", "agent", "agent@", "@1", "a@b", "a'b@1", "a@1@2"])
 def test_a_reference_without_name_or_version_is_refused(text):
-    with pytest.raises(InputError, match="is no NAME@VERSION"):
+    with pytest.raises(InputError, match="is not NAME@VERSION"):
         VersionRef.parse(text)
 
 

@@ -29,7 +29,7 @@ def test_another_file_or_name_is_another_artifact(model, change):
     before = ArtifactManifest.of(model)
     change(model)
     assert ArtifactManifest.of(model).digest != before.digest
-    with pytest.raises(InputError, match="is not the file of the manifest"):
+    with pytest.raises(InputError, match="does not match the manifest"):
         before.verify(model)
 
 

@@ -33,7 +33,7 @@ def test_a_digest_names_the_file_that_is_none(tmp_path):
     error = outcome(lambda: digest_file(tmp_path / "file"))
     assert isinstance(error, InputError)
     assert str(error) == (
-        f"cannot read {tmp_path / 'file'}: it is a pipe and no regular file; check the path"
+        f"cannot read {tmp_path / 'file'}: it is a pipe and not a regular file; check the path"
     )
 
 

@@ -65,7 +65,7 @@ def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, to
 
 def test_one_kind_is_not_taken_for_another(keys):
     restore = attest(TOLD[3], load_signer(keys)).envelope
-    with pytest.raises(EvidenceError, match="is no erasure"):
+    with pytest.raises(EvidenceError, match="is not of kind erasure"):
         verify_envelope(restore, Erasure, load_trusted(keys))
 
 

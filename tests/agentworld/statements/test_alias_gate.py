@@ -55,7 +55,7 @@ def test_a_gate_that_is_passed_lets_the_name_move():
     ("report", "clause", "words"),
     [
         (None, gate(), "the gate asks for exact_match of at least 0.5 and no report is named"),
-        (AGENT, gate(), f"tells no exact_match of {SIMULATOR}; name a report that does"),
+        (AGENT, gate(), f"has no exact_match of {SIMULATOR}; name a report that does"),
         (AGENT, gate("live_gain", 0.41), "live_gain is 0.4 in the report"),
     ],
 )

@@ -46,7 +46,7 @@ CODE = (
 def test_a_file_that_may_carry_code_is_named(model, name):
     (model / name).parent.mkdir(exist_ok=True)
     (model / name).touch()
-    with pytest.raises(InputError, match=rf"{name} may carry code"):
+    with pytest.raises(InputError, match=rf"{name} may contain code"):
         check_safe(model)
 
 

@@ -167,7 +167,7 @@ class Campaign:
         return [*judge(seen), *otherwise(seen), *unseen]
 
     def _writes(self) -> list[str]:
-        """Of all replicas, the oldest first."""
+        """The writes of all replicas, the oldest first."""
         written = [each for api in self._crew.api.values() for each in api.written]
         ordered = sorted(written, key=lambda each: each.sent)
         return [each.what for each in ordered if each.matter == "write"]
@@ -192,10 +192,10 @@ class Campaign:
 
 
 def diverged(findings: list[Finding]) -> int:
-    """How many objects they are about."""
+    """The number of objects with findings."""
     return len({finding.subject for finding in findings})
 
 
 def _of_others(findings: list[Finding]) -> bool:
-    """Whether something is as the operator wants it, and Kubernetes' own controllers are late."""
+    """Whether the operator is done, and only Kubernetes' own controllers are late."""
     return any(each.kind in ("left over", "unrun") for each in findings)
