@@ -55,7 +55,7 @@ def test_a_file_of_another_size_is_no_secret(tmp_path, size):
     path = tmp_path / "run-tokens"
     path.write_bytes(b"x" * size)
     path.chmod(0o600)
-    with pytest.raises(InputError, match=f"holds {size} bytes, a secret has"):
+    with pytest.raises(InputError, match=f"has {size} bytes, a secret has"):
         ensure_secret(path)
 
 
