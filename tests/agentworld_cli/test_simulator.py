@@ -230,9 +230,7 @@ def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp
         verified = json.loads(call("simulator", "verify", name, "--json"))
         assert verified == {"simulator": simulator.digest, "files": 1}
     (simulator.model / "model.safetensors").unlink()
-    assert "model.safetensors does not match" in call(
-        "simulator", "verify", "production", status=8
-    )
+    assert "model.safetensors does not match" in call("simulator", "verify", "production", status=8)
 
 
 def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):

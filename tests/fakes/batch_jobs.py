@@ -29,19 +29,19 @@ class Jobs:
 
     def one(self) -> Object:
         """The only Job, as soon as it exists."""
-        found: list[Object] = []
-        wait_for(lambda: found.extend(self.all()) or found)
-        (job,) = found
+        jobs: list[Object] = []
+        wait_for(lambda: jobs.extend(self.all()) or jobs)
+        (job,) = jobs
         return job
 
     def run(self) -> str:
         """Puts the pod of the only Job on the node, as running; returns its name."""
         label = [("labelSelector", f"job-name={self.one()['metadata']['name']}")]
-        found: list[Object] = []
+        pods: list[Object] = []
         wait_for(
-            lambda: found.extend(self.server.call("GET", self._pods, query=label)["items"]) or found
+            lambda: pods.extend(self.server.call("GET", self._pods, query=label)["items"]) or pods
         )
-        (pod,) = found
+        (pod,) = pods
         name = str(pod["metadata"]["name"])
         node = {"apiVersion": "v1", "kind": "Node", "name": NODE}
         body = {"metadata": {"name": name}, "target": node}

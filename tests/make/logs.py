@@ -71,5 +71,5 @@ def _places(value):
 
 def none_is_lost(records):
     """Whether there are records, and each is a trajectory or a problem."""
-    told = [(record.trajectory is None) == bool(record.problem) for record in records]
-    return bool(told) and all(told)
+    consistent = [(record.trajectory is None) == bool(record.problem) for record in records]
+    return bool(consistent) and all(consistent)

@@ -25,6 +25,6 @@ def is_lost(connection: Connection, run: str) -> bool:
 def no_run(run: str) -> NotFound:
     """The error for an unknown or deleted run."""
     return NotFound(
-        f"there is no run {run} in the ledger; name one that `agentworld run list` prints, or restore"
-        " the ledger if it had this run"
+        f"there is no run {run} in the ledger; name one that `agentworld run list` prints, or"
+        " restore the ledger if it had this run"
     )

@@ -62,8 +62,7 @@ class EpisodeOpening(Record):
     """Earlier turns, as claimed by the caller; the simulator did not produce them."""
     accelerators: tuple[str, ...] = ()
     """The engine's accelerators when the episode began, of each replica if they differ. Only the
-    service sets it.
-    """
+    service sets it."""
 
     @model_validator(mode="after")
     def _has_one_past(self) -> Self:
@@ -73,9 +72,7 @@ class EpisodeOpening(Record):
 
     @property
     def text(self) -> str:
-        """Canonical JSON without defaults, as stored and digested, so that a new field changes no
-        digest.
-        """
+        """Canonical JSON without defaults, as stored; so a new field changes no digest."""
         return canonical_json(self.model_dump(mode="json", exclude_defaults=True)).decode()
 
     @property
@@ -90,9 +87,7 @@ class EpisodeOpening(Record):
 
     @property
     def control(self) -> Digest:
-        """The digest of the instruction that controls this episode's world (Qwen-AgentWorld
-        3.5).
-        """
+        """The digest of the instruction that controls the world (Qwen-AgentWorld 3.5)."""
         return digest_bytes(self.simulation_instruction.encode())
 
 

@@ -37,8 +37,7 @@ class Estimate(Record):
         return "" if self.excludes_zero else ", no difference seen"
 
     def less(self, other: "Estimate") -> "Estimate":
-        """The difference to another estimate of independent samples; numbers and holes are those of
-        this one.
+        """The difference to an independent estimate; numbers and holes are those of this one.
 
         MOVER (Zou and Donner 2008, after Newcombe 1998): the two distances that determine a bound
         add up as independent errors do, separately for each side, so that skewed intervals give a
@@ -82,8 +81,7 @@ class WorldModelScore(Figures):
 
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain: `history` are those that need memory,
-    `unseen` those whose content no training episode had.
-    """
+    `unseen` those whose content no training episode had."""
     by_kind: dict[str, Figures] = {}
     """Turns by kind: `read`, `write`, `computation` or `unknown`."""
     by_domain: dict[str, Figures] = {}
@@ -113,8 +111,7 @@ class WorldModelReport(Record):
     """Exact match of RL minus that of SFT, turn by turn; null if one of them is missing."""
     lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
     """The smallest lead of the better of the two over a baseline: of all baselines, and of all
-    turns and those with the tags `history` and `unseen`, the one whose interval begins lowest.
-    """
+    turns and those with the tags `history` and `unseen`, the one whose interval begins lowest."""
     absent: dict[str, str] = {}
     """The requested metrics without a figure here, each with the reason."""
     judge: Sparse[JudgeUse | None] = None
@@ -179,12 +176,10 @@ class AgentReport(Record):
     """The number of live actions in this evaluation."""
     live_disagreements: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
     """Live episodes that are a success by the transcript but not by the state; they count as
-    failed.
-    """
+    failed."""
     live_episodes: Sparse[dict[str, Digest]] = {}
     """The files of the live episodes beside the report, by name; the report's signature covers
-    them.
-    """
+    them."""
 
     @property
     def scores(self) -> dict[str, AgentScore]:

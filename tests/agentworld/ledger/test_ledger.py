@@ -249,7 +249,7 @@ def test_a_closed_episode_takes_no_step_and_is_closed_once(ledger):
 def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a"))
-    with pytest.raises(Conflict, match="or went on"):
+    with pytest.raises(Conflict, match="or has new steps"):
         ledger.write([end(episode, 0, "expired")])
     assert ledger.episode(episode.id).closed is None
 

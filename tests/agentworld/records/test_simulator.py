@@ -194,7 +194,10 @@ def test_another_endpoint_or_model_is_another_simulator(field):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT}, "neither an artifact"),
+        (
+            {"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT},
+            "neither an artifact",
+        ),
         (
             {"artifact": None, "files": {"a": records.digest("a")}, "engine": ENDPOINT},
             "neither an artifact",

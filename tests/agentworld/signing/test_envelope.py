@@ -156,7 +156,9 @@ def test_what_is_no_envelope_is_refused(envelope, trusted, change):
 
 
 def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted):
-    with pytest.raises(EvidenceError, match=r"type is 'text/plain' instead of application/vnd\.in-toto"):
+    with pytest.raises(
+        EvidenceError, match=r"type is 'text/plain' instead of application/vnd\.in-toto"
+    ):
         verify(raw(records.statement().canonical, signer, "text/plain"), trusted)
 
 

@@ -41,8 +41,8 @@ class Episode(NamedTuple):
     @property
     def opening(self) -> Row:
         """The episode's opening."""
-        told: Row = json.loads(self.opening_text)
-        return told
+        fields: Row = json.loads(self.opening_text)
+        return fields
 
     def content(self, number: int) -> tuple[object, ...] | None:
         """The client-visible content of a step."""

@@ -278,7 +278,7 @@ def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) 
     """Contradictions between the trainer's claim and the simulator's manifest."""
     claim = edge.edge.claim if edge and edge.edge else None
     if claim and manifest and claim.world_model not in (None, manifest.artifact):
-        yield "the edge and the simulator name different world models"
+        yield f"the edge names the world model {claim.world_model}, the simulator names another"
 
 
 def _validation_problems(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:

@@ -109,7 +109,10 @@ def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
         ("UPDATE aliases SET ended = 1 WHERE sequence = 3", "'stable' meant nothing from"),
         ("UPDATE aliases SET gate = 'x' WHERE sequence = 4", "alias 'other' is garbled"),
         ("UPDATE aliases SET alias = 'other' WHERE sequence = 3", "alias 'stable' meant"),
-        ("UPDATE aliases SET sequence = 9 WHERE sequence = 2", "'stable' are not in the signed order"),
+        (
+            "UPDATE aliases SET sequence = 9 WHERE sequence = 2",
+            "'stable' are not in the signed order",
+        ),
         ("DELETE FROM aliases WHERE sequence = 1", f"{FIRST} .*the ledger does not have it"),
         ("DELETE FROM aliases WHERE sequence = 3", f"{THIRD} .*the ledger does not have it"),
         ("DELETE FROM aliases WHERE alias = 'other'", "'other' .*the ledger does not have it"),

@@ -74,7 +74,10 @@ def edge_of(told: Story) -> SignedEdge:
             " SELECT 'a', simulator, 'eve', 'now' FROM runs",
             "the ledger says that alias 'a' meant ",
         ),
-        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "ledger's key k is"),
+        (
+            "INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')",
+            "the ledger's key k",
+        ),
         ("UPDATE steps SET episode = 9", "2 rows of steps refer to 9, which"),
         ("DELETE FROM runs", "run {run} is missing from the ledger"),
         ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
