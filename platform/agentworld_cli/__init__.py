@@ -1,1 +1,3 @@
-"""The command line: words in, calls out; heavy rooms are entered by the command that needs them."""
+"""The command line; each command imports the packages that it needs, because some are slow to
+import.
+"""

@@ -1,4 +1,4 @@
-"""Aliases: people's names for simulators and for agents in use, with their history."""
+"""Aliases of simulators and of agents in use, with their history."""
 
 import getpass
 import json
@@ -34,9 +34,7 @@ _By = Annotated[
         help="The person who decided; else your user name.",
     ),
 ]
-_Reason = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="The reason; the record keeps it.")
-]
+_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, for the record.")]
 
 
 _Target = Annotated[
@@ -157,11 +155,11 @@ def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
 
 
 def describe_change(change: "AliasChange") -> str:
-    """What a name meant from when on, by whose word, and what it had to show."""
+    """The change as text: its target, since when, by whom, and the gate's results."""
     by = plain(change.set_by)
     line = f"{change.alias}  {change.target}  since {change.at}, set by {by}"
     if change.ended:
-        line = f"{change.alias}  nothing  since {change.at}, taken away by {by}"
+        line = f"{change.alias}  nothing  since {change.at}, ended by {by}"
     if change.canary:
         line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
@@ -177,19 +175,19 @@ def describe_change(change: "AliasChange") -> str:
 
 
 def _describe(alias: str, change: "AliasChange | None") -> str:
-    """Null is a change of an agent's alias that a service recorded for no auditor."""
+    """Null is a change of an agent's alias that the service did not show to this caller."""
     if change is None:
         return f"{alias}  recorded by the service, which shows its history to auditors only"
     return describe_change(change)
 
 
 def _json(alias: str, change: "AliasChange | None") -> dict[str, object]:
-    """What is not there is left out."""
+    """The change as JSON; missing values are left out."""
     return change.model_dump(mode="json", exclude_defaults=True) if change else {"alias": alias}
 
 
 def user_name() -> str:
-    """Who calls, as the machine knows them."""
+    """The caller's user name on this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

@@ -1,4 +1,4 @@
-"""The audit commands: what an agent is made of, and whether its records are as they were signed."""
+"""The audit commands about one subject: an agent, a simulator, a data set, a comparison."""
 
 import json
 from collections.abc import Sequence
@@ -178,7 +178,7 @@ def diff(
         table.add_row(
             _to_markup(difference.what), _value(difference.first), _value(difference.second)
         )
-    trees.print(table if audit.differences else "the same things made both")
+    trees.print(table if audit.differences else "both have the same lineage")
 
 
 app.command()(alias)
@@ -190,7 +190,7 @@ app.command()(withdrawn)
 
 
 def _add_agent(tree: Tree, agent: "AgentOrigin") -> Tree:
-    """The branch of its run."""
+    """Adds the branch of its run."""
     branch = tree.add(f"agent [bold]{_to_markup(agent.agent)}[/] {brief(agent.artifact)}")
     ran = branch.add(f"run {agent.run.id}: {by_how_much(agent.run, agent.edge)}")
     ran.add(_describe_grade(agent.edge))
@@ -198,7 +198,7 @@ def _add_agent(tree: Tree, agent: "AgentOrigin") -> Tree:
 
 
 def _value(value: object) -> str:
-    """A digest in brief, a text as it is, else as JSON; null where there is no such thing."""
+    """Shortens a digest; keeps other text; anything else as JSON; null if there is no value."""
     if isinstance(value, str):
         return brief(value) if value.startswith("sha256:") else _to_markup(value)
     return json.dumps(value)
@@ -216,7 +216,7 @@ def _describe_grade(edge: "EdgeAudit | None") -> str:
 
 
 def _add_stages(world: Tree, stages: "Sequence[StageLink]") -> Tree:
-    """The first stage's tree."""
+    """Adds the stages; returns the first stage's tree."""
     for stage in reversed(stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
         for name, use in stage.corpora.items():
@@ -226,7 +226,7 @@ def _add_stages(world: Tree, stages: "Sequence[StageLink]") -> Tree:
 
 
 def _add_bases(world: Tree, bases: "Sequence[BaseLink]") -> None:
-    """Each below the one that started from it."""
+    """Adds each base below the one that started from it."""
     for base in bases:
         name = f" {_to_markup(base.world_model)}" if base.world_model else ""
         source = f" from {_to_markup(base.address)}" if base.address else ""
@@ -235,7 +235,7 @@ def _add_bases(world: Tree, bases: "Sequence[BaseLink]") -> None:
 
 
 def _add_edge(run: Tree, edge: "EdgeAudit | None") -> None:
-    """The grade with its meaning, who signed it and when, and why it is disputed."""
+    """Adds the grade with its meaning, the signature, and the reasons if it is disputed."""
     from agentworld.records.statements.edge import GRADE_MEANINGS
 
     if edge is None:
@@ -269,7 +269,7 @@ def _describe_live(live: "LiveLink") -> str:
 
 
 def _minute(at: "datetime | str") -> str:
-    """In UTC, as every time that is signed or registered."""
+    """Minutes in UTC, as in signed and registered times."""
     return f"{str(at)[:16].replace('T', ' ')} UTC"
 
 

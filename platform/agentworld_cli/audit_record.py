@@ -1,5 +1,5 @@
-"""Audit commands of a whole record: verify it, export it, record losses and deletions; and what an
-alias meant.
+"""Audit commands of a whole record: verify it, export it, record losses and deletions; and the
+target of an alias.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def alias(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show what an alias meant at a time, and who moved it there and on."""
+    """Show what an alias pointed at at a given time, and who set it and moved it next."""
     from agentworld.audit.questions.alias import audit_alias, moment
     from agentworld.operations.simulators import alias_history
 
@@ -59,17 +59,17 @@ def verify(
     version: Annotated[
         str,
         typer.Argument(
-            metavar="[NAME@VERSION]", help="Verify one agent and what made it; else everything."
+            metavar="[NAME@VERSION]", help="Verify one agent and its lineage; else everything."
         ),
     ] = "",
     at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Check that all runs and versions match what was signed, and each other.
+    """Check that all runs and versions match their signatures and each other.
 
-    With --at, the command checks the runs and versions that existed at that time, as they are
-    now. It also checks records that have no date.
+    With --at, the command checks the runs and versions that existed at that time, as they are now.
+    It also checks records that have no date.
     """
     from agentworld.audit.checks.store import verify_agent, verify_everything
     from agentworld.lineage.base import VersionRef
@@ -104,7 +104,7 @@ def export(
     Formats: in-toto (signed statements), csv (a table), openlineage (run events), cyclonedx (the
     AI bill of materials of one agent). With --at, the state at that time.
     """
-    sources = sources_at(store, at)  # where MLflow is, OpenLineage is
+    sources = sources_at(store, at)  # OpenLineage needs MLflow's address
     from agentworld.audit.export.formats import lines_of
     from agentworld.records.file import write_whole
 
@@ -155,7 +155,7 @@ def restored(
         show_json(losses)
         return
     for run, names in losses.runs.items():
-        print(f"run {plain(run)} lost entries of its log, or is gone:")
+        print(f"run {plain(run)} lost entries of its log, or is missing:")
         print(*(f"  {plain(name)}" for name in names), sep="\n")
     for name in losses.others:
         print(f"lost {plain(name)}")
@@ -172,7 +172,7 @@ def withdrawn(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Print registered versions that are gone from MLflow; with --reason, record their deletion.
+    """Print registered versions that are missing in MLflow; with --reason, record their deletion.
 
     Run this after you deleted versions on purpose; otherwise `audit verify` reports them as
     missing. If the deletion was a mistake, restore the versions in MLflow instead.
@@ -186,7 +186,8 @@ def withdrawn(
     for version in withdrawals.versions:
         print(
             plain(
-                f"{version.ref} {version.artifact}, registered on {version.at}, is gone from MLflow"
+                f"{version.ref} {version.artifact}, registered on {version.at}, is missing in"
+                " MLflow"
             )
         )
     print(
@@ -201,7 +202,7 @@ def _describe_outcome(reason: str) -> str:
 
 
 def _check_names(store: Path, *, as_json: bool) -> None:
-    """A line for each problem of names' histories; raises EvidenceError for any."""
+    """Prints each problem of aliases' histories; raises EvidenceError if there are any."""
     from agentworld.audit.checks.alias_history import alias_problems
     from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 

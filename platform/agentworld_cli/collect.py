@@ -1,4 +1,4 @@
-"""The recipe of a collection whose domain or options the command line names."""
+"""Changes a recipe's collection by the command line's domain and options."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,9 +19,9 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 @contextmanager
 def recipe_for(recipe: str, domain: str, options: Sequence[str]) -> Iterator[str]:
-    """The recipe, or a file that lasts as long as the block where another domain is named.
+    """The recipe, or a temporary file for the block if another domain is given.
 
-    The options are the recipe's where it is of the same domain.
+    The recipe's options are kept if it has the same domain.
     """
     if not (domain or options):
         yield recipe
@@ -40,7 +40,7 @@ def recipe_for(recipe: str, domain: str, options: Sequence[str]) -> Iterator[str
 
 @contextmanager
 def recipe_file(whole: Recipe, collect: CollectRecipe) -> Iterator[str]:
-    """A file with a recipe that collects in this way; it ends with the block."""
+    """A temporary file with a recipe with this collection."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(to_yaml(whole.model_copy(update={"collect": collect})))
@@ -48,7 +48,7 @@ def recipe_file(whole: Recipe, collect: CollectRecipe) -> Iterator[str]:
 
 
 def read_options(texts: Sequence[str]) -> dict[str, JsonValue]:
-    """Options as `--set NAME=VALUE` has them; raises InputError for any other text."""
+    """Parses options of the form `--set NAME=VALUE`; raises InputError for any other text."""
     return dict(map(_option, texts))
 
 
@@ -60,15 +60,17 @@ def _option(text: str) -> tuple[str, JsonValue]:
 
 
 def _value_of(text: str) -> JsonValue:
-    """The value as a recipe has it; what only looks like a number, as `1e-3`, remains a text."""
+    """Parses the value as in a recipe; text that only resembles a number, such as `1e-3`, stays a
+    text.
+    """
     try:
         value = _JSON.validate_python(read_yaml(text).value)
-    except (YAMLError, ValidationError):  # YAML has values that JSON has not
+    except (YAMLError, ValidationError):  # YAML has values that JSON lacks
         return text
     match value:
         case bool():
             return value
-        # An option that takes a number reads it from a text, and one that takes a text gets it all.
+        # An option of type number parses a text, and one of type text gets it unchanged.
         case int() | float() if isfinite(value) and str(value) != text:
             return text
     return value

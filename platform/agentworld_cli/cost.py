@@ -1,4 +1,4 @@
-"""What runs used and cost."""
+"""The usage and the cost of runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -23,7 +23,7 @@ _NAMES: dict[_By, tuple[str, ...]] = {
     "episode": ("episode", "run"),
 }
 
-# A number that is cut off is another number; a narrower terminal wraps by itself.
+# Numbers are never cut off; a narrower terminal wraps.
 _wide = Console(width=1_000, highlight=False)
 _WIDEST_NAME = 40
 
@@ -77,7 +77,7 @@ def cost(
 
 
 def _agents(store: Path) -> dict[str, str]:
-    """Those that are registered, by their runs."""
+    """The registered agents by their runs."""
     from agentworld.audit.questions.cost import agents_by_run
     from agentworld.operations.registry import check_store, open_registry
 
@@ -86,7 +86,7 @@ def _agents(store: Path) -> dict[str, str]:
 
 
 def _table(report: "Costs", by: _By) -> Table:
-    """A line for each, and their total."""
+    """A row for each cost, and their total."""
     from agentworld.records.run import LOCAL_TENANT
 
     tenants = {entry.tenant for entry in report.costs} - {LOCAL_TENANT}
@@ -116,7 +116,7 @@ def _format_name(cost: "Cost", name: str) -> str:
 
 
 def _figures(cost: "Cost", currency: str) -> dict[str, str]:
-    """By their headings."""
+    """The figures by column heading."""
     return {
         "episodes": f"{cost.num_episodes:,}",
         "steps": f"{cost.num_steps:,}",

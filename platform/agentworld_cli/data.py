@@ -1,4 +1,4 @@
-"""Live episodes, recorded ones, and the data sets that are made of them."""
+"""Live episodes, recorded ones, and the data sets prepared from them."""
 
 from typing import Annotated
 

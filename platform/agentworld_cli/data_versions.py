@@ -133,7 +133,7 @@ def register(data: Data, store: Store = DEFAULT_STORE, as_json: Json = False) ->
 
 
 def _value(value: object) -> str:
-    """A digest in brief, another value as Python writes it, and a dash for what is not there."""
+    """Shortens a digest; other values as Python literals; a dash for null."""
     if isinstance(value, str) and value.startswith("sha256:"):
         return brief(value)
     return to_words(value)

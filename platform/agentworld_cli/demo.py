@@ -1,4 +1,4 @@
-"""The whole loop on this machine: one command, a bar for each step, a table, a report."""
+"""The whole job on this machine: one command, a progress bar for each step, a table, a report."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ _INTERRUPTED = 130
 
 
 class Job(NamedTuple):
-    """A finished job: where its steps are, and the most memory that all processes took."""
+    """A finished job: its steps' folders, and the peak memory of all its processes."""
 
     recipe: str
     """Its name."""
@@ -54,7 +54,7 @@ def demo(
 
 
 def run_job(name: str, store: Path | None) -> Job:
-    """Runs every step; what is finished is used again."""
+    """Runs every step; finished steps are reused."""
     from agentworld.domains.live import check_available
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.runner.failure import translate
@@ -83,9 +83,9 @@ def _run(recipe: str, store: Path) -> "FinishedJob":
     try:
         return follow(job, store)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; the next run continues from what is finished\n")
+        sys.stderr.write("interrupted; the next run continues after the finished steps\n")
         raise typer.Exit(_INTERRUPTED) from None
     finally:
-        # Ended, interrupted or failed: nothing works on after we let go of the lock.
+        # In every case, no process works on after the lock is released.
         job.terminate()
         job.wait()

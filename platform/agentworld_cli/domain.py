@@ -1,4 +1,4 @@
-"""Domains: the kinds of world that are installed."""
+"""Domains: list, show, install and try them."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
 
 app = typer.Typer(
-    help="List the domains, install what one needs, and try one by hand.", no_args_is_help=True
+    help="List the domains, install their requirements, and try one by hand.", no_args_is_help=True
 )
 
 _Domain = Annotated[
@@ -42,7 +42,7 @@ def list_domains(as_json: Json = False) -> None:
 
 @app.command()
 def show(domain: _Domain, as_json: Json = False) -> None:
-    """Show what a domain needs, how it is worded, its tasks, and a turn of one of them.
+    """Show a domain's requirements, its prompts, its tasks, and a turn of one of them.
 
     It takes the turn in a live environment, if this machine can open one.
     """
@@ -81,7 +81,8 @@ def try_(
     simulator: Annotated[
         str,
         typer.Option(
-            metavar="DIGEST|ALIAS", help="A simulator that takes the same actions; else none does."
+            metavar="DIGEST|ALIAS",
+            help=("A simulator that takes the same actions; by default none."),
         ),
     ] = "",
     url: Url = "",
@@ -92,7 +93,7 @@ def try_(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Act in a live environment in the sandbox, and in a simulator of it beside it.
+    """Act in a live environment in the sandbox, and in parallel in a simulator of it.
 
     Each line of the input is an action, for both. The simulator is one of the store, which is
     served while you act, or that of the service at --url. Its history holds its own observations,
@@ -109,7 +110,7 @@ def try_(
     view = trial_view(as_json=as_json)
     with (
         _client(domain, simulator, store, url) as client,
-        # Its loop has a thread of its own, so that an interrupt ends a wait for input.
+        # The event loop has its own thread, so that an interrupt ends a wait for input.
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
             open_trial(domain, seed, has_goal=task, client=client, simulator=simulator or None)
@@ -130,7 +131,7 @@ def try_(
 def _client(
     domain: str, simulator: str, store: str, url: str
 ) -> Iterator["SimulatorClient | None"]:
-    """What reaches the simulator; null where none is named."""
+    """The client of the simulator; null if none is given."""
     from agentworld.client.credential import ClientSettings
     from agentworld.client.simulator import SimulatorClient
     from agentworld.operations.serving import open_client

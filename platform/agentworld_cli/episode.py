@@ -72,7 +72,7 @@ def show(
 
 @app.command("verify")
 def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Check that the record of an episode is as it was signed."""
+    """Check that the record of an episode matches its signature."""
     from agentworld.audit.checks.episode import verify_episode
     from agentworld.operations.ledger import existing_ledger, open_evidence
 
@@ -120,7 +120,7 @@ def replay(episode: _Episode, url: Url, as_json: Json = False) -> None:
 
 @app.command("close")
 def close(episode: _Episode, url: Url) -> None:
-    """End an open episode; an ended one stays as it is."""
+    """End an open episode; an ended one is unchanged."""
     ask(url, lambda client: client.end(episode))
 
 

@@ -1,4 +1,4 @@
-"""Watching a job that runs in other processes: its steps' progress, its memory, its end."""
+"""Follows a job in other processes: its steps' progress, its memory, its end."""
 
 import subprocess
 from contextlib import suppress
@@ -18,15 +18,15 @@ _ALL_STEPS = steps_of("world_model", "agent", optional=True)
 
 
 class FinishedJob(NamedTuple):
-    """What is known of a job that ended well."""
+    """The result of a successful job."""
 
     folders: dict[str, Path]
-    """Of the steps that were not skipped."""
+    """The folders of the steps that were not skipped."""
     peak_memory_gib: float
 
 
 def follow(job: subprocess.Popen[bytes], store: Path) -> FinishedJob:
-    """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
+    """Shows a job until it ends; raises StepFailed with the failed step's own message."""
     peak_memory_gib = 0.0
     with choose_view(_ALL_STEPS) as view:
         while True:
@@ -50,7 +50,7 @@ def _progress(store: Path) -> list[StepProgress]:
 
 
 def _skipped_steps(steps: list[StepProgress]) -> list[StepProgress]:
-    """What will never begin, once the gate has refused."""
+    """The steps that will not run because the gate failed."""
     last = steps[-1] if steps else None
     if last is None or last.step != "gate" or last.state not in ("finished", "reused"):
         return []
@@ -63,9 +63,9 @@ def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
     for progress in steps:
         if progress.state == "failed":
             return StepFailed(progress.step, progress.failure, progress.sentence)
-    if is_full(store):  # too full even to say so
+    if is_full(store):  # too full to write the message
         return StepFailed("", "StoreError", full_sentence(store))
-    # A step that cannot even be imported, or that the system killed, has no last words.
+    # A step whose import fails, or that the system killed, leaves no message.
     running = [progress.step for progress in steps if progress.state == "running"]
     begun_steps = {progress.step for progress in steps}
     missing = [step for step in MAIN_JOB if step not in begun_steps]

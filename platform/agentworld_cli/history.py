@@ -1,4 +1,4 @@
-"""How the runs of a store ended."""
+"""The results of a store's runs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`agentworld data import`: the recipe of an import, its result, and what a record became."""
+"""`agentworld data import`: the recipe of an import, its result, and the parts of one record."""
 
 import sys
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def collect_recipe(
 
 
 def run(recipe: str, collect: CollectRecipe, store: str, *, as_json: bool) -> None:
-    """Imports a source by the step that collects, and shows what came of it."""
+    """Imports a source by the step `collect`, and shows the result."""
     whole = load_recipe(recipe_path(recipe)) if recipe else Recipe(name="import")
     with (
         recipe_file(whole, collect) as path,
@@ -95,7 +95,7 @@ def _by_count(notes: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
-    """Shows what the parts of one record became; raises InputError where there is none."""
+    """Shows the result of each part of one record; raises InputError if there is no such record."""
     recordings = open_recordings(collect)
     items = ((file, item) for file in recordings.files for item in recordings.read(file))
     file, item = next(islice(items, number - 1, None), (None, None))
@@ -117,7 +117,7 @@ def explain(collect: CollectRecipe, number: int, *, as_json: bool) -> None:
 
 
 def _parts(item: ImportResult) -> list[dict[str, str]]:
-    """What each event of a record became, in the record's order."""
+    """The result of each event of a record, in the record's order."""
     turns = item.trajectory.turns if item.trajectory else ()
     outcomes = {}
     for number, pair in enumerate(item.pairs):

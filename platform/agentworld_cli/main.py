@@ -1,7 +1,7 @@
-"""The program: its commands, one file for each noun, and how it ends.
+"""The program: its commands, one file for each noun, and its exit codes.
 
-An error becomes one sentence on stderr and an exit code; once, for every command. A file with
-several wrong values has a sentence for each.
+Every error becomes one sentence on stderr and an exit code, here and for all commands. A file with
+several invalid values has a sentence for each.
 """
 
 import os
@@ -40,7 +40,7 @@ from agentworld_cli import (
 )
 from agentworld_cli.show import plain
 
-# Nothing here reaches for a model hub, reports its use, or talks of its own tables.
+# Disables model hubs' requests, usage reports and progress bars.
 _QUIET = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
@@ -121,15 +121,15 @@ def main() -> None:
     """The program `agentworld`."""
     os.environ.update(_QUIET | os.environ)
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # a warning of a library is no sentence for a user
+        warnings.simplefilter("ignore")  # a library's warning is not meant for users
     with exit_on_error():
-        # Here an error has one form, also that of a command line.
+        # All errors have one format, including those of command lines.
         sys.exit(app(prog_name="agentworld", standalone_mode=False))
 
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Ends the program with a sentence for every error that has one; a defect keeps its trace."""
+    """Exits with a sentence for every known error; a bug keeps its traceback."""
     try:
         yield
     except StepFailed as error:
@@ -157,8 +157,8 @@ def _end(*sentences: str, code: int) -> NoReturn:
 
 
 def _end_usage(error: typer.TyperException) -> NoReturn:
-    """Ends after a command line that cannot be read."""
-    # A noun alone has printed its help already; typer knows this error by its name, too.
+    """Exits after an invalid command line."""
+    # A noun alone has printed its help already; typer has its own class of this name, too.
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.exit(error.exit_code)
     problem = " ".join(error.format_message().split())
@@ -171,7 +171,7 @@ def _end_usage(error: typer.TyperException) -> NoReturn:
 
 
 def _extra_with(library: str) -> str:
-    """The extra of ours that brings a library; empty where none does."""
+    """Our extra that installs a library; empty if there is none."""
     from importlib.metadata import metadata
 
     from packaging.requirements import Requirement
@@ -184,7 +184,7 @@ def _extra_with(library: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The first line, and the last where there are more: what a log's end is quoted for."""
+    """The first line, and the last one if there are more, because a log is quoted for its end."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else ""
 
@@ -195,7 +195,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def exit_code(kind: type[BaseException]) -> int:
-    """The code that a program ends with after an error of this class."""
+    """The program's exit code for an error of this class."""
     return next((code for error, code in _EXIT_CODES if issubclass(kind, error)), _DEFECT)
 
 

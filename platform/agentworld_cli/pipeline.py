@@ -1,4 +1,4 @@
-"""Kubeflow pipelines, the main job among them: here, on a server, and again and again."""
+"""Kubeflow pipelines, including the main job: run them here, on a server, or on a schedule."""
 
 import sys
 from pathlib import Path
@@ -68,7 +68,8 @@ def _label(text: str) -> str:
         return TypeAdapter(Label).validate_python(text)
     except ValidationError as error:
         raise InputError(
-            f"{text!r} is no name of a schedule; give 63 lower-case letters, digits and - at most"
+            f"{text!r} is not the name of a schedule; give at most 63 lower-case letters, digits"
+            " and -"
         ) from error
 
 
@@ -110,11 +111,11 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a pipeline; steps that are finished already are not run again.
+    """Run a pipeline; finished steps are not repeated.
 
     With a server, the pipeline runs there. If a run of the same pipeline, recipe and store is
-    still going on, the command prints that run and starts no second one. Without a server, the
-    main job runs on this machine: world_model, then agent if the gate passed.
+    active, the command prints that run and starts no second one. Without a server, the main job
+    runs on this machine: world_model, then agent if the gate passed.
     """
     from agentworld.errors import InputError, PipelineError
     from agentworld_pipelines.settings import ServerSettings
@@ -140,7 +141,7 @@ def run(
     else:
         print(f"{plain(pipeline_run.id)}\nlook at {plain(pipeline_run.url)}")
     if wait and pipeline_run.state != "SUCCEEDED":
-        reason = pipeline_run.failure or "the server says no more"
+        reason = pipeline_run.failure or "the server gives no reason"
         raise PipelineError(
             f"run {pipeline_run.id} ended as {pipeline_run.state}: {reason};"
             f" look at {pipeline_run.url}"
@@ -167,7 +168,7 @@ def schedule(
 ) -> None:
     """Run a pipeline on a server on a schedule, one run at a time.
 
-    An equal schedule of this name stays; a different one is replaced.
+    An equal schedule of this name is unchanged; a different one is replaced.
     """
     from agentworld_pipelines.cron import Cron
     from agentworld_pipelines.records import Plan
@@ -203,7 +204,7 @@ def stop(
     server: _Server = "",
     as_json: Json = False,
 ) -> None:
-    """Delete a schedule, or stop a run. Runs that a schedule started go on."""
+    """Delete a schedule, or stop a run. Runs that a schedule started continue."""
     from agentworld_pipelines.schedule import unschedule
     from agentworld_pipelines.server import stop_run
 

@@ -1,4 +1,4 @@
-"""Recipes: the files that say how a job collects, trains, evaluates and serves."""
+"""Recipes: the settings of a job's collection, training, evaluation and serving."""
 
 import json
 from typing import Annotated
@@ -22,7 +22,7 @@ _INVALID = 2
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """List the shipped recipes; copy the file of one to begin your own."""
+    """List the shipped recipes; copy the file of one to start your own."""
     from agentworld.recipes.load import recipe_summary, shipped_recipes
 
     rows = [
@@ -87,9 +87,9 @@ def fields(
 
 @app.command()
 def check(recipe: _Recipe, as_json: Json = False) -> None:
-    """Check a recipe and print everything that is wrong in it, by line.
+    """Check a recipe and print every problem with its line.
 
-    Exits with 2 if something is wrong.
+    Exits with 2 if there is a problem.
     """
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.recipes.load import check_recipe

@@ -40,7 +40,7 @@ def _envelope(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        # An editor ends a file with a newline, and an envelope has none.
+        # Editors add a newline at the end of a file, which an envelope does not have.
         return Path(path).read_text(encoding="utf-8").rstrip("\n")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}; give the signed envelope") from error
@@ -77,7 +77,7 @@ def open_run(
 ) -> None:
     """Open a run for an agent that starts from these weights, and print the run's id.
 
-    With --json, it also prints the run's token, which gives access to this run alone.
+    With --json, it also prints the run's token, which gives access to this run only.
     """
     from agentworld.records.run import OpenedRun, RunOpening
 
@@ -137,7 +137,7 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 def _ending(run: "AgentRun") -> str:
-    """Only a training makes weights; an evaluation is closed with those that it began with."""
+    """Only a training produces weights; an evaluation is closed with its starting weights."""
     if not run.closing:
         return "open"
     is_training = run.opening.purpose == "training"
@@ -160,7 +160,7 @@ def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Js
 
 @app.command("verify")
 def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Check that the record of a run is as it was signed."""
+    """Check that the record of a run matches its signature."""
     from agentworld.audit.checks.run import verify_run
     from agentworld.operations.ledger import existing_ledger, open_evidence
 

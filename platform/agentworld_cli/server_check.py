@@ -1,4 +1,4 @@
-"""What a Kubeflow Pipelines server lacks: `agentworld pipeline check`."""
+"""Missing settings of a Kubeflow Pipelines server: `agentworld pipeline check`."""
 
 from typing import Annotated
 

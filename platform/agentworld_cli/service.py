@@ -1,4 +1,4 @@
-"""Asking a running simulator service."""
+"""Requests to a running simulator service."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,11 +15,11 @@ _Answer = TypeVar("_Answer")
 
 
 def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -> _Answer:
-    """What the service at an address answers to who comes with AGENTWORLD_CREDENTIAL."""
+    """Sends a request to the service at an address, with AGENTWORLD_CREDENTIAL."""
     from agentworld.client.credential import ClientSettings
     from agentworld.client.simulator import SimulatorClient
 
-    # From the environment: everybody on this machine can read the words of a command.
+    # From the environment, because every user of this machine can read command lines.
     settings = ClientSettings()
     credential = settings.load_credential()
 

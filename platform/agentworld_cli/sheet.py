@@ -1,4 +1,4 @@
-"""A domain's sheet for people."""
+"""Prints a domain's description."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from agentworld.domains.sheet import DomainSheet
 
 _MOST_CHARACTERS = 100
-"""Of a prompt; `--json` has all of it."""
+"""The limit for a prompt; `--json` shows it completely."""
 
 
 def sheet_lines(sheet: "DomainSheet") -> Iterator[str]:
-    """The lines; what a world or a task says is indented."""
+    """The lines; text of a world or a task is indented."""
     live = "with live environments" if sheet.has_environments else "recorded logs only"
     yield f"{sheet.name} {sheet.version}, {live}"
     yield f"tools: {', '.join(sheet.tools) or 'none'}"
@@ -59,7 +59,7 @@ def _shorten(text: str) -> str:
 
 
 def _section(title: str, rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Rows in columns; the last column is as long as its words."""
+    """Rows in columns; the last column has no limit."""
     cells = [[plain(cell) for cell in row] for row in rows]
     yield f"{title}:{'' if cells else ' none'}"
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -1,6 +1,6 @@
-"""Printing a result: as JSON for machines, as a table or a tree for people.
+"""Prints results: as JSON for programs, as a table or a tree for people.
 
-And what audits share: their moment, and how a verdict is shown.
+Also the options that audits share, and the printing of findings.
 """
 
 import json
@@ -32,10 +32,10 @@ RecipeName = Annotated[
 
 
 def plain(text: str) -> str:
-    """One line of printable characters; the others are written as Python writes them.
+    """One line of printable characters; others are escaped as in Python.
 
-    A simulator may say anything: a control sequence that clears the screen, hides a line, or
-    writes the clipboard. In a terminal it is shown and does nothing.
+    A simulator's text may contain control sequences that clear the screen, hide a line, or write
+    the clipboard. Escaped, they have no effect.
     """
     return "".join(c if c.isprintable() else _escape(c) for c in text)
 
@@ -60,7 +60,7 @@ def _existing(store: str) -> str:
 
 
 def check_digest(text: str | None) -> str | None:
-    """The callback of an option that takes a whole digest."""
+    """The callback of an option for a complete digest."""
     from pydantic import TypeAdapter, ValidationError
 
     from agentworld.records.base import Digest
@@ -69,7 +69,7 @@ def check_digest(text: str | None) -> str | None:
         return TypeAdapter(Digest | None).validate_python(text)
     except ValidationError as error:
         raise InputError(
-            f"{text!r} is no digest; give sha256: and 64 hexadecimal digits"
+            f"{text!r} is not a digest; give sha256: and 64 hexadecimal digits"
         ) from error
 
 
@@ -99,16 +99,16 @@ DEFAULT_STORE = "demo-output/demo"
 
 console = Console(highlight=False)
 trees = Console(width=max(console.width, 120), highlight=False)
-"""Never cuts a digest off; a narrower terminal wraps by itself."""
+"""Never truncates a digest; a narrower terminal wraps."""
 
 
 def show_json(value: object) -> None:
-    """Printable ASCII: what is meant for a machine is seen by people too."""
+    """Prints ASCII JSON, because people may read the output, too."""
     print(json.dumps(to_jsonable_python(value), indent=2).replace("\x7f", r"\u007f"))
 
 
 def show_record(record: BaseModel, *, as_json: bool) -> None:
-    """A record's fields, one in a line."""
+    """Prints a record's fields, one on each line."""
     if as_json:
         show_json(record)
         return
@@ -117,7 +117,7 @@ def show_record(record: BaseModel, *, as_json: bool) -> None:
 
 
 def to_words(value: object) -> str:
-    """A leaf of a record; a text as Python writes it, also where it stands in a list."""
+    """A leaf of a record; a text is quoted as in Python."""
     match value:
         case None:
             return "-"
@@ -127,9 +127,9 @@ def to_words(value: object) -> str:
 
 
 def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> str:
-    """Runs a step, prints its folder, as the next command takes it, and returns it.
+    """Runs a step, prints its folder, which the next command takes as input, and returns it.
 
-    What libraries print while they work goes to stderr, so that stdout holds the result alone.
+    Output of libraries goes to stderr, so that stdout only has the result.
     """
     with redirect_stdout(sys.stderr):
         folder = step(*arguments)
@@ -138,12 +138,12 @@ def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> st
 
 
 def brief(digest: str | None) -> str:
-    """A digest that a person can compare."""
+    """A shortened digest for people."""
     return digest[:19] if digest else "-"
 
 
 def sources_at(store: str, at: str) -> "Sources":
-    """What a store knows, or knew at a moment; raises InputError for what is none."""
+    """The sources of a store, now or as of a time; raises InputError for an invalid store."""
     from agentworld.audit.questions.alias import moment
     from agentworld.operations.ledger import open_sources
 
@@ -152,12 +152,12 @@ def sources_at(store: str, at: str) -> "Sources":
 
 
 def format_moment(at: str | None) -> str:
-    """The end of a heading."""
+    """The suffix of a heading."""
     return f" at {at}" if at else ""
 
 
 def show_finding(finding: "Finding", *, as_json: bool) -> None:
-    """Prints what was found; raises EvidenceError where the record is broken."""
+    """Prints a finding; raises EvidenceError if the record is broken."""
     if as_json:
         show_record(finding, as_json=True)
     else:
@@ -169,11 +169,13 @@ def show_finding(finding: "Finding", *, as_json: bool) -> None:
         ]
         for name, value in lines:
             print(f"{name:<32} {plain(str(value))}")
-    check_none("the record is not the one that was signed", finding.problems)
+    check_none("the record does not match its signature", finding.problems)
 
 
 def show_everything(verification: "Verification", *, as_json: bool) -> None:
-    """A line for each problem, and how much was looked at; raises EvidenceError for any problem."""
+    """Prints each problem and the number of checked records; raises EvidenceError if there is a
+    problem.
+    """
     if as_json:
         show_record(verification, as_json=True)
     else:
@@ -188,18 +190,18 @@ def show_everything(verification: "Verification", *, as_json: bool) -> None:
 
 
 def check_none(verdict: str, problems: Sequence[str]) -> None:
-    """Raises EvidenceError for any problems, which are printed already."""
+    """Raises EvidenceError if there are problems, which are printed already."""
     if problems:
         raise EvidenceError(f"{verdict}; its problems ({len(problems)}) are printed above")
 
 
 def count_noun(num: int, noun: str) -> str:
-    """As people say it."""
+    """A number with its noun in the singular or plural."""
     return f"{num:,} {noun}{'' if num == 1 else 's'}"
 
 
 def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:
-    """By how much a simulator touched a run, and what came with forks as far as it was signed."""
+    """The number of steps in a simulator, with those that forks copied, as far as it was signed."""
     counts = (
         f"{count_noun(run.num_episodes, 'episode')}, {count_noun(run.num_steps, 'step')} served"
     )

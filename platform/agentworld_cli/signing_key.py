@@ -1,4 +1,4 @@
-"""Signing keys: which ones a store trusts, and a new one in place of the current one."""
+"""Signing keys: the trusted keys of a store, and their rotation."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ _Owner = Annotated[
 
 @app.command("list")
 def list_(owner: _Owner = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """List the keys whose signatures verify, and which of them signs."""
+    """List the trusted keys, and which of them signs now."""
     from agentworld.operations.ledger import keys_of
 
     keys = keys_of(Path(store), owner)

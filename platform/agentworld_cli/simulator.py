@@ -1,4 +1,4 @@
-"""Simulators: what becomes one, what is known of it, and serving it."""
+"""Simulators: create, show and serve them."""
 
 import sys
 from contextlib import redirect_stdout
@@ -63,7 +63,7 @@ def pin(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Pin a world model with everything that shapes its answers as a simulator."""
+    """Pin a world model, with everything that affects its responses, as a simulator."""
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.registry import check_store
     from agentworld.runner.folders import VERSION
@@ -93,7 +93,7 @@ def import_(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Pin weights from elsewhere as a simulator; nothing is trained."""
+    """Pin external weights as a simulator; nothing is trained."""
     from agentworld.operations.import_world import import_world
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld_cli.views import show_progress
@@ -141,7 +141,7 @@ def attach_(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Attach an evaluation to a simulator: a gate can ask for its figures."""
+    """Attach an evaluation to a simulator, so that a gate can use its figures."""
     from agentworld.operations.simulators import attach, find
     from agentworld.records.report import read_report
 
@@ -208,8 +208,8 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
         print(f"{pinned_simulator.digest} and its {result['files']} files are as they were pinned")
     else:
         print(
-            f"{pinned_simulator.digest} is as it was pinned;"
-            " what its endpoint serves cannot be verified"
+            f"{pinned_simulator.digest} is unchanged; the model behind its endpoint cannot be"
+            " verified"
         )
 
 
@@ -220,7 +220,7 @@ def serve(
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may call: `local` for everybody on this machine, or an access file.",
+            help="Who may call: `local` for every user of this machine, or an access file.",
         ),
     ],
     port: Annotated[
@@ -249,7 +249,7 @@ def serve(
 
 
 def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
-    """The folder, as the next command takes it."""
+    """Prints the folder, which the next command takes as input."""
     from agentworld.operations.simulators import Validity
 
     validity = Validity.of(simulator)
@@ -263,7 +263,7 @@ def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
 
 
 def _validation_state(validity: "Validity") -> str:
-    """In a few words, with the number of answers."""
+    """A short text with the number of responses."""
     state = "validated" if validity.validated else "unvalidated"
     if validity.answers is None:
         return state
@@ -273,7 +273,7 @@ def _validation_state(validity: "Validity") -> str:
 
 
 def _describe(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
-    """The recipe with what is said of the world beside it."""
+    """The recipe with the given system prompt and domains."""
     from agentworld.operations.pinning import with_world
 
     prompt = _words(text) or None
@@ -282,7 +282,7 @@ def _describe(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
 
 
 def _words(text: str) -> str:
-    """What a file says, or the words themselves; one word alone is meant as a file."""
+    """The content of a text file, or the text itself; a single word is the name of a file."""
     from agentworld.errors import InputError
 
     if text.count(" ") and not _is_file(text):
@@ -296,5 +296,5 @@ def _words(text: str) -> str:
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except OSError:  # words may be longer than any name
+    except OSError:  # the text may be longer than any file name
         return False

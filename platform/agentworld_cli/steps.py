@@ -1,4 +1,4 @@
-"""A command for each step that has one in the table: its inputs are the options."""
+"""A command for each step with a command in the table; its inputs are the options."""
 
 from collections.abc import Callable, Collection
 from inspect import Parameter, Signature
@@ -12,7 +12,7 @@ from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, R
 
 
 def add_steps(app: typer.Typer, noun: str, excluded: Collection[str] = ()) -> None:
-    """Adds the commands of a noun, but for some that do more than one step."""
+    """Adds the commands of a noun, except those that run more than one step."""
     for step in STEPS.values():
         group, _, name = step.command.partition(" ")
         if group == noun and name not in excluded:
@@ -20,7 +20,7 @@ def add_steps(app: typer.Typer, noun: str, excluded: Collection[str] = ()) -> No
 
 
 def folder_help(step: str) -> str:
-    """How to come by the folder of a step."""
+    """The command that creates the folder of a step."""
     command = STEPS[step].command
     return f"The folder of a finished `{command}`." if command else f"The folder of step {step}."
 
@@ -52,6 +52,6 @@ def _parameter(declared: Input) -> Parameter:
 
 
 def _keyword(name: str, annotation: object, default: object) -> Parameter:
-    """An option; null as its default means that it has to be given."""
+    """An option; a null default makes it required."""
     value = Parameter.empty if default is None else default
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=value)

@@ -1,4 +1,4 @@
-"""The demo's figures as tables."""
+"""Prints the demo's figures as tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from agentworld_cli.show import console
 
 
 def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
-    """What was made and how good it is."""
+    """Prints the results and their quality."""
     report = WorldModelReport.read(folders["evaluate"] / REPORT)
     console.print(_world_model(report), "")
     if words := explain_baselines(report.baselines):
@@ -39,13 +39,13 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
 
 
 def show_figures(figures: list[Figure]) -> None:
-    """Figures and differences beside their bounds."""
+    """Prints figures and differences beside their thresholds."""
     console.print(_figures([figure for figure in figures if not figure.interval]), "")
     console.print(_differences([figure for figure in figures if figure.interval]), "")
 
 
 def show_refusal(outcome: Outcome) -> None:
-    """Why a job ended at its gate, if it did."""
+    """Prints the reason why a job ended at its gate, if it did."""
     if outcome.verdict == "refused":
         skipped = ", ".join(AFTER_GATE)
         console.print(f"gate: refused, {outcome.reason}; {skipped} were skipped", soft_wrap=True)
@@ -70,7 +70,7 @@ def _world_model(report: WorldModelReport) -> Table:
 
 
 def _metrics(report: WorldModelReport) -> Table:
-    """Of the last stage; the report's page has the others."""
+    """The last stage's metrics; the report's page has the others."""
     stage = [*report.stages][-1]
     table = _table(f"Metrics of {stage} on all turns", "metric")
     for heading in (stage, "lead", "over"):
@@ -163,5 +163,5 @@ def _interval(estimate: Estimate | None) -> str:
 
 
 def _two_digits(share: float) -> str:
-    """Two digits, so that a row fits into eighty columns."""
+    """A share with two digits, so that a row fits into eighty columns."""
     return f"{share:.2f}".replace("0.", ".", 1)

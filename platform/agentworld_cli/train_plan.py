@@ -1,4 +1,4 @@
-"""`train plan`: what a training would take, before it is scheduled."""
+"""`train plan`: the resources of a training, before it is scheduled."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -22,7 +22,7 @@ def plan(
     ],
     recipe: RecipeName = DEFAULT_RECIPE,
     stage: Annotated[
-        _Stage | None, typer.Option(help="Plan this stage alone; else cpt and sft.")
+        _Stage | None, typer.Option(help="Plan only this stage; else cpt and sft.")
     ] = None,
     model: Annotated[
         Path | None,
@@ -41,19 +41,18 @@ def plan(
         float | None, typer.Option(min=1e-9, help="Your own figure of one GPU, for time and cost.")
     ] = None,
     price: Annotated[
-        float | None, typer.Option(min=0, help="What a GPU costs for an hour.")
+        float | None, typer.Option(min=0, help="The price of a GPU for an hour.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the memory, the time and the cost of a training, or refuse what does not fit.
+    """Print the memory, the time and the cost of a training, or refuse one that does not fit.
 
-    Nothing is trained, fetched or scheduled: the command reads a config.json, and
-    counts what a forward pass would keep. It prints GiB by part: of each GPU when
-    the model is loaded, at the most expensive moment of training, and when it is
-    saved; and of a node's own memory.
+    Nothing is trained, fetched or scheduled: the command reads a config.json, and counts what a
+    forward pass would keep. It prints GiB by part: of each GPU when the model is loaded, at the
+    most expensive moment of training, and when it is saved; and of a node's own memory.
 
-    The time comes from the measured or cited training that is most similar, which
-    is named beside it.
+    The time comes from the measured or cited training that is most similar, which is named beside
+    it.
     """
     from agentworld.operations.training_plan import plan_training
     from agentworld.train.plan.planning import Terms, parse_gpus
@@ -90,8 +89,8 @@ def _show(plan: "StagePlan") -> None:
 def _time(plan: "StagePlan") -> str:
     if plan.speed is None:
         return (
-            "time: unknown, for nothing is measured or cited of such a model; give"
-            " --tokens-per-second of one GPU"
+            "time: unknown, because no such model was measured or cited; give --tokens-per-second"
+            " of one GPU"
         )
     speed = f"{plan.speed.tokens_per_second:,.0f} tokens a second ({plan.speed.source})"
     if plan.seconds is None or plan.gpu_hours is None:

@@ -1,4 +1,4 @@
-"""An episode for people: what was done and what was shown for it, in the order of its steps."""
+"""Prints an episode as a transcript: actions and observations in their order."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,7 +12,9 @@ _ERASED = "(erased)"
 
 
 def transcript(episode: "Episode") -> Iterator[str]:
-    """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
+    """The lines; text of an agent or a world is indented, so that it cannot imitate other
+    output.
+    """
     yield f"episode {plain(episode.id)} of run {plain(episode.run)}"
     yield f"simulator {plain(episode.simulator)}"
     for name, text in _start_sections(episode):

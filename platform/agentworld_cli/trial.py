@@ -1,6 +1,4 @@
-"""A trial as it is printed: for people beside each other where both observations fit, for programs
-as lines of JSON.
-"""
+"""Prints a trial: for people side by side if both observations fit, for programs as JSON lines."""
 
 import json
 import sys
@@ -34,28 +32,28 @@ class TrialView(Protocol):
     """Prints a trial."""
 
     def show_start(self, start: "TrialStart") -> None:
-        """What both worlds begin with."""
+        """Prints the start of both worlds."""
 
     def show_turn(self, turn: "TrialTurn") -> None:
-        """What they showed for an action."""
+        """Prints both observations of an action."""
 
     def show_refusal(self, error: InputError) -> None:
-        """Why a line is no action; neither world was asked."""
+        """Prints why a line is not a valid action; it was sent to neither world."""
 
     def show_end(self, start: "TrialStart", end: "TrialEnd") -> None:
-        """What became of the task, and how often the worlds agreed."""
+        """Prints the task's result, and how often the worlds agreed."""
 
 
 def trial_view(*, as_json: bool) -> TrialView:
-    """The one for programs, or the one for people."""
+    """The view for programs, or the one for people."""
     return _JsonLines() if as_json else _Transcript()
 
 
 def read_actions(*, as_json: bool) -> Iterator[str]:
-    """The lines of stdin until it ends, or a person interrupts; blank lines are left out."""
+    """The lines of stdin until it ends or is interrupted; blank lines are left out."""
     is_person = sys.stdin.isatty()
     if is_person:
-        with suppress(ImportError):  # a line that can be edited, with a history
+        with suppress(ImportError):  # enables line editing with a history
             import readline  # noqa: F401
     prompt = "> " if is_person and not as_json else ""
     while True:
@@ -66,7 +64,7 @@ def read_actions(*, as_json: bool) -> Iterator[str]:
                 print()
             return
         except UnicodeDecodeError as error:
-            raise InputError(f"the actions are no UTF-8 text ({error}); correct them") from error
+            raise InputError(f"the actions are not UTF-8 text ({error}); correct them") from error
         if line.strip():
             yield line
 
@@ -86,13 +84,13 @@ class _JsonLines:
 
 
 def _print_json(event: str, fields: dict[str, object]) -> None:
-    """One line of printable ASCII, at once: a program may wait for it."""
+    """Prints one line of ASCII JSON and flushes it, because a program may wait for it."""
     line = json.dumps({"event": event, **fields}).replace("\x7f", r"\u007f")
     print(line, flush=True)
 
 
 class _Transcript:
-    """What a world shows is indented, so that it cannot pose as another."""
+    """Indents the text of a world, so that it cannot imitate other output."""
 
     def show_start(self, start: "TrialStart") -> None:
         if start.simulator:
@@ -136,7 +134,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _beside(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """Two columns, or one below the other where the terminal is too narrow for both."""
+    """Two columns, or one below the other if the terminal is too narrow."""
     width = max(map(cell_len, left))
     if width + len(_GAP) + max(map(cell_len, right)) > console.width:
         return [*left, *right]

@@ -1,4 +1,4 @@
-"""A job's steps as a person sees them: bars in a terminal, lines everywhere else."""
+"""Shows a job's steps: progress bars in a terminal, lines elsewhere."""
 
 import sys
 import time
@@ -25,27 +25,27 @@ from agentworld.runner.progress import StepProgress
 _SECONDS_BETWEEN_LINES = 30.0
 _ENDINGS = ("finished", "reused", "skipped")
 
-# As of rich's bars: a step's first minute (a compiler's, an engine's start) tells nothing of its
-# later ones, nor does what an earlier process of it had done.
+# As in rich's bars: a step's first minute (with a compiler's or an engine's start) says nothing
+# about later ones, nor does the work of an earlier process.
 _SECONDS_OF_PACE = 30.0
 
 
 class View(AbstractContextManager["View"]):
-    """Shows what the steps say of themselves; its end leaves the last state to be read."""
+    """Shows the steps' progress; the last state stays visible after its end."""
 
     @abstractmethod
     def show(self, steps: Sequence[StepProgress]) -> None:
-        """The steps that have begun, in their order."""
+        """Shows the steps that have begun, in their order."""
 
 
 def choose_view(steps: Sequence[str]) -> View:
-    """Bars, or lines where nobody looks at a terminal."""
+    """Bars, or lines if stderr is not a terminal."""
     return BarView(steps) if sys.stderr.isatty() else LineView()
 
 
 @contextmanager
 def show_progress(name: str) -> Iterator[OnProgress]:
-    """A progress callback for work of this process; shows the time that it takes yet."""
+    """A progress callback for work of this process, with the remaining time."""
     last = StepProgress(step=name, state="running", started=time.time())
     with choose_view([name]) as view:
         view.show([last])
@@ -59,7 +59,7 @@ def show_progress(name: str) -> Iterator[OnProgress]:
 
 
 class BarView(View):
-    """A bar for each step, with the time it takes yet."""
+    """A bar for each step, with the remaining time."""
 
     def __init__(self, steps: Sequence[str]) -> None:
         self._progress = Progress(
@@ -102,7 +102,7 @@ class BarView(View):
 
 
 class LineView(View):
-    """A line when a step begins and ends, and every half a minute between."""
+    """A line when a step begins and ends, and every half a minute in between."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
@@ -110,10 +110,10 @@ class LineView(View):
         self._last_line = 0.0
 
     def __exit__(self, *_error: object) -> None:
-        """Lines stay where they are."""
+        """Printed lines stay."""
 
     def show(self, steps: Sequence[StepProgress]) -> None:
-        """Writes what is new."""
+        """Prints changes."""
         for step in steps:
             self._rates[step.step].take(step)
             is_new = self._states.get(step.step) != step.state
@@ -131,13 +131,13 @@ class LineView(View):
 
 
 class _ProgressRate:
-    """How fast a step was in the last half minute."""
+    """The speed of a step in the last half minute."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, float]] = deque()
 
     def take(self, step: StepProgress) -> None:
-        """Its share that is done now."""
+        """Records the share that is done now."""
         now = time.monotonic()
         self._samples.append((now, step.done / max(1, step.total)))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _SECONDS_OF_PACE:
@@ -145,7 +145,7 @@ class _ProgressRate:
 
     @property
     def seconds_remaining(self) -> float | None:
-        """Null where it stood still."""
+        """Null if there was no progress."""
         (before, from_), (now, to) = self._samples[0], self._samples[-1]
         return (1 - to) * (now - before) / (to - from_) if to > from_ else None
 

@@ -14,7 +14,9 @@ _UNKNOWN = "unknown"
 
 
 def show_yields(folder: str, store: str) -> None:
-    """Shows the yields of a finished `data traces` on stderr: stdout has its folder alone."""
+    """Shows the yields of a finished `data traces` on stderr, because stdout only has its
+    folder.
+    """
     report = TraceReport.read(Path(local_path(f"{folder}/{YIELDS}", store)))
     names = "prompts retained traces turns rollouts scored rejected holes tokens dollars".split()
     columns = [Column(name, justify="right") for name in names]

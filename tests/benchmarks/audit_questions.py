@@ -1,4 +1,4 @@
-"""The auditor's questions to a large store, each timed, and the same asked of MLflow alone."""
+"""An auditor's questions to a large store, timed, and the same questions to MLflow."""
 
 import asyncio
 import os
@@ -28,46 +28,46 @@ from benchmarks.figures import percentile
 
 
 class Times(Record):
-    """Of one question, in milliseconds, asked once for each of many."""
+    """The times of one question in milliseconds, asked once for each of many subjects."""
 
     p50_ms: float
     p99_ms: float
 
     @classmethod
-    def of(cls, taken: Sequence[float]) -> "Times":
-        ordered = sorted(1e3 * each for each in taken)
+    def of(cls, seconds: Sequence[float]) -> "Times":
+        ordered = sorted(1e3 * item for item in seconds)
         return cls(
             p50_ms=round(percentile(ordered, 0.5), 2), p99_ms=round(percentile(ordered, 0.99), 2)
         )
 
 
 class Answers(Record):
-    """What a ledger of some size took."""
+    """The times for a ledger of some size."""
 
     forward: Times
     inverse: Times
     first_forward_ms: float
-    """The first question of a process, which reads what later ones know."""
+    """The first question of a process, which fills caches."""
     large_forward_ms: float
-    """Of the agent with a tenth of all episodes."""
+    """For the agent with a tenth of all episodes."""
     close_seconds: float
     register_seconds: float
     verify_steps_per_second: float
-    """Of the run of that agent."""
+    """For the run of that agent."""
     verified_steps: int
     problems: int
-    """That a verification found in a sample of runs; there is nothing to find."""
+    """Findings of a verification of some runs; there should be none."""
 
 
 class MlflowAnswers(Record):
-    """What MLflow's own search took for the same."""
+    """The times of MLflow's own search for the same questions."""
 
     forward: Times
     inverse: Times
 
 
 def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers:
-    """Asks the ledger at a URL, and closes and registers the agent that is not yet."""
+    """Times questions to the ledger at a URL; first closes and registers the last agent."""
     with _ledger(url), closing(Ledger(url)) as ledger:
         sources = Sources(MlflowRegistry(_uri(of)), ledger, of.store, of.evidence)
         first = _seconds(lambda: _whole(of.agents[0], sources))
@@ -76,9 +76,9 @@ def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers
         simulators = random.Random(2).choices(of.simulators, k=num_asked)
         inverse = [_seconds(lambda name=name: _touched(name, sources)) for name in simulators]
         close_seconds = _seconds(lambda: _close(of, large))
-        began = time.perf_counter()
+        start = time.perf_counter()
         ref = _register(of, large, ledger, f"{large.name}-{make_url(url).get_backend_name()}")
-        register_seconds = time.perf_counter() - began
+        register_seconds = time.perf_counter() - start
         large_forward = _seconds(lambda: audit_agent(ref, sources))
         verified = _verified(large.run.id, ledger, of)
         of.forget(large)
@@ -98,7 +98,7 @@ def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers
 
 
 def mlflow_answers(of: AuditStore, num_asked: int) -> MlflowAnswers:
-    """Which simulator a version's tags name, and which versions name a simulator."""
+    """The simulator in a version's tags, and the versions that name a simulator."""
     client: MlflowClient = of.registry.client
     agents = random.Random(1).choices(of.agents, k=num_asked)
     simulators = random.Random(2).choices(of.simulators, k=num_asked)
@@ -124,9 +124,11 @@ class _Verified(NamedTuple):
 
 
 def _verified(run: str, ledger: Ledger, of: AuditStore) -> _Verified:
-    began = time.perf_counter()
-    found = verify_run(run, ledger, of.evidence)
-    return _Verified(found.num_steps, time.perf_counter() - began, len(found.problems))
+    start = time.perf_counter()
+    verification = verify_run(run, ledger, of.evidence)
+    return _Verified(
+        verification.num_steps, time.perf_counter() - start, len(verification.problems)
+    )
 
 
 def _whole(ref: VersionRef, sources: Sources) -> None:
@@ -137,13 +139,13 @@ def _whole(ref: VersionRef, sources: Sources) -> None:
 
 
 def _touched(simulator: Digest, sources: Sources) -> None:
-    found = audit_simulator(simulator, sources)
-    assert not found.unregistered, simulator
-    assert all(made.edge and made.edge.grade == "proven" for made in found.agents), simulator
+    audit = audit_simulator(simulator, sources)
+    assert not audit.unregistered, simulator
+    assert all(agent.edge and agent.edge.grade == "proven" for agent in audit.agents), simulator
 
 
 def _close(of: AuditStore, large: Trained) -> None:
-    """As the step does: by the service's own code, which signs the whole log at once."""
+    """Closes the run with the service's code, which signs the whole log at once."""
     simulator = SimulatorStore(of.store).find(large.run.simulator)
 
     async def close() -> AgentRun:
@@ -154,7 +156,9 @@ def _close(of: AuditStore, large: Trained) -> None:
 
 
 def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
-    """As the step does; by a name of its own for each ledger, so that it is new to the registry."""
+    """Registers as the step does, with a different name for each ledger, which is thus new to the
+    registry.
+    """
     run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
     edge = request_edge(name, large.checkpoint, run, registry, of.store)
     agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
@@ -167,7 +171,7 @@ def _uri(of: AuditStore) -> str:
 
 @contextmanager
 def _ledger(url: str) -> Iterator[None]:
-    """What a step of this store is told."""
+    """A step's environment for this store."""
     os.environ["AGENTWORLD_LEDGER_URL"] = url
     try:
         yield
@@ -175,7 +179,7 @@ def _ledger(url: str) -> Iterator[None]:
         del os.environ["AGENTWORLD_LEDGER_URL"]
 
 
-def _seconds(asked: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    asked()
-    return time.perf_counter() - began
+def _seconds(question: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    question()
+    return time.perf_counter() - start

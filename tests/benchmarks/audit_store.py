@@ -1,6 +1,6 @@
-"""A store of any size: simulators, the agents that they trained, their runs and what was signed.
+"""A store of any size: simulators, their agents, runs and signed statements.
 
-Everything is as the steps of a job leave it, and verifies; only that it is written in bulk.
+Everything equals the output of a job's steps, and verifies; only the insertion is in bulk.
 """
 
 import secrets
@@ -32,11 +32,11 @@ _STARTED = records.digest("imitated")
 _DATA = records.digest("data")
 _AT = "2026-01-01T00:00:00.000+00:00"
 _NUM_NAMES = 100
-"""Of agents; each has a hundredth of the versions."""
+"""Agents' names; each has a hundredth of the versions."""
 
 
 class Size(NamedTuple):
-    """What a store holds; a tenth of the episodes is one agent's."""
+    """The size of a store; a tenth of the episodes belongs to one agent."""
 
     simulators: int
     agents: int
@@ -44,7 +44,7 @@ class Size(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """An agent that was trained; its run is open where it is to be closed by the service."""
+    """A trained agent; its run is open if the service is to close it."""
 
     name: str
     checkpoint: Checkpoint
@@ -53,7 +53,7 @@ class Trained(NamedTuple):
 
 
 class AuditStore:
-    """Grows; `agents` and `simulators` are those that can be asked about."""
+    """A growing store; `agents` and `simulators` are those for questions."""
 
     def __init__(self, store: Path, book: Book) -> None:
         self.store = store
@@ -74,7 +74,7 @@ class AuditStore:
         self.evidence = Evidence(trusted, WriteOnce(str(self._copies)), steps)
 
     def grow(self, size: Size) -> Trained:
-        """Adds what is missing; returns the agent with a tenth of all episodes, not yet closed."""
+        """Adds the missing rows; returns the agent with a tenth of all episodes, not yet closed."""
         while len(self.simulators) < size.simulators:
             self.simulators.append(self._pin())
         num_large = size.episodes // 10
@@ -82,7 +82,7 @@ class AuditStore:
         share, left = divmod(size.episodes - self._num_episodes - num_large, num_agents)
         for place in range(num_agents):
             self._train(share + (place < left))
-        # In a simulator that nobody asks about: only in one ledger at a time it is signed for.
+        # In a simulator without questions: its signed statements differ between ledgers.
         large = self._trained("large-agent", self._pin())
         self._book.write(large.run, num_large)
         self._num_episodes = size.episodes
@@ -91,17 +91,17 @@ class AuditStore:
         return large
 
     def forget(self, large: Trained) -> None:
-        """Takes what was signed of its run out of the mirror, which is each ledger's own."""
+        """Removes its run's statements from the mirror, which differ between ledgers."""
         for folder in (self._copies, self._copies / Edge.folder):
             shutil.rmtree(folder / large.run.id)
-        (self._copies / GENESIS).unlink()  # by which the evidence mirror knows its ledger
+        (self._copies / GENESIS).unlink()  # identifies the ledger of an evidence mirror
 
     def _pin(self) -> Digest:
         """A simulator, and the world model that it serves."""
-        made = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
+        stage = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
         cpt = records.checkpoint("cpt", data=_DATA)
         sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
-        rl = records.checkpoint("rl", parents=[sft.artifact], **made)
+        rl = records.checkpoint("rl", parents=[sft.artifact], **stage)
         what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
         self.registry.register_world_model("agentworld-shell", what, self._model)
         manifest = records.manifest(artifact=rl.artifact)
@@ -117,8 +117,8 @@ class AuditStore:
             simulator=simulator,
         )
         artifact = records.digest(run.id)
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
-        signature = sign_weights(made, self._step_signer)
+        weights = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
+        signature = sign_weights(weights, self._step_signer)
         parents = {"parents": [_STARTED], "simulator": run.simulator}
         checkpoint = records.checkpoint("agent", artifact=artifact, **parents)
         return Trained(
@@ -126,52 +126,52 @@ class AuditStore:
         )
 
     def _train(self, num_episodes: int) -> None:
-        """An agent with everything behind it, registered."""
+        """Registers an agent with its complete lineage."""
         name = f"agent-{len(self.agents) % _NUM_NAMES:02d}"
-        made = self._trained(name, secrets.choice(self.simulators))
-        run = made.run.model_copy(update={"closing": made.closing})
+        trained = self._trained(name, secrets.choice(self.simulators))
+        run = trained.run.model_copy(update={"closing": trained.closing})
         checkpoint = self._book.write(run, num_episodes)
         run = run.model_copy(update={"log_length": checkpoint.length})
         sealed = sign_checkpoint(checkpoint, self._signer)
         self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
         self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
-        edge = join(self._claim(made), RunEvidence(run, checkpoint), _AT)
-        kept = attest(edge, self._signer)
-        self._book.add(ATTESTATIONS, kept)
-        self._copy(kept.name, kept.envelope)
+        edge = join(self._claim(trained), RunEvidence(run, checkpoint), _AT)
+        statement = attest(edge, self._signer)
+        self._book.add(ATTESTATIONS, statement)
+        self._copy(statement.name, statement.envelope)
         agent = Agent(
-            checkpoint=made.checkpoint,
+            checkpoint=trained.checkpoint,
             run=run.id,
-            report=self._validate(made),
-            edge=SignedEdge(edge=edge, envelope=kept.envelope.decode()),
+            report=self._validate(trained),
+            edge=SignedEdge(edge=edge, envelope=statement.envelope.decode()),
         )
-        self.agents.append(self.registry.register_agent(made.name, agent, self._model))
+        self.agents.append(self.registry.register_agent(trained.name, agent, self._model))
         self.runs.append(run.id)
 
-    def _claim(self, made: Trained) -> Claim:
+    def _claim(self, agent: Trained) -> Claim:
         return Claim(
-            agent=made.name,
-            artifact=made.checkpoint.artifact,
+            agent=agent.name,
+            artifact=agent.checkpoint.artifact,
             starting_weights=_STARTED,
-            simulator=made.run.simulator,
-            world_model=self._world_models[made.run.simulator],
+            simulator=agent.run.simulator,
+            world_model=self._world_models[agent.run.simulator],
             data=(_DATA,),
         )
 
-    def _validate(self, made: Trained) -> Digest:
-        report = records.agent_report(simulator=made.run.simulator)
-        artifact = made.checkpoint.artifact
-        read = {"agent": artifact, "imitated": _STARTED, "simulator": made.run.simulator}
+    def _validate(self, agent: Trained) -> Digest:
+        report = records.agent_report(simulator=agent.run.simulator)
+        artifact = agent.checkpoint.artifact
+        read = {"agent": artifact, "imitated": _STARTED, "simulator": agent.run.simulator}
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
-        kept = attest(Validation(report=report, **known), self._step_signer)
-        self._book.add(ATTESTATIONS, kept)
-        self._copy(kept.name, kept.envelope)
+        fields = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
+        statement = attest(Validation(report=report, **fields), self._step_signer)
+        self._book.add(ATTESTATIONS, statement)
+        self._copy(statement.name, statement.envelope)
         return report.digest
 
     def _copy(self, name: str, envelope: bytes) -> None:
-        """As the evidence mirror writes it, which waits for the disk each time."""
+        """In the evidence mirror's form, without its syncs."""
         path = self._copies / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(envelope)

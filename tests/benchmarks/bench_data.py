@@ -28,46 +28,46 @@ _EVERY_SECONDS = 0.1
 
 
 class Completed(NamedTuple):
-    """What a process printed, and the most memory that it and its children had."""
+    """A process's output, and the peak memory of it and its children."""
 
     output: dict[str, Any]
     peak_pss_mib: float
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
-    sizes = [int(each) for each in sys.argv[1:]] or list(_SIZES)
-    known = measured_on()
+    """Exit status 1 if a required target is missed."""
+    sizes = [int(item) for item in sys.argv[1:]] or list(_SIZES)
+    machine_fields = measured_on()
     folder = empty_folder("data")
     try:
         measured = measure(folder, sizes)
     finally:
         shutil.rmtree(folder)
     options = "SMALL=1" if sys.argv[1:] else ""
-    return publish("data", {**known, **measured}, options=options)
+    return publish("data", {**machine_fields, **measured}, options=options)
 
 
 def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
-    """Every key of the JSON but those that name the run."""
+    """Every key of the JSON except those that describe the run."""
     runs = {size: at_size(folder, size) for size in sizes}
     small, large = (total_seconds(runs[size]) for size in (sizes[0], sizes[-1]))
     logs = logs_of(folder, sizes[-1])
     light, one = run_ours(logs, folder, "light"), run_ours(logs, folder, "one")
     peers = {kind: run("data_peer", logs, folder, kind) for kind in ("light", "all")}
-    ours = {"light": light, "all": runs[sizes[-1]]}
+    results = {"light": light, "all": runs[sizes[-1]]}
     leak_recall, leak_false = leak_shares()
     return {
         "sizes": {str(size): figures_at(completed) for size, completed in runs.items()},
         "growth_100k_over_10k": round(large / small, 2),
         "peak_pss_mib": round(max(completed.peak_pss_mib for completed in runs.values())),
         **{
-            f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(ours[kind]), 2)
+            f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(results[kind]), 2)
             for kind, peer in peers.items()
         },
         "peer_seconds": {kind: peer.output["seconds"] for kind, peer in peers.items()},
         "light_seconds": round(total_seconds(light), 2),
-        "digests_equal": one.output["digest"] == ours["all"].output["digest"]
-        and all(peers[kind].output["pools"] == ours[kind].output["pools"] for kind in peers),
+        "digests_equal": one.output["digest"] == results["all"].output["digest"]
+        and all(peers[kind].output["pools"] == results[kind].output["pools"] for kind in peers),
         "dedup_recall": dedup_recall(),
         "dedup_false": dedup_false(),
         "leak_recall": leak_recall,
@@ -79,19 +79,19 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
 
 
 def guide_seconds() -> float:
-    """Every command of the guide on 2,000 generated logs, and the tests of what they made."""
+    """Every command of the guide on 2,000 generated logs, and the tests of the results."""
     path = "tests/agentworld_cli/test_logs_to_simulator.py"
-    began = time.monotonic()
+    start = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", "not a_page", path],
         env={**os.environ, "NUM_LOGS": "2000"},
         check=True,
     )
-    return round(time.monotonic() - began, 1)
+    return round(time.monotonic() - start, 1)
 
 
 def at_size(folder: Path, size: int) -> Completed:
-    """Everything, from logs to pools."""
+    """All steps, from logs to pools."""
     write_logs(logs_of(folder, size), size)
     completed = run_ours(logs_of(folder, size), folder, "all")
     print(json.dumps({"trajectories": size, **figures_at(completed)}), file=sys.stderr)
@@ -104,12 +104,12 @@ def logs_of(folder: Path, size: int) -> Path:
 
 
 def run_ours(logs: Path, folder: Path, kind: str) -> Completed:
-    """Import and prepare, by one of the recipes of `data_ours`."""
+    """Import and prepare, with one of the recipes of `data_ours`."""
     return run("data_ours", logs, folder, kind)
 
 
 def run(module: str, logs: Path, folder: Path, kind: str) -> Completed:
-    """One process from nothing, which leaves nothing."""
+    """A new process, whose files are removed."""
     work = folder / module
     work.mkdir()
     environment = {"HF_DATASETS_CACHE": str(work / "cache"), "OMP_NUM_THREADS": "1"}
@@ -129,24 +129,24 @@ def run(module: str, logs: Path, folder: Path, kind: str) -> Completed:
 
 
 def watch_memory(pid: int, ended: threading.Event, peaks: list[float]) -> None:
-    """Adds the memory of a process and its children, shared pages by their share."""
+    """Records the memory of a process and its children, with shared pages divided."""
     while not ended.wait(_EVERY_SECONDS):
         try:
             top = psutil.Process(pid)
             tree = [top, *top.children(recursive=True)]
-            peaks.append(sum(each.memory_full_info().pss for each in tree) / _MIB)
+            peaks.append(sum(item.memory_full_info().pss for item in tree) / _MIB)
         except psutil.Error:
-            continue  # one of them ended while it was looked at
+            continue  # one of them ended in the meantime
 
 
 def total_seconds(completed: Completed) -> float:
-    """Of import and prepare."""
+    """The seconds of import and prepare."""
     seconds: float = completed.output["import_seconds"] + completed.output["prepare_seconds"]
     return seconds
 
 
 def figures_at(completed: Completed) -> dict[str, float]:
-    """As the JSON has them for a size."""
+    """The JSON's figures for a size."""
     names = ("import_seconds", "prepare_seconds")
     seconds = {name: completed.output[name] for name in names}
     return {**seconds, "peak_pss_mib": round(completed.peak_pss_mib)}

@@ -1,6 +1,6 @@
 """Live domains and their verifiers against their targets: `make bench-domains`.
 
-`python -m benchmarks.bench_domains shell` measures one part alone: shell, mcp, terminal or sandbox.
+`python -m benchmarks.bench_domains shell` measures only one part: shell, mcp, terminal or sandbox.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ _NUM_ATTEMPTS = 200
 _SIZES = {"1kb": 1_000, "30kb": 30_000}
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*chosen_parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     parts = {name: partial(measure_domain, name) for name in DOMAINS}
-    return measure_parts("domains", {**parts, "sandbox": sandbox}, chosen, {})
+    return measure_parts("domains", {**parts, "sandbox": sandbox}, chosen_parts, {})
 
 
 def measure_domain(name: str, folder: Path) -> dict[str, object]:
@@ -65,7 +65,7 @@ def _shares(quality: Quality) -> dict[str, object]:
 
 
 def world_model_figures(name: str) -> dict[str, object]:
-    """Of the last demo in this domain that has targets; nothing where there is none.
+    """The figures of the last demo in this domain that has targets; empty if there is none.
 
     A lead is the difference of two means of exact match, on the same turns.
     """
@@ -87,7 +87,7 @@ def world_model_figures(name: str) -> dict[str, object]:
 
 
 def sandbox(folder: Path) -> dict[str, object]:
-    """What became of attempts to get out of a sandbox, or to leave something in it."""
+    """The results of attempts to escape from a sandbox, or to leave traces."""
     report = campaign.run(folder, _NUM_ATTEMPTS, "1")
     for sentence in report.sentences:
         print(sentence, file=sys.stderr)

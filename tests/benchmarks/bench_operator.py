@@ -1,7 +1,7 @@
-"""The operator before a real API server, against its targets: `make bench-operator`.
+"""The operator with a real API server, against its targets: `make bench-operator`.
 
-`.bench/operator.json`. There are no nodes but for a cold start, so that what is measured is the
-operator alone. `python -m benchmarks.bench_operator burst` measures one part: idle, failover, rate,
+`.bench/operator.json`. There are nodes only for a cold start, so that only the operator is
+measured. `python -m benchmarks.bench_operator burst` measures one part: idle, failover, rate,
 burst, cold or fetch.
 """
 
@@ -33,56 +33,56 @@ _SIZES = (100, 300, 1_000)
 _RATE, _RATED = 20.0, 300
 _IDLE_SECONDS = 60.0
 _SETTLE_SECONDS = 30.0
-"""Until Kubernetes' own controllers have made what Deployments are made of, which is looked at."""
+"""The time in which Kubernetes' own controllers create the parts of Deployments."""
 _MIB = 2**20
 
 Found = dict[str, object]
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
-    known = measured_on()
-    found: Found = {}
+    machine_fields = measured_on()
+    figures: Found = {}
     folder = empty_folder("operator")
-    wanted = chosen or (*_PARTS, _COLD, _FETCH)
+    selected = parts or (*_PARTS, _COLD, _FETCH)
     with running(folder) as cluster:
         make.operator.define(cluster)
-        for name in wanted:
+        for name in selected:
             if name in _PARTS:
-                found |= _PARTS[name](cluster, folder)
-    if _COLD in wanted:  # on nodes, and by itself
-        found |= cold_starts(folder / _COLD)
-    if _FETCH in wanted:
-        found |= fetches(folder / _FETCH)
-    print(json.dumps(found, indent=2))
-    return publish("operator", {**known, **found}, parts=chosen)
+                figures |= _PARTS[name](cluster, folder)
+    if _COLD in selected:  # on nodes, and separately
+        figures |= cold_starts(folder / _COLD)
+    if _FETCH in selected:
+        figures |= fetches(folder / _FETCH)
+    print(json.dumps(figures, indent=2))
+    return publish("operator", {**machine_fields, **figures}, parts=parts)
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:
-    """Twenty creations a second, ours and the yardstick's in turn."""
-    found: Found = {}
+    """Twenty creations a second, alternating with the yardstick's."""
+    figures: Found = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
             waits = sorted(burst(cluster, namespace, _RATED, a_second=_RATE).waits)
-        found[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
-        found[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
-    return found
+        figures[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
+        figures[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
+    return figures
 
 
 def bursts(cluster: ControlPlane, folder: Path) -> Found:
-    """All at once, each size in a namespace of its own."""
+    """All at once, each size in a separate namespace."""
     converge: dict[str, float] = {}
     plain: dict[str, float] = {}
     requests: dict[str, float] = {}
     memory = 0.0
     for size in _SIZES:
-        for told, module in ((converge, _OURS), (plain, _PLAIN)):
+        for times, module in ((converge, _OURS), (plain, _PLAIN)):
             with operator(cluster, folder, module) as (namespace, running_operator):
-                found = burst(cluster, namespace, size)
-                told[str(size)] = round(found.seconds, 2)
+                result = burst(cluster, namespace, size)
+                times[str(size)] = round(result.seconds, 2)
                 if module == _OURS:
-                    requests[str(size)] = round(found.requests / size, 2)
+                    requests[str(size)] = round(result.requests / size, 2)
                     memory = psutil.Process(running_operator.process.pid).memory_info().rss / _MIB
     return {
         "converge_seconds": converge,
@@ -94,7 +94,7 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
 
 
 def idle(cluster: ControlPlane, folder: Path) -> Found:
-    """What is written while nothing changes, leases apart."""
+    """Writes while nothing changes, without leases."""
     with operator(cluster, folder, _OURS) as (namespace, _):
         burst(cluster, namespace, 100)
         time.sleep(_SETTLE_SECONDS)
@@ -105,7 +105,7 @@ def idle(cluster: ControlPlane, folder: Path) -> Found:
 
 
 def failover(cluster: ControlPlane, folder: Path) -> Found:
-    """From the leader's death to the next one's first deed."""
+    """From the leader's death to the next leader's first write."""
     engine = engine_name(pinned_manifest("one").digest)
     with (
         operator(cluster, folder, _OURS) as (namespace, first),
@@ -115,15 +115,15 @@ def failover(cluster: ControlPlane, folder: Path) -> Found:
         wait_for(lambda: namespace.get("Deployment", engine))
         time.sleep(5)
         first.kill()
-        began = time.perf_counter()
+        start = time.perf_counter()
         namespace.change("one", replicas=2)
 
         def is_done() -> bool:
-            told = namespace.get("Deployment", engine)
-            return bool(told and told["spec"]["replicas"] == 2)
+            deployment = namespace.get("Deployment", engine)
+            return bool(deployment and deployment["spec"]["replicas"] == 2)
 
         wait_for(is_done, 120)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
     return {"failover_seconds": round(seconds, 2)}
 
 
@@ -131,12 +131,12 @@ def failover(cluster: ControlPlane, folder: Path) -> Found:
 def operator(
     cluster: ControlPlane, folder: Path, module: str
 ) -> Iterator[tuple[Namespace, Operator]]:
-    """One that leads, in a namespace of its own."""
+    """A leading operator, in a separate namespace."""
     namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
-    with started(cluster, namespace, folder, module, "first") as found:
-        wait_for(found.leads, 60)
+    with started(cluster, namespace, folder, module, "first") as replica:
+        wait_for(replica.leads, 60)
         time.sleep(2)
-        yield namespace, found
+        yield namespace, replica
 
 
 @contextmanager
@@ -144,17 +144,17 @@ def started(
     cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
 ) -> Iterator[Operator]:
     service = Service()
-    told = make.operator.settings(cluster, namespace, service) | {"identity": name}
-    found = Operator(folder / f"{namespace.namespace}-{name}.log", told, module)
+    settings = make.operator.settings(cluster, namespace, service) | {"identity": name}
+    replica = Operator(folder / f"{namespace.namespace}-{name}.log", settings, module)
     try:
-        yield found
+        yield replica
     finally:
-        found.kill()
+        replica.kill()
         service.close()
 
 
 _PARTS: dict[str, Callable[[ControlPlane, Path], Found]] = {
-    "idle": idle,  # before there are thousands of Deployments for others to write about
+    "idle": idle,  # before thousands of Deployments exist, whose controllers write
     "failover": failover,
     "rate": rate,
     "burst": bursts,

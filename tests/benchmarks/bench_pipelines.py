@@ -1,9 +1,9 @@
-"""What the pipelines add to their steps, against its target: `make bench-pipelines`.
+"""The pipelines' overhead for their steps, against its target: `make bench-pipelines`.
 
-`.bench/pipelines.json`. The whole smoke job runs from nothing, and then again and again with
-nothing changed. A step's overhead is the time from Kubeflow's start of its task to its end, less
-what the step took in its own process. The yardstick, in the same run, is a process that only
-imports the step, once for each of them.
+`.bench/pipelines.json`. The whole smoke job runs from the start, and then repeatedly without
+changes. A step's overhead is the time from Kubeflow's start of its task to its end, without the
+time of its own process. The yardstick, in the same run, is a process that only imports the step,
+once for each of them.
 """
 
 import json
@@ -37,25 +37,25 @@ class Round(NamedTuple):
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
-    known = measured_on()
+    """Exit status 1 if a required target is missed."""
+    machine_fields = measured_on()
     store = empty_folder("pipelines")
     first = job(store)
-    again = [job(store) for _ in range(_ROUNDS)]
-    overheads = sorted(each for one in [first, *again] for each in one.overheads)
+    repetitions = [job(store) for _ in range(_ROUNDS)]
+    overheads = sorted(overhead for one in [first, *repetitions] for overhead in one.overheads)
     plain = sorted(import_seconds(step) for step in MAIN_JOB)
-    found: dict[str, float] = {
+    figures: dict[str, float] = {
         "overhead_p50_seconds": round(percentile(overheads, 0.5), 3),
         "overhead_p99_seconds": round(percentile(overheads, 0.99), 3),
         "plain_process_p50_seconds": round(percentile(plain, 0.5), 3),
         "first_run_seconds": round(first.seconds, 1),
-        "all_reused_seconds": round(percentile(sorted(one.seconds for one in again), 0.5), 2),
+        "all_reused_seconds": round(percentile(sorted(one.seconds for one in repetitions), 0.5), 2),
         "steps": len(MAIN_JOB),
         "bytes_copied_between_steps": copied_bytes(store),
         "bytes_alike_in_steps": alike_bytes(store),
     }
-    print(json.dumps(found, indent=2))
-    return publish("pipelines", {**known, **found})
+    print(json.dumps(figures, indent=2))
+    return publish("pipelines", {**machine_fields, **figures})
 
 
 def job(store: Path) -> Round:
@@ -70,27 +70,27 @@ def job(store: Path) -> Round:
 
 
 def own_seconds(store: Path, step: str) -> float:
-    """From the step's first word to its last."""
-    told = read_progress(store, step)
-    assert told is not None, step
-    assert told.state in ("finished", "reused"), told
-    return (store / "progress" / f"{step}.json").stat().st_mtime - told.started
+    """From the step's first output to its last."""
+    progress = read_progress(store, step)
+    assert progress is not None, step
+    assert progress.state in ("finished", "reused"), progress
+    return (store / "progress" / f"{step}.json").stat().st_mtime - progress.started
 
 
 def import_seconds(step: str) -> float:
-    """A process that does nothing but import the step."""
+    """A process that only imports the step."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", f"import agentworld.steps.{step}"], check=True)
     return time.monotonic() - started
 
 
 def copied_bytes(store: Path) -> int:
-    """What Kubeflow took from one task to another, beyond words: steps hand on folders by name."""
+    """Bytes that Kubeflow copied between tasks, beyond small values: steps pass folders by name."""
     return sum(path.stat().st_size for path in files_of(store / "kfp"))
 
 
 def alike_bytes(store: Path) -> int:
-    """What several steps hold alike: a checkpoint is whole, with its own tokenizer."""
+    """Bytes that several steps store: a checkpoint is complete, with its own tokenizer."""
     steps: dict[str, set[str]] = {}
     sizes: dict[str, int] = {}
     for path in files_of(store / "steps"):
@@ -101,7 +101,7 @@ def alike_bytes(store: Path) -> int:
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """Whatever is large enough to be a result, not a word about one."""
+    """Files large enough to be results instead of metadata."""
     for path in folder.rglob("*"):
         if path.is_file() and path.stat().st_size > _LARGE_BYTES:
             yield path

@@ -1,6 +1,6 @@
 """The simulator's protocols against their targets: `make bench-protocols`, `.bench/protocols.json`.
 
-`python -m benchmarks.bench_protocols rates` measures one part alone: rates or storm.
+`python -m benchmarks.bench_protocols rates` measures only one part: rates or storm.
 """
 
 import sys
@@ -16,18 +16,18 @@ OPENENV_PUBLISHED = {
     "requests_per_second": 932,
     "p99_seconds": 1.97,
 }
-"""What OpenEnv says of itself, on a machine of its own."""
+"""OpenEnv's published figures, from another machine."""
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     allow_many_files()
-    known = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
-    return measure_parts("protocols", {"rates": rates, "storm": storm}, chosen, known)
+    static = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
+    return measure_parts("protocols", {"rates": rates, "storm": storm}, parts, static)
 
 
 def rates(folder: Path) -> dict[str, object]:
-    """They have no bound: what a protocol costs is told."""
+    """Without targets: shows the cost of each protocol."""
     rounds = measure_protocols(folder)
     show(rounds, CORE)
     return protocols_as_json(rounds)

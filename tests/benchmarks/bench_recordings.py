@@ -1,8 +1,9 @@
 """A small world model of real recordings beside the baselines: `make bench-recordings`.
 
-`.bench/recordings.json`. tau-bench's airline, of which a hundred episodes are recorded, goes by the
-command line from the file to a simulator that is served, as domain `text`, split by task. The model
-begins with random weights, for no other is here: what it learns is in three passes over the data.
+`.bench/recordings.json`. tau-bench's airline, of which a hundred episodes are recorded, is
+processed with the command line from the file to a served simulator, as domain `text`, split by
+task. The model begins with random weights, because no other is available here, and trains on three
+passes over the data.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ _RECIPE = {
 
 
 class Walk:
-    """The commands of one walk, in a store of its own."""
+    """The commands of one run, with its own store."""
 
     def __init__(self, folder: Path) -> None:
         self._store = folder / "store"
@@ -67,17 +68,17 @@ class Walk:
         return [sys.executable, "-m", "agentworld_cli.main", *words, *options]
 
     def run(self, *words: str) -> str:
-        """A command's first line of output, which names what it made."""
-        began = time.monotonic()
+        """A command's first line of output, which is the output's folder or name."""
+        start = time.monotonic()
         done = subprocess.run(self.command(*words), stdout=subprocess.PIPE, text=True, check=True)
-        self.seconds[" ".join(words[:2])] = round(time.monotonic() - began, 1)
+        self.seconds[" ".join(words[:2])] = round(time.monotonic() - start, 1)
         print(f"{words[0]} {words[1]}: {self.seconds[' '.join(words[:2])]} s", file=sys.stderr)
         return done.stdout.splitlines()[0]
 
 
 def main() -> int:
-    """Publishes the table; nothing in it is bound."""
-    known = measured_on()
+    """Publishes the table; no figure has a target."""
+    machine_fields = measured_on()
     walk = Walk(empty_folder("recordings"))
     source = str(Path(os.environ["RECORDINGS"]) / _SOURCE)
     collected = walk.run("data", "import", source)
@@ -104,7 +105,7 @@ def main() -> int:
         for name, row in estimates.items()
     }
     measured = {"seconds": walk.seconds, **steps, "scores": means, "scores_interval": intervals}
-    return publish("recordings", {**known, **measured})
+    return publish("recordings", {**machine_fields, **measured})
 
 
 def _estimates(score: WorldModelScore) -> dict[str, Estimate]:
@@ -112,7 +113,7 @@ def _estimates(score: WorldModelScore) -> dict[str, Estimate]:
 
 
 def _served(walk: Walk, pinned: Path, episode: Sample) -> dict[str, int]:
-    """Plays the actions of a held-out episode in the simulator; how many it answered."""
+    """Plays the actions of a held-out episode in the simulator; returns the number of responses."""
     command = walk.command("simulator", "serve", str(pinned), "--access", "local", recipe=False)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
         try:

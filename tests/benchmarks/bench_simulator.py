@@ -1,6 +1,6 @@
 """The simulator's core against its targets: `make bench-simulator`, `.bench/simulator.json`.
 
-`python -m benchmarks.bench_simulator steps` measures one part alone: steps, memory or vllm.
+`python -m benchmarks.bench_simulator steps` measures only one part: steps, memory or vllm.
 """
 
 import sys
@@ -12,11 +12,11 @@ from benchmarks.rates import PEER, measure_servers, show
 from benchmarks.report import measure_parts
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*chosen_parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     allow_many_files()
     parts = {"steps": steps, "memory": memory, "vllm": vllm}
-    return measure_parts("simulator", parts, chosen, {"versions": versions()})
+    return measure_parts("simulator", parts, chosen_parts, {"versions": versions()})
 
 
 def steps(folder: Path) -> dict[str, object]:
@@ -32,7 +32,7 @@ def memory(folder: Path) -> dict[str, object]:
 
 
 def vllm(folder: Path) -> dict[str, object]:
-    # It brings torch, which the other parts can do without.
+    # Imports torch, which the other parts do not need.
     from benchmarks.vllm_share import measure_share
 
     share = measure_share(folder)

@@ -1,8 +1,8 @@
 """Training beside a plain loop and beside TRL, against its targets: `make bench-train`.
 
-`.bench/train.json`. The same rows (lengths are log-normal, p95 four times p50) pass a model of five
-million parameters on the CPU, each kind in a process of its own, in turn. A larger model is trained
-in parts, for the memory of each process.
+`.bench/train.json`. A model of five million parameters trains on the same rows (lengths are
+log-normal, p95 four times p50) on the CPU, each kind in a separate process, in rotation. A larger
+model is trained in shards, for the memory of each process.
 """
 
 import json
@@ -23,8 +23,8 @@ _ROUNDS = {"packed": 5, "padded": 3, "trl": 3}
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
-    known = measured_on()
+    """Exit status 1 if a required target is missed."""
+    machine_fields = measured_on()
     folder = empty_folder("train")
     rounds: dict[str, list[float]] = defaultdict(list)
     for number in range(max(_ROUNDS.values())):
@@ -33,16 +33,14 @@ def main() -> int:
                 for trainer, rate in rates(kind, folder / f"{number}-{kind}").items():
                     rounds[trainer].append(rate)
     ratios = {
-        trainer: [
-            ours / other for ours, other in zip(rounds["ours"], rounds[trainer], strict=False)
-        ]
+        trainer: [own / other for own, other in zip(rounds["ours"], rounds[trainer], strict=False)]
         for trainer in ("padded", "plain", "trl")
     }
     loss, gradient = packing_differences()
     measured: dict[str, Any] = {
-        "tokens_per_second": {name: round(median(each)) for name, each in rounds.items()},
+        "tokens_per_second": {name: round(median(values)) for name, values in rounds.items()},
         "tokens_per_second_interval": {
-            name: [round(min(each)), round(max(each))] for name, each in rounds.items()
+            name: [round(min(values)), round(max(values))] for name, values in rounds.items()
         },
         **{f"ratio_{kind}": round(median(ratios[kind]), 3) for kind in ratios},
         **{
@@ -58,11 +56,11 @@ def main() -> int:
             str(num_ranks): rank_bytes(folder, num_ranks) for num_ranks in MOST_RANK_BYTES
         },
     }
-    return publish("train", {**known, **measured})
+    return publish("train", {**machine_fields, **measured})
 
 
 def rates(kind: str, folder: Path) -> dict[str, float]:
-    """Useful tokens a second of the trainers of a new process."""
+    """Useful tokens per second of the trainers in a new process."""
     command = [sys.executable, "-m", "benchmarks.train_kinds", kind, str(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

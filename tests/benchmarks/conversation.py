@@ -1,7 +1,7 @@
-"""What is said in the benchmark of a real engine: known beforehand, the same to both sides.
+"""The texts in the benchmark of a real engine: fixed, and the same for both sides.
 
-The counting model gives every action the same answer, so each prompt follows from the number of
-its episode and its turn alone.
+The counting model gives every action the same response, so each prompt depends only on the number
+of its episode and its turn.
 """
 
 from agentworld.records.message import Message
@@ -14,7 +14,7 @@ TURNS = 8
 
 
 def start(number: int) -> str:
-    """An episode's initial state: long, and unlike every other's from its first word on."""
+    """An episode's initial state: long, and different from all others from its first word on."""
     return "\n".join(f"{number:03}-{file}.txt: kolu tane" for file in range(20))
 
 
@@ -23,11 +23,11 @@ def action(turn: int) -> str:
 
 
 def messages(number: int, turn: int) -> list[Message]:
-    """What the engine is asked in a turn, counted from 0."""
+    """The engine's input in a turn, counted from 0."""
     turns = [Turn(action=action(earlier), observation=ANSWER) for earlier in range(turn)]
     return world_messages(shell_prompt(start(number)), turns, action(turn))
 
 
 def answered(number: int, turn: int) -> list[Message]:
-    """The same with the engine's answer."""
+    """The same with the engine's response."""
     return [*messages(number, turn), Message(role="assistant", content=ANSWER)]

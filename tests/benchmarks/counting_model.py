@@ -1,7 +1,7 @@
-"""A model whose engine works for every token and whose answers are known: it says one text.
+"""A model whose engine computes every token but whose responses are fixed.
 
-Each layer computes in full and adds nothing, so that the next token follows from the last one
-alone. Every answer has the same length, parses, and reads back as the very tokens that were said.
+Each layer computes in full and adds nothing, so that the next token depends only on the last one.
+Every response has the same length, can be parsed, and tokenizes to the generated tokens.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _silence_layers(model: Qwen3ForCausalLM) -> None:
 
 
 def _follow(model: Qwen3ForCausalLM, chain: list[int]) -> None:
-    """Makes each token of the chain the likeliest after the one before it."""
+    """Makes each token of the chain the likeliest successor of the previous one."""
     from torch.nn.functional import normalize
 
     embeddings, output = model.model.embed_tokens.weight, model.lm_head.weight

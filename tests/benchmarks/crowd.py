@@ -1,7 +1,7 @@
-"""Slow and rude clients, in a process of their own: what is measured of healthy ones is not theirs.
+"""Slow and hostile clients in a separate process, so that they do not affect healthy ones' figures.
 
-A slow client takes what a service gives to one that is only far away; a rude one means harm or is
-broken, and does one thing that no protocol knows.
+A slow client uses a service like a distant one; a rude one is hostile or broken, and violates the
+protocol in one way.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def _frame(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:
 
 
 class Start(NamedTuple):
-    """What a client sends as soon as it is connected."""
+    """The first bytes of a client."""
 
     data: bytes = b""
     socket: bool = False
@@ -45,25 +45,25 @@ class Start(NamedTuple):
 
 
 class BadClient(NamedTuple):
-    """A kind of client; one connection begins with one of its starts, by chance."""
+    """A kind of client; each connection begins with one of its starts, at random."""
 
     starts: tuple[Start, ...] = (Start(),)
     drips: bytes = b""
-    """What it sends then, a byte now and then."""
+    """Bytes that it then sends slowly, one at a time."""
     floods: bytes = b""
-    """What it sends then, again and again."""
+    """Bytes that it then sends repeatedly."""
     reads: bool = True
-    """Until the service ends the connection; otherwise it resets the connection at once."""
+    """Reads until the service closes the connection; otherwise it resets the connection at once."""
     reads_slowly: bool = False
     answers_pings: bool = False
 
     async def visit(self, url: str) -> bytes:
-        """One connection, until it ends; returns how the service's answer begins."""
+        """One connection, until it ends; returns the beginning of the service's response."""
         address = urlsplit(url)
         loop, start = asyncio.get_running_loop(), random.choice(self.starts)
         with socket.socket() as connection:
             connection.setblocking(False)
-            if self.reads_slowly:  # the network holds little for it
+            if self.reads_slowly:  # with small network buffers
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
             await loop.sock_connect(connection, (address.hostname, address.port))
@@ -114,7 +114,7 @@ _HEAD = _POST + b"Content-Length: 1000\r\n"
 _GET = b"GET /health HTTP/1.1\r\nHost: a\r\n"
 _LARGE = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
 _STEP = b'{"episode":"nobody","action":"ls","step":1}'
-# Opens no episode: one that stays open is no client's harm.
+# Opens no episode, because an open one is legitimate.
 _STATE = _frame(Opcode.TEXT, b'{"type":"state"}')
 _BLOCK = bytes(2**16)
 _GARBAGE = [random.randbytes(1000) for _ in range(50)]
@@ -163,45 +163,45 @@ _KINDS = SLOW | RUDE
 
 
 class Seen(NamedTuple):
-    """What they saw."""
+    """The observations of the crowd."""
 
     rounds: dict[str, int]
-    """How often each kind of client came."""
+    """The connections of each kind of client."""
     server_errors: int
-    """Answers of 500 and more."""
+    """Responses of 500 and more."""
 
 
 class Crowd(NamedTuple):
-    """So many clients in a process that is ready for them."""
+    """Clients in a process that is ready for them."""
 
     pid: int
     process: Connection
 
     def come(self) -> None:
-        """From now on they are there."""
+        """Starts all clients."""
         self.process.send("come")
 
     def leave(self) -> Seen:
-        """Returns when all are gone."""
+        """Returns when all have ended."""
         self.process.send("leave")
         if not self.process.poll(_LEAVE_SECONDS):
             raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
-        seen: Seen = self.process.recv()
-        return seen
+        observations: Seen = self.process.recv()
+        return observations
 
 
 @contextmanager
 def crowd_of(url: str, slow: int, rude: int, within: float) -> Iterator[Crowd]:
-    """They come for the first time within these seconds; `url` is of an open run's WebSocket."""
+    """They first connect within this many seconds; `url` is of an open run's WebSocket."""
     spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_run, args=(theirs, url, slow, rude, within), daemon=True)
+    own_end, child_end = spawn.Pipe()
+    process = spawn.Process(target=_run, args=(child_end, url, slow, rude, within), daemon=True)
     process.start()
-    theirs.close()
+    child_end.close()
     try:
-        ours.recv()
+        own_end.recv()
         assert process.pid is not None
-        yield Crowd(process.pid, ours)
+        yield Crowd(process.pid, own_end)
     finally:
         process.terminate()
         process.join()
@@ -219,7 +219,7 @@ async def _gather(storm: Connection, url: str, names: list[str], within: float) 
     num_errors = 0
 
     async def come_again_and_again(name: str) -> None:
-        """What happens to such a client is no error; a service that is gone is one to others."""
+        """Errors of such a client are expected; healthy clients notice a service that is down."""
         nonlocal num_errors
         await asyncio.sleep(random.uniform(0, within))
         while True:

@@ -1,4 +1,4 @@
-"""Recordings to import: chats with tool calls; some are copies, some nearly are, some echo."""
+"""Recordings to import: chats with tool calls; some are copies, near-duplicates, or echoes."""
 
 import json
 import random
@@ -14,7 +14,7 @@ Messages = list[dict[str, object]]
 
 
 def write_logs(path: Path, count: int, seed: int = 0) -> None:
-    """One chat a line; the same for the same count and seed."""
+    """One chat on each line; deterministic for a count and seed."""
     rng = random.Random(seed)
     tools = [{"type": "function", "function": {"name": t, "parameters": _SCHEMA}} for t in _TOOLS]
     with path.open("w") as file:
@@ -50,9 +50,9 @@ def _turn(rng: random.Random, words: list[str], number: int) -> Messages:
     path = "/".join(rng.choices(words, k=3))
     function = {"name": rng.choice(_TOOLS), "arguments": json.dumps({"path": path})}
     lines = (" ".join(rng.choices(words, k=8)) for _ in range(rng.randint(1, 10)))
-    shows = path if rng.random() < _ECHO_SHARE else "\n".join(lines)
+    observation = path if rng.random() < _ECHO_SHARE else "\n".join(lines)
     call = {"id": f"call-{number}", "type": "function", "function": function}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "content": shows},
+        {"role": "tool", "tool_call_id": call["id"], "content": observation},
     ]

@@ -1,7 +1,8 @@
-"""The same as `data_ours`, by `datasets.map(num_proc=2)`: each step is a map over the step before.
+"""The same as `data_ours`, with `datasets.map(num_proc=2)`: each step is a map over the previous
+one.
 
-Rows are rows and columns are columns, as the library's guide has it, and each step calls our own
-function for a row: what is compared is what runs the functions and stores what they return.
+Rows and columns follow the library's guide, and each step calls our own function for a row: the
+comparison is of running the functions and storing their results.
 """
 
 import hashlib
@@ -80,7 +81,7 @@ def mapped(rows, function):
 
 
 def import_row(row: Row) -> Row:
-    """A chat becomes a trajectory."""
+    """Converts a chat to a trajectory."""
     importer, recipe = importer_of("messages"), CollectRecipe()
     (item,) = importer.read(_Line(row), importer.options(), "text")
     key = item.trajectory.task_id or item.trajectory.digest
@@ -94,7 +95,7 @@ def trajectory_of(row: Row) -> Trajectory:
 
 
 def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
-    """Without empty turns; with what is needed to look for copies, near-duplicates and leaks."""
+    """Removes empty turns; adds columns for copies, near-duplicates and leaks."""
     recorded = trajectory_of(row)
     shortened = shorten(recorded, recipe.min_turns, Counter())
     trajectory = shortened or recorded.model_copy(update={"turns": ()})
@@ -111,7 +112,7 @@ def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
 
 
 def survivors(rows, recipe: PrepareRecipe) -> list[int]:
-    """Neither copies nor near-duplicates, in their order."""
+    """Without copies and near-duplicates, in their order."""
     rows = rows.with_format("numpy")
     order = np.argsort(~rows["held_out"][:], kind="stable")
     _, firsts = np.unique(rows["content"][:][order], return_index=True)
@@ -123,16 +124,16 @@ def survivors(rows, recipe: PrepareRecipe) -> list[int]:
 
 
 def without_leaks(rows, share: float):
-    """Without what shares 13-grams with held-out rows."""
+    """Without rows that share 13-grams with held-out rows."""
     held_out = np.array(rows["held_out"][:])
     numbers = np.flatnonzero(held_out)
-    judged = index_grams([np.array(each, np.uint64) for each in rows[numbers]["grams"]])
+    judged = index_grams([np.array(row, np.uint64) for row in rows[numbers]["grams"]])
     hits = rows.map(
         partial(hits_of, judged.grams),
         batched=True, with_indices=True, num_proc=_PROCESSES, remove_columns=rows.column_names,
     ).with_format("numpy")  # fmt: skip
     sizes = rows.map(
-        lambda batch: {"size": [len(each) for each in batch["grams"]]},
+        lambda batch: {"size": [len(item) for item in batch["grams"]]},
         batched=True, num_proc=_PROCESSES, remove_columns=rows.column_names,
     )["size"][:]  # fmt: skip
     is_training = ~held_out[hits["row"][:]]
@@ -146,16 +147,16 @@ def without_leaks(rows, share: float):
 
 
 def hits_of(judged, batch: Row, indices: list[int]) -> Row:
-    """The 13-grams of rows that are judged."""
-    grams = np.concatenate([np.array(each, np.uint64) for each in batch["grams"]])
-    numbers = np.repeat(indices, [len(each) for each in batch["grams"]])
+    """The 13-grams of rows to check."""
+    grams = np.concatenate([np.array(item, np.uint64) for item in batch["grams"]])
+    numbers = np.repeat(indices, [len(item) for item in batch["grams"]])
     places = np.minimum(np.searchsorted(judged, grams), len(judged) - 1)
     is_hit = judged[places] == grams
     return {"row": numbers[is_hit], "gram": places[is_hit]}
 
 
 def sample_row(recipe: PrepareRecipe, row: Row) -> Row:
-    """A sample with its masks, and the text of which a pool's digest is."""
+    """A sample with its masks, and the text for the pool's digest."""
     trajectory, digest = trajectory_of(row), row["digest"]
     pool = pool_of(recipe, trajectory, digest)
     if recipe.redact:
@@ -166,8 +167,8 @@ def sample_row(recipe: PrepareRecipe, row: Row) -> Row:
 
 
 def write(rows, pool: str, folder: Path) -> str:
-    """Writes a pool, and gives the digest of its samples."""
-    rows = rows.filter(lambda each: each == pool, input_columns="pool", num_proc=_PROCESSES)
+    """Writes a pool; returns the digest of its samples."""
+    rows = rows.filter(lambda row_pool: row_pool == pool, input_columns="pool", num_proc=_PROCESSES)
     content = hashlib.sha256()
     for batch in rows.select_columns(["canonical"]).iter(1_000):
         content.update(b"".join(batch["canonical"]))

@@ -1,4 +1,4 @@
-"""What the disk alone takes to make a write durable, which no service can save."""
+"""The disk's own time for a durable write, a lower bound for a service."""
 
 import os
 import time
@@ -8,18 +8,18 @@ from benchmarks.figures import percentile
 
 _NUM_WRITES = 200
 _STEP = bytes(4_096)
-"""A page, the least that SQLite writes for a step."""
+"""A page, the minimum that SQLite writes for a step."""
 
 
 def fsync_p50_ms(folder: Path) -> float:
     """The median time of an append with fdatasync, as SQLite commits."""
     folder.mkdir(parents=True, exist_ok=True)
-    path, taken = folder / "fsync", []
+    path, durations = folder / "fsync", []
     with path.open("wb", buffering=0) as file:
         for _ in range(_NUM_WRITES):
             started = time.perf_counter()
             file.write(_STEP)
             os.fdatasync(file.fileno())
-            taken.append(1e3 * (time.perf_counter() - started))
+            durations.append(1e3 * (time.perf_counter() - started))
     path.unlink()
-    return percentile(sorted(taken), 0.5)
+    return percentile(sorted(durations), 0.5)

@@ -1,4 +1,4 @@
-"""How fast and how large live environments are, and how fast verifiers judge."""
+"""The speed and memory of live environments, and the speed of verifiers."""
 
 import asyncio
 import os
@@ -24,15 +24,15 @@ _SECONDS = 1.0
 
 
 class Rates(NamedTuple):
-    """Of the environments of a domain."""
+    """The rates of a domain's environments."""
 
     steps_per_second_1: float
-    """Explorers' steps in one environment, resets left out."""
+    """Explorers' steps in one environment, without resets."""
     steps_per_second_8: float
-    """The same in eight environments side by side, all together."""
+    """The same in eight concurrent environments, together."""
     reset_p50_seconds: float
     memory_mib: float
-    """Of an environment with an open episode; of pages that several share, its part."""
+    """Of an environment with an open episode; with its part of shared pages."""
 
 
 async def measure_rates(name: str) -> Rates:
@@ -40,7 +40,7 @@ async def measure_rates(name: str) -> Rates:
     before = _memory()
     async with AsyncExitStack() as stack:
         opened = [open_environment(name) for _ in range(NUM_SIDE_BY_SIDE)]
-        environments = [await stack.enter_async_context(each) for each in opened]
+        environments = [await stack.enter_async_context(item) for item in opened]
         resets = [await _reset(name, environments[0], seed) for seed in range(_NUM_RESETS)]
         one = [await _steps_per_second(name, environments[:1], seed) for seed in range(_ROUNDS)]
         many = [await _steps_per_second(name, environments, seed) for seed in range(_ROUNDS)]
@@ -79,12 +79,14 @@ async def _steps_per_second(name: str, environments: Sequence[Environment], seed
         return num_steps
 
     begin = time.perf_counter()
-    steps = await asyncio.gather(*(act(each, n) for n, each in enumerate(environments)))
+    steps = await asyncio.gather(
+        *(act(own_environment, n) for n, own_environment in enumerate(environments))
+    )
     return sum(steps) / (time.perf_counter() - begin)
 
 
 def _memory() -> float:
-    """MiB of this process and its children, shared pages by their part."""
+    """MiB of this process and its children, with shared pages divided."""
     top = psutil.Process(os.getpid())
     return sum(_pss(process) for process in [top, *top.children(recursive=True)]) / _MIB
 
@@ -92,7 +94,7 @@ def _memory() -> float:
 def _pss(process: psutil.Process) -> int:
     try:
         return process.memory_full_info().pss
-    except psutil.Error:  # it has ended meanwhile
+    except psutil.Error:  # it has ended in the meantime
         return 0
 
 
@@ -118,7 +120,7 @@ def _pairs(rng: Random, truths: Sequence[str], size: int) -> Iterator[tuple[str,
 
 
 def _rate(work: Callable[[], object]) -> float:
-    """How often it runs in a second of processor time."""
+    """Runs in a second of processor time."""
     begin, num = time.process_time(), 0
     while (seconds := time.process_time() - begin) < _SECONDS:
         work()

@@ -1,7 +1,7 @@
-"""A model from where it is kept to where an engine reads it: with hashes and without, in turns.
+"""Fetches a model from its store to an engine's folder: with and without hashes, alternately.
 
-The source is a folder on this machine's disk, which the page cache holds: first as fast as it is,
-and then as slow as a network of 10 Gbit/s, where a hash has time while bytes arrive.
+The source is a folder on this machine's disk, in the page cache: first at full speed, and then at
+the speed of a network of 10 Gbit/s, where hashing can overlap with the transfer.
 """
 
 import os
@@ -24,7 +24,7 @@ _FILE_BYTES = 512 << 20
 _PIECE_BYTES = 64 << 20
 _ROUNDS = 3
 _NETWORK = 1.25e9
-"""Bytes in a second."""
+"""Bytes per second."""
 _LARGE_BYTES = 70e9
 """A model of 35 billion parameters in bfloat16."""
 
@@ -32,7 +32,7 @@ _read = Source.read
 
 
 class _NoHash:
-    """In the place of SHA-256."""
+    """Replaces SHA-256."""
 
     def update(self, _piece: bytes) -> None:
         pass
@@ -46,7 +46,7 @@ class _NoHash:
 
 
 def _read_at_rate() -> Callable[[Source, str, int, int], bytes]:
-    """In the place of `Source.read`: as over a network, whoever asks for how much."""
+    """Replaces `Source.read`: limits the rate of all readers together to the network's."""
     lock = threading.Lock()
     is_free_at = 0.0
 
@@ -63,7 +63,7 @@ def _read_at_rate() -> Callable[[Source, str, int, int], bytes]:
 
 
 def fetches(folder: Path) -> dict[str, object]:
-    """Medians in seconds, and what 70 GB would take at the same rate."""
+    """Medians in seconds, and the time for 70 GB at the same rate."""
     source = folder / "source"
     source.mkdir(parents=True)
     for number in range(_NUM_FILES):
@@ -124,7 +124,7 @@ def _write(path: Path) -> None:
 def _seconds(folder: Path, work: Callable[[Path], None]) -> float:
     copy = folder / "copy"
     copy.mkdir()
-    os.sync()  # what was written before is not this fetch's
+    os.sync()  # earlier writes do not belong to this fetch
     seconds = _timed(lambda: work(copy))
     shutil.rmtree(copy)
     return seconds

@@ -1,4 +1,4 @@
-"""What a benchmark makes of its measurements: pure arithmetic."""
+"""Statistics of measurements: pure arithmetic."""
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ _MISS = 1 / 32
 
 
 class Spread(NamedTuple):
-    """A figure over several rounds; between `low` and `high` lies the true median with 97 %.
+    """A figure over several rounds; the true median is between `low` and `high` with 97 %.
 
-    Of six rounds these are the lowest and the highest (1 - 2 / 2**6).
+    For six rounds, these are the lowest and the highest (1 - 2 / 2**6).
     """
 
     median: float
@@ -21,23 +21,23 @@ class Spread(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median, and an interval for it whatever the distribution is; of at least one round."""
+    """The median of at least one round, with a distribution-free interval."""
     ordered = sorted(values)
     outside = _num_outside(len(ordered))
     return Spread(median(ordered), ordered[outside], ordered[-1 - outside])
 
 
 def _num_outside(num_values: int) -> int:
-    """How many values may lie on each side of the interval; few values allow none."""
-    # Of the 2**n ways in which values fall on either side of the median, those in which at most
-    # k fall on one: the interval that leaves out k values on each side misses it in twice them.
+    """The number of values outside the interval on each side; few values allow none."""
+    # Of the 2**n ways in which values are distributed around the median, those with at most k on
+    # one side: the interval that leaves out k values on each side misses it in twice them.
     ways = accumulate(math.comb(num_values, k) for k in range(num_values))
-    return max(0, sum(2 * each <= _MISS * 2**num_values for each in ways) - 1)
+    return max(0, sum(2 * way <= _MISS * 2**num_values for way in ways) - 1)
 
 
-def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
-    """Round over round: neighbours in time share the machine's noise."""
-    return spread([a / b for a, b in zip(ours, theirs, strict=True)])
+def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Spread:
+    """Round by round, because adjacent rounds share the machine's noise."""
+    return spread([a / b for a, b in zip(numerators, denominators, strict=True)])
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

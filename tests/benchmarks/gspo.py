@@ -1,4 +1,4 @@
-"""GSPO as the stage `rl` has it, of a model with random weights: speed and memory."""
+"""The speed and the memory of GSPO in the stage `rl`, for a model with random weights."""
 
 import tempfile
 from pathlib import Path
@@ -17,11 +17,11 @@ from make.tiny_qwen3 import byte_level
 def measure_gspo(
     model: PreTrainedModel, recipe: WorldRlRecipe, prompt_tokens: int
 ) -> dict[str, Any]:
-    """Trains for the recipe's steps on answers that transformers samples, in float32.
+    """Trains for the recipe's steps on responses that transformers samples, in float32.
 
     The figures leave out the first step, which warms up.
     """
-    seen: list[dict[str, float]] = []
+    metrics: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=model,
@@ -36,10 +36,10 @@ def measure_gspo(
             train_dataset=Dataset.from_list(
                 [{"prompt": str(digit) * prompt_tokens} for digit in range(10)]
             ),
-            callbacks=[RlMetrics(lambda _step, figures: seen.append(dict(figures)))],
+            callbacks=[RlMetrics(lambda _step, figures: metrics.append(dict(figures)))],
         )
         trainer.train()
-    _, *timed = seen
+    _, *timed = metrics
     names = ("answer_tokens", "reward_std", "gradient_norm")
     return {
         "settings": recipe.model_dump(include={"num_steps", "prompts_per_step", "group_size"}),
@@ -51,12 +51,12 @@ def measure_gspo(
 
 
 def _bytes() -> PreTrainedTokenizerFast:
-    """A tokenizer that takes each digit for a token."""
+    """A tokenizer with one token for each digit."""
     return PreTrainedTokenizerFast(
         tokenizer_object=byte_level([], 300), pad_token="<|endoftext|>", eos_token="<|im_end|>"
     )
 
 
 def _even_tokens(completion_ids: list[list[int]], **_: object) -> list[float]:
-    """A reward that differs between the answers of a random model."""
+    """A reward that differs between a random model's responses."""
     return [float(sum(token % 2 == 0 for token in tokens)) for tokens in completion_ids]

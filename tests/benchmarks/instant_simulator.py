@@ -1,7 +1,7 @@
-"""Our service over an engine that answers at once: what is left is what the service costs.
+"""Our service with an engine that responds at once, which measures the service's own cost.
 
-Everything else is as `agentworld.serving.main` starts it: the real ledger on a disk, a step
-durable and chained before it is answered.
+Everything else is as `agentworld.serving.main` starts it: the real ledger on a disk, a step durable
+and chained before the response.
 """
 
 import sys
@@ -26,7 +26,7 @@ from make.service import ACCESS, of_one
 
 
 class InstantEngine:
-    """Says one text, whatever is asked, and remembers nothing."""
+    """Returns one text for every request, without state."""
 
     def __init__(self, text: str) -> None:
         self._answer = Completion(text, len(text), len(text), "stop")
@@ -38,7 +38,7 @@ class InstantEngine:
 
 
 class Parts(NamedTuple):
-    """What a service is made of."""
+    """The parts of a service."""
 
     simulators: Simulators
     episode_store: EpisodeStore
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
 
 
 def parts_in(folder: str, text: str) -> Parts:
-    """With its stores in a folder."""
+    """A service's parts, with its stores in a folder."""
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
     manifest, signer = records.manifest(), partial(ensure_signer, Path(folder) / "keys")
     log_signer = LogCheckpointSigner(

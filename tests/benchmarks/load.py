@@ -1,7 +1,7 @@
-"""The load generator: N episodes side by side over one protocol, in this process.
+"""The load generator: N concurrent episodes over one protocol, in this process.
 
-The server is another process, so that it is the server that is measured; `client_share` says how
-busy this one was.
+The server is a separate process, so that only it is measured; `client_share` is this process's
+load.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ class Round(NamedTuple):
 
     episodes: int
     steps: int
-    """Answered within the time that counts; resets are not steps."""
+    """Steps that were answered within the measured time; resets are not steps."""
     steps_per_second: float
     p50_ms: float
     p99_ms: float
     server_us: float
-    """Processor time that the server took for a step, in all of its threads."""
+    """The server's processor time for a step, in all of its threads."""
     client_share: float
-    """Of a core, that the load generator itself was busy; near 1 it is what is measured."""
+    """The load generator's share of a core; near 1, it is the bottleneck."""
 
 
 class Latency(NamedTuple):
-    """How long the steps took that were answered in some time."""
+    """The response times of the steps in some period."""
 
     steps: int
     p50_ms: float
@@ -49,7 +49,7 @@ class Latency(NamedTuple):
 
     @classmethod
     def of(cls, seconds: "array[float]") -> "Latency":
-        """Raises SimulatorError where there is none."""
+        """Raises SimulatorError if there are none."""
         ordered = sorted(seconds)
         if not ordered:
             raise SimulatorError("no step was answered in time; is the server alive?")
@@ -57,21 +57,21 @@ class Latency(NamedTuple):
 
 
 class Window:
-    """Notes the steps that are answered between two points in time."""
+    """Records the steps that are answered between two points in time."""
 
     def __init__(self, begin: float, seconds: float) -> None:
         self.begin, self.end = begin, begin + seconds
         self.latencies = array("d")
 
-    def note(self, asked: float, answered: float) -> bool:
-        """Whether there is time for another step."""
-        if answered >= self.end:
+    def note(self, start: float, end: float) -> bool:
+        """Returns whether there is time for another step."""
+        if end >= self.end:
             return False
-        if answered >= self.begin:
-            self.latencies.append(answered - asked)
+        if end >= self.begin:
+            self.latencies.append(end - start)
         return True
 
-    def round(self, episodes: int, used: "Used") -> Round:
+    def round(self, episodes: int, usage: "Used") -> Round:
         latency, seconds = Latency.of(self.latencies), self.end - self.begin
         return Round(
             episodes,
@@ -79,8 +79,8 @@ class Window:
             latency.steps / seconds,
             latency.p50_ms,
             latency.p99_ms,
-            server_us=1e6 * used.server / latency.steps,
-            client_share=used.client / seconds,
+            server_us=1e6 * usage.server / latency.steps,
+            client_share=usage.client / seconds,
         )
 
 
@@ -92,36 +92,36 @@ class Used(NamedTuple):
 
 
 async def load(target: Target, episodes: int, warm_up: float, seconds: float) -> Round:
-    """Begins the episodes, steps them all for a while, closes them."""
+    """Begins the episodes, takes steps in all of them for a while, and closes them."""
     async with playing(target, episodes) as players:
         window = Window(time.perf_counter() + warm_up, seconds)
-        used = asyncio.create_task(_used(target.pid, window))
-        each = episodes // len(players)
+        usage = asyncio.create_task(_used(target.pid, window))
+        share = episodes // len(players)
 
         def note(asked: float, answered: float) -> bool:
-            return all(window.note(asked, answered) for _ in range(each))
+            return all(window.note(asked, answered) for _ in range(share))
 
         await asyncio.gather(*(play(player, note) for player in players))
-    return window.round(episodes, await used)
+    return window.round(episodes, await usage)
 
 
 async def play(
     player: Player, note: Callable[[float, float], bool], pause_seconds: float = 0.0
 ) -> None:
-    """Takes steps, with about such a pause before each, for as long as `note` says."""
+    """Takes steps, with about such a pause before each, for as long as `note` returns true."""
     for action in cycle(_ACTIONS):
         if pause_seconds:
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause_seconds)
-        asked = time.perf_counter()
+        start = time.perf_counter()
         done = await player.step(action)
-        if not note(asked, time.perf_counter()):
+        if not note(start, time.perf_counter()):
             return
         if done:
             await player.begin()
 
 
 async def _used(server: int, window: Window) -> Used:
-    """What the two sides use while steps are counted."""
+    """The processor time of both sides while steps are counted."""
     await asyncio.sleep(window.begin - time.perf_counter())
     before = _used_until_now(server)
     await asyncio.sleep(window.end - time.perf_counter())
@@ -136,7 +136,7 @@ def _used_until_now(server: int) -> Used:
 
 def measure(target: Target, episodes: int, seconds: float) -> Round:
     """One round."""
-    # A collection in here would be read as the server's p99.
+    # Garbage collection here would increase the measured p99.
     gc.collect()
     gc.disable()
     try:
@@ -148,9 +148,9 @@ def measure(target: Target, episodes: int, seconds: float) -> Round:
 def take_turns(
     targets: Mapping[str, Target], episodes: int, *, rounds: int, seconds: float
 ) -> dict[str, list[Round]]:
-    """The rounds of each server in turn (A B A B), so that the machine's noise hits all."""
-    taken: dict[str, list[Round]] = {name: [] for name in targets}
+    """Alternates between the servers (A B A B), so that the machine's noise affects all."""
+    rounds_by_name: dict[str, list[Round]] = {name: [] for name in targets}
     for _ in range(rounds):
         for name, target in targets.items():
-            taken[name].append(measure(target, episodes, seconds))
-    return taken
+            rounds_by_name[name].append(measure(target, episodes, seconds))
+    return rounds_by_name

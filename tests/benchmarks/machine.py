@@ -1,4 +1,4 @@
-"""What a figure was measured on, and with what: without it, a figure is a rumour."""
+"""The machine and the versions of a measurement."""
 
 import importlib.metadata
 import os
@@ -14,17 +14,17 @@ _PEERS = ("openenv-core", "fastapi", "httptools", "uvicorn", "uvloop", "websocke
 
 
 BUSY = 0.5
-"""A load average above which figures are rough."""
+"""A load average above which figures are inaccurate."""
 
 
 def allow_many_files() -> None:
-    """Ten thousand connections in each of two processes, which inherit this."""
+    """Allows ten thousand connections in each of two processes, which inherit this limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def machine() -> dict[str, object]:
-    """Cores, memory, and how busy the machine was already."""
+    """Cores, memory, and the load of the machine before the measurement."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -35,7 +35,7 @@ def machine() -> dict[str, object]:
 
 
 def versions() -> dict[str, dict[str, str]]:
-    """Of what the two sides run on."""
+    """The versions of both sides' software."""
     lines = [line for line in _PEER_PINS.read_text().splitlines() if not line.startswith("#")]
     pins = dict(line.split("==") for line in lines)
     return {

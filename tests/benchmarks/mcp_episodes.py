@@ -1,6 +1,6 @@
-"""How many episodes a second of MCP begin: reset in place, started ahead, and started anew.
+"""The rate of new MCP episodes: with a reset in place, a prestarted server, and a new server.
 
-    python tests/benchmarks/mcp_episodes.py [NUM_EPISODES]
+python tests/benchmarks/mcp_episodes.py [NUM_EPISODES]
 
 An episode is its reset and one call. Node's servers come from `make mcp-servers`.
 """
@@ -28,7 +28,7 @@ def node_server(name: str) -> JsonValue:
 
 
 async def rate(options: Options, num_episodes: int, pause: float = 0.0) -> float:
-    """Episodes a second, without the first two and without the pauses of an agent that thinks."""
+    """Episodes per second, without the first two and without the pauses of an agent that thinks."""
     seconds = 0.0
     async with open_environment("mcp", LiveSettings(60, options)) as environment:
         for number in range(num_episodes + 2):
@@ -39,7 +39,7 @@ async def rate(options: Options, num_episodes: int, pause: float = 0.0) -> float
 
 
 async def rate_anew(options: Options, num_episodes: int) -> float:
-    """Episodes a second in environments of their own."""
+    """Episodes per second in new environments."""
     seconds = 0.0
     for number in range(num_episodes):
         async with open_environment("mcp", LiveSettings(60, options)) as environment:
@@ -48,7 +48,7 @@ async def rate_anew(options: Options, num_episodes: int) -> float:
 
 
 async def _play(environment: Environment, options: Options, seed: int) -> float:
-    """The seconds that an episode takes."""
+    """The seconds of an episode."""
     task = solved_task(seed, held_out=False, has_goal=not options).task
     start = time.perf_counter()
     await environment.reset(task)

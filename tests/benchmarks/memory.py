@@ -1,4 +1,4 @@
-"""How much the service's memory grows with the episodes that are open, and over time."""
+"""The growth of the service's memory with open episodes, and over time."""
 
 import asyncio
 import time
@@ -17,25 +17,25 @@ TURNS = 12
 FEW, MANY = 1_000, 10_000
 _SETTLE_SECONDS = 2.0
 _EVERY_SECONDS = 0.25
-# So many that whatever is loaded or made once, for the first of them, is there.
+# Enough that everything that is loaded or created once is included.
 _WARM_UP = 64
 _MIB = 2**20
 
 
 class EpisodeGrowth(NamedTuple):
-    """The resident memory of the service above that without episodes, for each open one."""
+    """The service's resident memory above that without episodes, for each open one."""
 
     few_kib: float
     many_kib: float
 
     @property
     def episode_kib(self) -> float:
-        """The larger of the two: neither the first nor the last episodes cost more."""
+        """The larger of the two figures."""
         return max(self)
 
 
 def measure_growth(folder: Path, few: int = FEW, many: int = MANY) -> EpisodeGrowth:
-    """Opens some episodes, then more of them; each takes its turns and stays."""
+    """Opens some episodes, then more of them; each takes its turns and stays open."""
     with start_ours(folder) as target:
 
         async def grow() -> EpisodeGrowth:
@@ -76,31 +76,31 @@ class Resident(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What samples say."""
+    """The statistics of the samples."""
 
     first_third_mib: float
     last_third_mib: float
     highest_mib: float
     mib_per_hour: float
-    """The slope of a straight line through them."""
+    """The slope of a fitted straight line."""
 
     @property
     def ratio(self) -> float:
-        """The last third over the first one; 1 is flat."""
+        """The last third over the first one; 1 is constant."""
         return self.last_third_mib / self.first_third_mib
 
 
 async def watch(pid: int | None, samples: list[Resident]) -> None:
     """Adds samples until it is cancelled."""
-    process, begun = psutil.Process(pid), time.perf_counter()
+    process, start = psutil.Process(pid), time.perf_counter()
     while True:
         rss = process.memory_info().rss / _MIB
-        samples.append(Resident(time.perf_counter() - begun, rss))
+        samples.append(Resident(time.perf_counter() - start, rss))
         await asyncio.sleep(_EVERY_SECONDS)
 
 
 def growth(samples: Sequence[Resident]) -> Growth:
-    """Of three samples or more."""
+    """Of at least three samples."""
     third = len(samples) // 3
     slope, _ = linear_regression(
         [sample.seconds for sample in samples], [sample.mib for sample in samples]

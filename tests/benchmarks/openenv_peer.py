@@ -14,19 +14,19 @@ MOST_SESSIONS = 20_000
 
 
 class Command(Action):
-    """What the load client sends."""
+    """A request of the load client."""
 
     action: str
 
 
 class Shown(Observation):
-    """What every step answers."""
+    """The response to every step."""
 
     text: str
 
 
 class Idle(Environment[Command, Shown, State]):
-    """Shows the same text for every action; no episode ends."""
+    """Returns the same text for every action; no episode ends."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
     text = ""

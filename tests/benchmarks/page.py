@@ -1,8 +1,8 @@
 """Writes the tables of docs/benchmarks.md: `python -m benchmarks.page PAGE FIGURES`.
 
-PAGE is the file, FIGURES the folder with a JSON of each benchmark. A table stands between two
-comments of the page, and is replaced where the benchmark has a JSON. One without a JSON stays as it
-is. The first table has a row for each benchmark.
+PAGE is the file, FIGURES the folder with a JSON file of each benchmark. A table is between two
+comments of the page, and is replaced if the benchmark has a JSON file. The first table has a row
+for each benchmark.
 """
 
 import json
@@ -30,19 +30,19 @@ _DIRTY = "-dirty"
 
 
 class Grid(NamedTuple):
-    """A table beside the figures: a row has the same keys as the others, with one part of its own.
+    """A table of figures: the keys of a row and of other rows differ in one part.
 
-    A row or a column of which nothing was measured is left out.
+    Rows and columns without measurements are left out.
     """
 
     head: str
-    """What the rows are."""
+    """The heading of the rows' labels."""
     rows: Mapping[str, str]
-    """The part of each, by its label."""
+    """The differing part of each row, by its label."""
     columns: Mapping[str, str]
-    """The name of a figure by the column's head; `{}` is the row's part."""
+    """The name of a figure by the column's heading; `{}` is replaced by the row's part."""
     absent: str = ""
-    """What a cell without a figure has; with it no row is left out."""
+    """The text of a cell without a figure; with it, no row is left out."""
 
 
 def _rows(*names: str) -> Mapping[str, str]:
@@ -181,9 +181,9 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
 
 
 def page(text: str, measured: Mapping[str, Measured]) -> str:
-    """The page with the tables of what was measured, by the name of the benchmark.
+    """The page with the tables of the measured benchmarks, by name.
 
-    What an earlier run missed is in its text, on a line that begins with `Missed:`.
+    Missed targets of an earlier run are in its text, on a line that begins with `Missed:`.
     """
 
     def block(match: re.Match[str]) -> str:
@@ -206,8 +206,8 @@ def _summary(text: str, measured: Mapping[str, Measured]) -> str:
             rows.append((link, f"`{figures['command']}`", _machine(figures), _missed(figures)))
         else:
             by_hand = _BY_HAND.search(before)
-            missed = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
-            rows.append((link, f"`make bench-{name}`", "see there", missed))
+            reason = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
+            rows.append((link, f"`make bench-{name}`", "see there", reason))
     return _table(rows)
 
 
@@ -227,7 +227,7 @@ def _figures(name: str, measured: Measured) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("figure", "value", "must", "goal", "what it is")]
     if name not in TARGETS:
         rows += [_figure(figure, figure.text, "") for figure in figures_of(name, measured)]
-        return [row[:-1] for row in rows]  # none of them has a meaning
+        return [row[:-1] for row in rows]  # if none of them has a meaning
     for target in [target for target in TARGETS[name] if target.meaning]:
         label = f"`{target.name}`"
         if was_measured(measured, target.name):
@@ -298,14 +298,14 @@ def _missed(measured: Measured) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], rule: str = "---") -> str:
-    """The first row is the head, and `rule` aligns all columns but the first."""
+    """The first row is the heading, and `rule` aligns all columns but the first."""
     head, *others = rows
     lines = [head, ["---", *[rule] * (len(head) - 1)], *others]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def read_figures(folder: Path) -> dict[str, Measured]:
-    """The JSON of each benchmark that has one."""
+    """The JSON of each benchmark that has a file."""
     return {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
 
 

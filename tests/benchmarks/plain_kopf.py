@@ -1,7 +1,7 @@
-"""The yardstick: the same children by a plain set of kopf handlers, as kopf's tutorial has it.
+"""The yardstick: the same children from plain kopf handlers, as in kopf's tutorial.
 
-It computes the digest, creates what a Simulator is made of and writes the digest into the status.
-It neither verifies, scales, repairs nor tells of conditions.
+It computes the digest, creates a Simulator's children and writes the digest into the status. It
+neither verifies, scales, repairs nor sets conditions.
 """
 
 import os
@@ -37,7 +37,7 @@ def quiet(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 @kopf.on.create("simulators.agentworld.dev")
 def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
-    """Creates the children and tells the digest."""
+    """Creates the children and sets the digest."""
     spec = SimulatorSpec.model_validate(dict(body["spec"]))
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest is not None

@@ -1,4 +1,4 @@
-"""The planner's memory against the peaks that were measured on a GPU: docs/figures/gpu.json.
+"""The planner's memory against measured peaks on a GPU: docs/figures/gpu.json.
 
 `python -m benchmarks.planner_error` prints each; it needs no GPU.
 """
@@ -18,8 +18,9 @@ _MEASURED = Path(__file__).parents[2] / "docs/figures/gpu.json"
 _GPU = Gpus(num_nodes=1, per_node=1, card="H200")
 _OF_OLDER_CODE = "whole_8k_packed_loss_not_compiled"
 _RECOMPUTED_TOO = ("varied_packed", "varied_padded")
-"""Their settings say that nothing was computed again. But transformers' trainer leaves
-checkpointing on in a model, and `gpu_check` had trained the same model with it just before."""
+"""Their settings have no recomputation, but transformers' trainer leaves checkpointing on in a
+model, and `gpu_check` had trained the same model with it just before.
+"""
 
 
 class Compared(NamedTuple):
@@ -31,17 +32,17 @@ class Compared(NamedTuple):
 
     @property
     def error(self) -> float:
-        """What is planned too much, as a part of what was measured; below 0 it is too little."""
+        """The relative error of the plan; negative if it is too small."""
         return self.planned / self.measured - 1
 
 
 def planner_memory_error() -> float:
-    """The largest error, above or below."""
-    return max(abs(each.error) for each in compared())
+    """The largest absolute error."""
+    return max(abs(item.error) for item in compared())
 
 
 def compared() -> Iterator[Compared]:
-    """Each training whose peak was measured, by the code that is planned for."""
+    """Each training with a measured peak, for the same code as the plan's."""
     measured = json.loads(_MEASURED.read_text())
     small, large = Planner(QWEN3_06B), Planner(QWEN3_8B)
     for name, figures in measured["cpt"].items():
@@ -54,8 +55,8 @@ def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compare
     recipe = RECIPE.model_copy(update=figures["settings"])
     if name in _RECOMPUTED_TOO:
         recipe = recipe.model_copy(update={"gradient_checkpointing": True})
-    planned = planner.memory(recipe, _GPU).gpu["training"].total / GIB
-    return Compared(name, planned, figures["peak_gib"])
+    plan_gib = planner.memory(recipe, _GPU).gpu["training"].total / GIB
+    return Compared(name, plan_gib, figures["peak_gib"])
 
 
 if __name__ == "__main__":

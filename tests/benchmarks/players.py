@@ -1,4 +1,4 @@
-"""Clients that play episodes, one class or record for each protocol; `load` says how long."""
+"""Clients that play episodes, one class or record for each protocol; `load` sets the duration."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ Fields = dict[str, object]
 
 
 class Player(Protocol):
-    """Plays one episode after the other; raises SimulatorError for an answer that is no step."""
+    """Plays one episode after another; raises SimulatorError for an invalid response."""
 
     async def begin(self) -> None:
         """Begins an episode."""
@@ -40,7 +40,7 @@ class Player(Protocol):
 
 
 class Turn(NamedTuple):
-    """What a request over HTTP can name."""
+    """The data of an HTTP request."""
 
     run: str
     simulator: str
@@ -55,13 +55,15 @@ class Turn(NamedTuple):
 
 
 class HttpProtocol(NamedTuple):
-    """How a step is asked for and answered."""
+    """The requests and responses of a protocol."""
 
     path: str
-    """May name the run and the episode."""
+    """A template with the run and the episode."""
     body: Callable[[Turn], Fields]
     read: Callable[[Mapping], tuple[str, bool]]
-    """The observation and whether the episode is over; raises KeyError for anything else."""
+    """Returns the observation and whether the episode is over; raises KeyError for an invalid
+    response.
+    """
     headers: Mapping[str, str] = {}
 
 
@@ -111,7 +113,7 @@ HTTP_PROTOCOLS = {
 
 
 class HttpPlayer:
-    """Asks over one connection that stays open."""
+    """Sends requests over one persistent connection."""
 
     def __init__(self, url: str, protocol: HttpProtocol, session: aiohttp.ClientSession) -> None:
         self._server, self._run = _run_of(url)
@@ -125,12 +127,12 @@ class HttpPlayer:
         )
 
     async def step(self, action: str) -> bool:
-        asked = [*self._turn.messages, {"role": "user", "content": action}]
-        turn = self._turn._replace(number=self._turn.number + 1, messages=asked)
+        messages = [*self._turn.messages, {"role": "user", "content": action}]
+        turn = self._turn._replace(number=self._turn.number + 1, messages=messages)
         path = self._protocol.path.format(run=turn.run, episode=turn.episode)
         text, done = await self._post(path, self._protocol.body(turn), self._protocol.read)
-        said = [*asked, {"role": "assistant", "content": text}]
-        self._turn = turn._replace(messages=said)
+        conversation = [*messages, {"role": "assistant", "content": text}]
+        self._turn = turn._replace(messages=conversation)
         return done and text != ""
 
     async def _post(self, path: str, body: Fields, read: Callable):
@@ -146,7 +148,7 @@ class HttpPlayer:
 
 
 class OpenEnvPlayer:
-    """A WebSocket is an episode; one that is over is reset and goes on."""
+    """Each WebSocket has an episode, which is reset at its end."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url, self._session = url, session
@@ -199,7 +201,7 @@ class CorePlayer:
 
 
 class GymnasiumPlayer:
-    """All episodes of a vector at once, which resets those that are over by itself."""
+    """All episodes of a vector environment, which resets ended ones itself."""
 
     def __init__(self, env: SimulatorVectorEnv) -> None:
         self._env = env
@@ -214,13 +216,13 @@ class GymnasiumPlayer:
 
 @asynccontextmanager
 async def playing(target: Target, num_episodes: int) -> AsyncIterator[list[Player]]:
-    """So many episodes have begun while the block runs; a Gymnasium vector is one player."""
+    """The players of `num_episodes` open episodes; a Gymnasium vector is one player."""
     async with AsyncExitStack() as stack:
         players = await _players(target, num_episodes, stack)
         for first in range(0, num_episodes, _AT_ONCE):
             await asyncio.gather(*(player.begin() for player in players[first : first + _AT_ONCE]))
         yield players
-        # Where the server has let go of all, the next measurement begins on a quiet machine.
+        # The next measurement begins after the server has closed all connections.
         async with asyncio.timeout(_CLOSE_SECONDS):
             await asyncio.gather(
                 *(player.close() for player in players if isinstance(player, OpenEnvPlayer))
@@ -241,7 +243,7 @@ async def _players(target: Target, num: int, stack: AsyncExitStack) -> list[Play
 
 
 def _run_of(url: str) -> tuple[str, str]:
-    """The server of a run's WebSocket and the run."""
+    """The server of a run's WebSocket, and the run."""
     address = urlsplit(url)
     return f"http://{address.netloc}", address.path.split("/")[2]
 
@@ -251,7 +253,7 @@ def _session() -> aiohttp.ClientSession:
 
 
 async def _core(folder: Path, num_players: int, stack: AsyncExitStack) -> list[CorePlayer]:
-    """Over a ledger of their own."""
+    """The service with its own ledger."""
     folder.mkdir(parents=True)
     simulators, episode_store, log_signer = parts_in(str(folder), OBSERVATION)
     stack.push_async_callback(asyncio.to_thread, log_signer.seal_all)
@@ -265,5 +267,5 @@ def _read(content: bytes, read: Callable):
     try:
         return read(json.loads(content))
     except (ValueError, KeyError, TypeError) as error:
-        said = content[:200].decode(errors="replace")
-        raise SimulatorError(f"the server answered {said} where a step was expected") from error
+        excerpt = content[:200].decode(errors="replace")
+        raise SimulatorError(f"the server answered {excerpt} where a step was expected") from error

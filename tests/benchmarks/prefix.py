@@ -1,4 +1,4 @@
-"""How much of its prompts an engine could have had in its prefix cache, and how much it had."""
+"""The possible and the actual hits of prompts in an engine's prefix cache."""
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
@@ -13,7 +13,7 @@ class Asked(NamedTuple):
 
     prompt: Sequence[int]
     computed: Sequence[int]
-    """The prompt and what was said to it: all that the cache can hold afterwards."""
+    """The tokens of the prompt and the response: all that the cache can hold afterwards."""
 
 
 class CacheCounts(NamedTuple):
@@ -24,22 +24,22 @@ class CacheCounts(NamedTuple):
     block_tokens: int
 
 
-def hit_bound(asked: Iterable[Asked], block_tokens: int) -> int:
-    """The most prompt tokens that a cache of whole blocks can give, asked in this order.
+def hit_bound(requests: Iterable[Asked], block_tokens: int) -> int:
+    """The maximum of cached prompt tokens with whole blocks, for requests in this order.
 
-    The last token of a prompt is always computed, for its successor is what is asked.
+    The last token of a prompt is always computed, because its successor is needed.
     """
-    held: set[tuple[int, ...]] = set()
+    blocks: set[tuple[int, ...]] = set()
     bound = 0
-    for prompt, computed in asked:
-        known = takewhile(held.__contains__, _beginnings(prompt[:-1], block_tokens))
-        bound += block_tokens * sum(1 for _ in known)
-        held.update(_beginnings(computed, block_tokens))
+    for prompt, computed in requests:
+        hits = takewhile(blocks.__contains__, _beginnings(prompt[:-1], block_tokens))
+        bound += block_tokens * sum(1 for _ in hits)
+        blocks.update(_beginnings(computed, block_tokens))
     return bound
 
 
 def _beginnings(tokens: Sequence[int], block_tokens: int) -> list[tuple[int, ...]]:
-    """A block is found again only behind the blocks that were before it."""
+    """A cached block is only found after the same preceding blocks."""
     ends = range(block_tokens, len(tokens) + 1, block_tokens)
     return [tuple(tokens[:end]) for end in ends]
 

@@ -1,4 +1,4 @@
-"""The two sizes of Qwen3 that are measured on a GPU, and the stage that measures them."""
+"""The two sizes of Qwen3 that are measured on a GPU, and the stage that is used."""
 
 from transformers import Qwen3Config
 

@@ -1,4 +1,4 @@
-"""Rows of random tokens, whose lengths are those of real episodes: a few are long."""
+"""Rows of random tokens with the lengths of real episodes: a few are long."""
 
 import numpy as np
 

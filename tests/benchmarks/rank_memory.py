@@ -1,8 +1,8 @@
-"""The memory of each of several processes that train a model in parts (ZeRO stage 3).
+"""The memory of each process that trains a sharded model (ZeRO stage 3).
 
-`torchrun -m benchmarks.rank_memory BASES FOLDER BYTES` starts them, with so many bytes of a shard.
-What a process has before it loads the model does not count: it trained a tiny one before, so that
-everything that is loaded or made once is there.
+`torchrun -m benchmarks.rank_memory BASES FOLDER BYTES` starts them, with that many bytes in a
+shard. The memory before the model is loaded does not count: the process trained a tiny one before,
+so that everything that is loaded or created once is included.
 """
 
 import gc
@@ -33,11 +33,11 @@ _RECIPE = NextTokenRecipe(
 
 
 def rank_bytes(folder: Path, num_ranks: int) -> dict[str, float]:
-    """The most bytes for each parameter that one of so many processes has, by moment."""
+    """The peak bytes per parameter of one of `num_ranks` processes, by moment."""
     bases = {name: _save_base(folder / name, name) for name in ("tiny", "base")}
     out = folder / f"{num_ranks}-ranks"
     out.mkdir()
-    # Freed tensors go back to the system at once.
+    # Returns freed memory to the system at once.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
     shard_bytes = int(SHARD_BYTES_PER_PARAMETER * bases["base"])
@@ -45,7 +45,7 @@ def rank_bytes(folder: Path, num_ranks: int) -> dict[str, float]:
     subprocess.run([*torchrun, str(num_ranks), *module], check=True, env=environment)
     peaks = [json.loads(path.read_text()) for path in out.glob("rank-*.json")]
     assert len(peaks) == num_ranks
-    return {name: round(max(each[name] for each in peaks) / bases["base"], 2) for name in peaks[0]}
+    return {name: round(max(peak[name] for peak in peaks) / bases["base"], 2) for name in peaks[0]}
 
 
 def _save_base(folder: Path, size: str) -> int:
@@ -67,14 +67,14 @@ def _save_base(folder: Path, size: str) -> int:
 
 @process_group()
 def measure(bases: Path, out: Path, shard_bytes: int) -> None:
-    """One process; writes its peaks above what it had before."""
+    """In one process; writes its peaks above the initial memory."""
     zero.SHARD_BYTES = sharding.SHARD_BYTES = shard_bytes
     _train(bases / "tiny", out / "tiny", lambda _name, work: work())
     gc.collect()
     peaks, before = {}, _resident_bytes("VmRSS")
 
     def take(name: str, work: Callable[[], object]) -> object:
-        Path("/proc/self/clear_refs").write_text("5")  # the highest is the present one
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         value = work()
         peaks[name] = _resident_bytes("VmHWM") - before
         return value

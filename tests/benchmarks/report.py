@@ -1,4 +1,4 @@
-"""What every benchmark writes and prints: its JSON, its figures, and those it missed."""
+"""The output of every benchmark: its JSON, its figures, and missed targets."""
 
 import json
 import shutil
@@ -24,16 +24,16 @@ def publish(
     options: str = "",
     file: str = "",
 ) -> int:
-    """Writes `.bench/FILE.json`; returns exit status 1 where something that must hold does not.
+    """Writes `.bench/FILE.json`; returns exit status 1 if a required target is missed.
 
-    A run of everything, which needs no `options` of the make target and chooses no `parts`, is also
-    written to `docs/figures/NAME.json`. The file is called as the benchmark where none is told.
+    A complete run, without `options` of the make target and without chosen `parts`, is also written
+    to `docs/figures/NAME.json`. FILE is NAME by default.
     """
     file = file or name
     if parts:
         options = f'PARTS="{" ".join(parts)}"'
     entries = {"command": f"make bench-{name} {options}".strip(), **measured}
-    _write(BENCH, file, entries)  # first, for the run took minutes and a figure may be absent
+    _write(BENCH, file, entries)  # first, because the run took minutes and a figure may be missing
     figures = figures_of(name, measured, is_part=bool(parts))
     missed = [*(figure.name for figure in figures if not figure.holds), *missed]
     for folder in [BENCH] if options else [BENCH, PUBLISHED]:
@@ -65,15 +65,15 @@ def measure_parts(
 
 
 def measured_on() -> dict[str, object]:
-    """The machine and the commit, as every JSON names them; warns of a busy machine."""
-    known = machine()
-    if known["load_average"] > BUSY:
+    """The machine and the commit, for the JSON; warns of a busy machine."""
+    description = machine()
+    if description["load_average"] > BUSY:
         print("the machine is busy already; these figures are rough", file=sys.stderr)
-    return {"machine": known, "commit": commit()}
+    return {"machine": description, "commit": commit()}
 
 
 def empty_folder(*names: str) -> Path:
-    """A folder in `.bench`, where nothing of an earlier run is."""
+    """An empty folder in `.bench`."""
     folder = BENCH.joinpath(*names)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

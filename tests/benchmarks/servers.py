@@ -1,4 +1,4 @@
-"""The servers that are measured, each in a process group of its own, reached by one URL."""
+"""The servers of the benchmarks, each in a separate process group, with one URL."""
 
 import json
 import sys
@@ -17,31 +17,31 @@ from make import records
 from make.peers import python_of
 
 OBSERVATION = "kolu tane\n[0] ~"
-"""What both sides show for every action."""
+"""Both sides' observation for every action."""
 
 OPENING = RunOpening(agent="bench", starting_weights=records.digest("none"), purpose="evaluation")
-"""Of our runs."""
+"""The opening of our runs."""
 
 _PEER_PYTHON = python_of("openenv")
 _READY_SECONDS = 120.0
 
 
 class Target(NamedTuple):
-    """What is measured."""
+    """A server to measure."""
 
     url: str
-    """Of a WebSocket where a connection is an episode; the core's is a folder for its stores."""
+    """For a WebSocket with one episode per connection; the core's is a folder for its stores."""
     pid: int | None = None
-    """Of the server's process; null is this one."""
+    """The server's process; null is this one."""
     protocol: str = "openenv"
-    """That of the WebSocket, a key of `players.HTTP_PROTOCOLS`, `gymnasium` or `core`."""
+    """The WebSocket's protocol, a key of `players.HTTP_PROTOCOLS`, `gymnasium` or `core`."""
 
 
 @contextmanager
 def start_peer(
     folder: Path, style: Literal["generated", "async"] = "generated"
 ) -> Iterator[Target]:
-    """An OpenEnv server that does nothing; `style` as openenv_peer.py tells."""
+    """An OpenEnv server that does nothing; see openenv_peer.py for `style`."""
     port, program = free_port(), Path(__file__).with_name("openenv_peer.py")
     command = [str(_PEER_PYTHON), str(program), str(port), style, OBSERVATION]
     log = folder / f"openenv-{style}.log"
@@ -52,7 +52,7 @@ def start_peer(
 
 @contextmanager
 def start_ours(folder: Path) -> Iterator[Target]:
-    """Our service over an engine that answers at once, with an open run; stores in the folder."""
+    """Our service with an engine that responds at once, with an open run; stores in the folder."""
     port, log = free_port(), folder / "simulator.log"
     program = ["-m", "benchmarks.instant_simulator", str(port), str(folder.resolve()), OBSERVATION]
     with running("the simulator service", [sys.executable, *program], {}, port, log) as server:
@@ -62,7 +62,7 @@ def start_ours(folder: Path) -> Iterator[Target]:
 
 @contextmanager
 def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Path) -> Iterator[str]:
-    """The URL of our service over a real engine, as `agentworld.serving.local` starts it."""
+    """The URL of our service with a real engine, as `agentworld.serving.local` starts it."""
     port, log, stores = free_port(), folder / "simulator.log", folder.resolve()
     manifest.write(stores / "manifest.json")
     environment = {

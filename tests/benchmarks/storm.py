@@ -1,4 +1,4 @@
-"""A service among slow and rude clients, as its healthy clients see it."""
+"""The latency of healthy clients while a service has slow and hostile ones."""
 
 import asyncio
 import time
@@ -24,14 +24,14 @@ ALONE_SECONDS = 60.0
 
 _PROTOCOLS = ("openenv", "http")
 _WARM_UP_SECONDS = 2.0
-# Until every slow client is there, and the slowest of them were ended once.
+# Until every slow client is connected, and the slowest of them were disconnected once.
 _GATHERING_SECONDS = 35.0
-# As fast as they can, healthy clients would be the load themselves.
+# At full speed, healthy clients would be the load themselves.
 _STEP_PAUSE_SECONDS = 0.2
 
 
 class Size(NamedTuple):
-    """How many clients there are."""
+    """The numbers of clients."""
 
     healthy: int = 64
     slow: int = 1_000
@@ -39,7 +39,7 @@ class Size(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Seconds of processor time until now, or of each second."""
+    """Total seconds of processor time, or seconds per second."""
 
     service: float
     healthy: float
@@ -48,33 +48,33 @@ class Used(NamedTuple):
     """All others."""
 
     def since(self, before: "Used", seconds: float) -> "Used":
-        """Of each second, which is the share of a core."""
-        return Used(*((now - then) / seconds for now, then in zip(self, before, strict=True)))
+        """Per second, which is the share of a core."""
+        return Used(*((now - earlier) / seconds for now, earlier in zip(self, before, strict=True)))
 
 
 class Storm(NamedTuple):
-    """What was seen."""
+    """The measurements."""
 
     alone: Latency
     """Of the healthy clients before the storm."""
     among: Latency
-    """And in it."""
+    """During the storm."""
     alone_shares: Used
     among_shares: Used
-    """Of a core; where they use up the machine, latencies are the machine's."""
+    """Shares of a core; if they use up the machine, latencies are the machine's."""
     healthy_errors: list[str]
     memory: Growth
-    """Of the service, in the storm."""
+    """Of the service, during the storm."""
     rounds: dict[str, int]
-    """How often each kind of slow and of rude client came."""
+    """The connections of each kind of slow and of rude client."""
     server_errors: int
-    """Answers of 500 and more, to whomever."""
+    """Responses of 500 and more, to any client."""
     log: list[str]
-    """All that the service logged."""
+    """The service's log."""
 
     @property
     def p99_ratio(self) -> float:
-        """Of healthy steps, over the same without a storm."""
+        """Of healthy steps, relative to those without a storm."""
         return self.among.p99_ms / self.alone.p99_ms
 
     @property
@@ -101,41 +101,43 @@ def measure_storm(
     alone_seconds: float = ALONE_SECONDS,
     size: Size = Size(),  # noqa: B008 - a tuple
 ) -> Storm:
-    """Starts a service with an engine that answers at once; its stores are in the folder."""
-    allow_many_files()  # the service inherits it
+    """Starts a service with an engine that responds at once; its stores are in the folder."""
+    allow_many_files()  # inherited by the service
     gathering = min(_GATHERING_SECONDS, seconds / 2)
     with (
         start_ours(folder) as target,
         crowd_of(target.url, size.slow, size.rude, gathering) as crowd,
     ):
-        seen = uvloop.run(_storm(target, size.healthy, crowd, alone_seconds, gathering, seconds))
-    return seen._replace(log=(folder / "simulator.log").read_text().splitlines())
+        result = uvloop.run(_storm(target, size.healthy, crowd, alone_seconds, gathering, seconds))
+    return result._replace(log=(folder / "simulator.log").read_text().splitlines())
 
 
 class Health:
-    """What healthy clients see: how long their steps took, and every error."""
+    """The step times and errors of healthy clients."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
         self._seconds = array("d")
 
     async def stay_healthy(self, player: Player) -> None:
-        """Steps at a steady pace until it is cancelled."""
+        """Takes steps at a steady rate until it is cancelled."""
         try:
             await play(player, self._note, _STEP_PAUSE_SECONDS)
         except (OSError, SimulatorError) as error:
             self.errors.append(f"{type(error).__name__}: {error}")
 
     async def latency(self, pids: list[int], seconds: float) -> tuple[Latency, Used]:
-        """Of their steps in so many seconds, and what the service and the crowd use meanwhile."""
+        """The latency of their steps in a period, and the processor time of the service and the
+        crowd.
+        """
         self._seconds = array("d")
-        before, begun = _used(pids), time.perf_counter()
+        before, start = _used(pids), time.perf_counter()
         await asyncio.sleep(seconds)
-        used = _used(pids).since(before, time.perf_counter() - begun)
-        return Latency.of(self._seconds), used
+        usage = _used(pids).since(before, time.perf_counter() - start)
+        return Latency.of(self._seconds), usage
 
-    def _note(self, asked: float, answered: float) -> bool:
-        self._seconds.append(answered - asked)
+    def _note(self, start: float, end: float) -> bool:
+        self._seconds.append(end - start)
         return True
 
 
@@ -159,21 +161,21 @@ async def _storm(
         crowd.come()
         await asyncio.sleep(gathering_seconds)
         async with _running([watch(target.pid, samples)]):
-            among, among_shares = await health.latency([target.pid, crowd.pid], seconds)
-        seen = await asyncio.to_thread(crowd.leave)
+            latency_during, among_shares = await health.latency([target.pid, crowd.pid], seconds)
+        observations = await asyncio.to_thread(crowd.leave)
     return Storm(
-        *(alone, among, alone_shares, among_shares),
+        *(alone, latency_during, alone_shares, among_shares),
         health.errors,
         growth(samples),
-        *seen,
+        *observations,
         log=[],
     )
 
 
 @asynccontextmanager
 async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """All of it while the block runs."""
-    tasks = [asyncio.create_task(each) for each in work]
+    """Runs it while the block runs."""
+    tasks = [asyncio.create_task(item) for item in work]
     try:
         yield
     finally:
@@ -187,5 +189,5 @@ async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[N
 
 def _used(pids: list[int]) -> Used:
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    service, crowd = [*(each.user + each.system for each in times), 0.0][:2]
+    service, crowd = [*(item.user + item.system for item in times), 0.0][:2]
     return Used(service, time.process_time(), crowd)

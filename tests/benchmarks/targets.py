@@ -1,6 +1,6 @@
-"""What each benchmark measures, what it means, and what it is held against.
+"""The figures of each benchmark, their meaning, and their targets.
 
-The benchmarks take their bounds from here, and docs/benchmarks.md its tables.
+The benchmarks take their targets from here, and docs/benchmarks.md its tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ Measured = Mapping[str, Any]
 
 
 class Target(NamedTuple):
-    """A figure of a benchmark's JSON; without `must` and `goal` it is there to compare with."""
+    """A figure of a benchmark's JSON; without `must` and `goal` it is for comparison only."""
 
     name: str
     """Its keys, joined by dots."""
     meaning: str
-    """Empty for a figure that a table of its own explains."""
+    """Empty for a figure that has its own table."""
     must: float | None = None
     goal: float | None = None
     at_most: bool = False
 
     def figure(self, measured: Measured) -> Figure:
-        """Raises KeyError where it was not measured."""
+        """Raises KeyError if it was not measured."""
         value = _number(value_at(measured, self.name))
         return Figure(self.name, value, self.must, self.goal, self.at_most)
 
@@ -77,7 +77,7 @@ DOMAIN_FIGURES: Mapping[str, tuple[str, float | None]] = {
     "lead_copy": ("its lead over the baseline `copy`", None),
     "lead_nearest": ("its lead over the baseline `nearest`", None),
 }
-"""What each domain is measured by: the figure's meaning, and the least that it must be."""
+"""The figures of each domain: their meaning, and their minimum."""
 
 
 def _domain(name: str) -> Sequence[Target]:
@@ -85,11 +85,11 @@ def _domain(name: str) -> Sequence[Target]:
 
 
 SHARD_BYTES_PER_PARAMETER = 0.3
-"""Of the model whose parts are measured by `rank_memory`; a large one's shard is 5 GB."""
+"""For the model that `rank_memory` measures; a large model's shard is 5 GB."""
 MOST_RANK_BYTES = {
     num_ranks: round(24 / num_ranks + SHARD_BYTES_PER_PARAMETER, 1) for num_ranks in (2, 3)
 }
-"""For each parameter: 24 over all processes, and one shard."""
+"""Per parameter: 24 over all processes, and one shard."""
 _MOMENTS = {"load": "loading", "training": "training", "save": "saving"}
 
 TARGETS: Mapping[str, Sequence[Target]] = {
@@ -198,13 +198,13 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         _most("resume-deterministic.different_weights", 0, "the same by deterministic kernels"),
     ),
 }
-"""By the benchmark; those of the demo are its report's own."""
+"""By benchmark; those of the demo are in its report."""
 
 
 def figures_of(name: str, measured: Measured, *, is_part: bool = False) -> list[Figure]:
-    """The figures of a benchmark that have a bound.
+    """The figures of a benchmark with targets.
 
-    Raises KeyError where one was not measured, unless only a part of the benchmark ran.
+    Raises KeyError if one was not measured, unless only a part of the benchmark ran.
     """
     if name == "demo":
         return _of_demo(measured)
@@ -216,7 +216,7 @@ def figures_of(name: str, measured: Measured, *, is_part: bool = False) -> list[
 
 
 def value_at(measured: Measured, name: str) -> Any:
-    """What is under the keys of a name; raises KeyError where nothing is."""
+    """The value at a dotted name; raises KeyError if there is none."""
     if name in measured:
         return measured[name]
     key, dot, rest = name.partition(".")
@@ -235,7 +235,7 @@ def _by_index(values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def was_measured(measured: Measured, name: str) -> bool:
-    """Whether anything is under the keys of a name."""
+    """Whether there is a value at a dotted name."""
     try:
         value_at(measured, name)
     except KeyError:
@@ -244,7 +244,7 @@ def was_measured(measured: Measured, name: str) -> bool:
 
 
 def _number(value: Any) -> float:
-    """A list, such as that of errors, counts by its length."""
+    """A list, such as of errors, counts by its length."""
     return float(len(value) if isinstance(value, list | tuple) else value)
 
 

@@ -1,4 +1,4 @@
-"""How much of the prompts a cache can have had: worked by hand with blocks of two tokens."""
+"""The possible cache hits of prompts, calculated by hand with blocks of two tokens."""
 
 import pytest
 

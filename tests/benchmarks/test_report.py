@@ -1,4 +1,4 @@
-"""Where the figures of a benchmark are written."""
+"""The files of a benchmark's figures."""
 
 import json
 
@@ -10,7 +10,7 @@ from benchmarks.targets import TARGETS, Target
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Where figures are written; those of the benchmark `core` have targets."""
+    """The folders of figures; those of the benchmark `core` have targets."""
     folders = tmp_path / ".bench", tmp_path / "figures"
     targets = (Target("fast", "", must=1.0), Target("slow", "", must=1.0))
     monkeypatch.setitem(TARGETS, "core", targets)

@@ -24,17 +24,17 @@ ALL = tuple(FORMS.values())
 
 
 def recorded(seed):
-    """An episode in a shop of this process, twice; for `stale`, no earlier write happened."""
+    """An episode in a shop in this process, twice; for `stale`, without earlier writes."""
     episode = shop_episodes.episode(seed)
     rows = zip(episode.turns, shop_episodes.replay(episode), strict=True)
     return [
         DoubleTurn(
             turn.action,
             turn.observation,
-            again,
+            replay,
             shop_episodes.answer(shop_episodes.Shop(episode.turns[0].before), turn.action),
         )
-        for turn, again in rows
+        for turn, replay in rows
     ]
 
 
@@ -46,7 +46,7 @@ def is_error(text):
 
 
 def verdicts_by(form):
-    """The domain with a verifier that compares two observations by a form of them."""
+    """The domain with a verifier that compares a form of two observations."""
 
     class Other(type(MCP)):
         def verify(self, predicted, truth):
@@ -110,7 +110,7 @@ def test_a_change_is_the_smallest_of_its_kind_or_none(change, text, results):
 )
 def test_another_key_is_another_name_with_the_same_value(text, pattern):
     name, other = (
-        re.fullmatch(pattern, each)[1] for each in (text, other_key(Random(1), text, ALL))
+        re.fullmatch(pattern, item)[1] for item in (text, other_key(Random(1), text, ALL))
     )
     assert name != other
     assert len(name) == len(other)

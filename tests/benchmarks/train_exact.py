@@ -1,4 +1,6 @@
-"""What a faster training must not change: losses, gradients, and the weights after a kill."""
+"""Results that optimizations of training must not change: losses, gradients, and weights after a
+resume.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,27 +20,31 @@ _FEW_ROWS = 100
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Represents the death of the process."""
 
 
 def padding_share() -> float:
-    """Tokens of packed batches that belong to no row, of all."""
-    batches, given = packed_batches(), rows()
-    total = sum(pack([given[index] for index in batch])["input_ids"].numel() for batch in batches)
-    return 1 - sum(len(row.input_ids) for row in given) / total
+    """The share of padding tokens in packed batches."""
+    batches, own_rows = packed_batches(), rows()
+    total = sum(
+        pack([own_rows[index] for index in batch])["input_ids"].numel() for batch in batches
+    )
+    return 1 - sum(len(row.input_ids) for row in own_rows) / total
 
 
 def packing_differences() -> tuple[float, float]:
-    """Of the loss, and of the gradient, packed against one row at a time, in float32."""
-    model, given = new_model(), rows()[:8]
+    """The differences of the loss and the gradient, packed against one row at a time, in
+    float32.
+    """
+    model, own_rows = new_model(), rows()[:8]
     model.set_attn_implementation(PACKED_ATTENTION)
-    loss, gradient = _loss_and_gradient(model, [given])
-    alone, apart = _loss_and_gradient(model, [[row] for row in given])
+    loss, gradient = _loss_and_gradient(model, [own_rows])
+    alone, apart = _loss_and_gradient(model, [[row] for row in own_rows])
     return abs(loss - alone) / alone, ((gradient - apart).norm() / apart.norm()).item()
 
 
 def resume_differences(folder: Path) -> int:
-    """How many weights of a training that was killed differ from those of one that was not."""
+    """The number of weights that differ between a resumed training and an uninterrupted one."""
     whole = _weights(folder / "whole", ignore_progress)
     with suppress(Killed):
         _weights(folder / "killed", _kill)

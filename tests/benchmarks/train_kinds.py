@@ -1,7 +1,7 @@
-"""One training of the same rows by ours, by a plain loop, or by TRL: what `bench_train` times.
+"""One training of the same rows by ours, by a plain loop, or by TRL, for `bench_train`.
 
-`python -m benchmarks.train_kinds KIND FOLDER` prints the tokens a second of an epoch. The plain
-loop trains in the same process as ours, in turn with it.
+`python -m benchmarks.train_kinds KIND FOLDER` prints the tokens per second of an epoch. The plain
+loop trains in the same process as ours, alternately.
 """
 
 import json
@@ -43,7 +43,7 @@ def rows() -> list[Row]:
 
 
 def new_model() -> Qwen3ForCausalLM:
-    """Of 5 million parameters."""
+    """A model of 5 million parameters."""
     torch.manual_seed(0)
     sizes = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "head_dim": 64}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
@@ -55,7 +55,7 @@ def packed(folder: Path) -> dict[str, float]:
     """Ours with packed rows, and the plain loop with the same batches, two steps of each in turn.
 
     A step with rows of new lengths takes longer than the next one with the same, because oneDNN
-    prepares each shape once. So the plain loop comes first at every other batch.
+    prepares each shape once. Therefore, the plain loop comes first at every other batch.
     """
     plain = _plain_steps()
     seconds_of_plain: list[float] = []
@@ -80,7 +80,7 @@ def padded(folder: Path) -> dict[str, float]:
 def _seconds_of_ours(
     recipe: NextTokenRecipe, folder: Path, between: OnProgress = ignore_progress
 ) -> list[float]:
-    """Of each step, without what is done between two of them."""
+    """For each step, without the time between two of them."""
     seconds: list[float] = []
     started = time.perf_counter()
 
@@ -95,7 +95,7 @@ def _seconds_of_ours(
 
 
 def _plain_steps() -> Iterator[float]:
-    """The seconds of each step of a loop of torch alone: same model, batches and optimizer."""
+    """The seconds of each step of a plain torch loop: same model, batches and optimizer."""
     model = new_model()
     model.set_attn_implementation(PACKED_ATTENTION)
     optimizer = make_optimizer(model, RECIPE)
@@ -117,7 +117,7 @@ def _plain_steps() -> Iterator[float]:
 
 
 def _rate(seconds: list[float], *, is_packed: bool) -> float:
-    """Useful tokens a second, after the first steps."""
+    """Useful tokens per second, after the first steps."""
     tokens = [sum(lengths) for lengths in _lengths_of_batches(packed=is_packed)]
     assert len(seconds) == len(tokens)
     return sum(tokens[_WARM_UP_STEPS:]) / sum(seconds[_WARM_UP_STEPS:])
@@ -126,16 +126,18 @@ def _rate(seconds: list[float], *, is_packed: bool) -> float:
 def trl(folder: Path) -> dict[str, float]:
     """TRL's SFTTrainer with its defaults; each step counts as the mean of an epoch's."""
     ends: list[float] = []
-    given = rows()
+    own_rows = rows()
     trainer = SFTTrainer(
         model=new_model(),
         args=SFTConfig(str(folder), num_train_epochs=1, use_cpu=True, report_to=[]),
-        train_dataset=Dataset.from_list([{"input_ids": row.input_ids.tolist()} for row in given]),
+        train_dataset=Dataset.from_list(
+            [{"input_ids": row.input_ids.tolist()} for row in own_rows]
+        ),
         processing_class=_tokenizer(),
         callbacks=[TrainerProgress(lambda *_: ends.append(time.perf_counter()))],
     )
     trainer.train()
-    tokens_per_step = sum(len(row.input_ids) for row in given) / len(ends)
+    tokens_per_step = sum(len(row.input_ids) for row in own_rows) / len(ends)
     num_steps = len(ends) - _WARM_UP_STEPS
     return {"trl": tokens_per_step * num_steps / (ends[-1] - ends[_WARM_UP_STEPS - 1])}
 
@@ -147,7 +149,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
 
 
 def packed_batches() -> TokenBatches:
-    """As ours are."""
+    """The same batches as ours."""
     return _batches(packed=True)
 
 

@@ -1,4 +1,4 @@
-"""A real vLLM on this machine, and our service over it."""
+"""A real vLLM on this machine, and our service that uses it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ from make import records
 
 SAMPLING = Sampling(max_tokens=2 * len(ANSWER))
 _ENGINE = EngineRecipe(kind="vllm")
-# Of a size that takes more than 100 ms to say the answer, on any CPU of today.
+# Large enough to take more than 100 ms for the response, on any current CPU.
 _SIZE = {"num_layers": 6, "hidden_size": 256}
 
 
 class Pair(NamedTuple):
-    """The engine, reached past the service, and the service."""
+    """The engine, with its own URL, and the service."""
 
     engine: ServedEngine
     service: str
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
         return read_counts(answer.raise_for_status().text)
 
     def tokens(self, messages: list[Message], *, asks: bool) -> list[int]:
-        """Messages as the engine reads them; `asks` for an answer to follow."""
+        """Messages as the engine's tokens; `asks` adds the generation prompt."""
         body = {"model": self.engine.model, "messages": messages, "add_generation_prompt": asks}
         answer = httpx.post(f"{self.engine.url}/tokenize", json=body, trust_env=False)
         tokens: list[int] = answer.raise_for_status().json()["tokens"]
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 @contextmanager
 def start_pair(folder: Path) -> Iterator[Pair]:
-    """Starts both, which takes vLLM a minute."""
+    """Starts both; vLLM takes a minute."""
     model = counting_model(folder / "model", **_SIZE)
     manifest = _pin(model)
     served = serve(

@@ -1,4 +1,4 @@
-"""Our service over a real vLLM, against the same prompts to that vLLM alone."""
+"""Our service with a real vLLM, against the same prompts directly to that vLLM."""
 
 import asyncio
 import time
@@ -20,40 +20,40 @@ from benchmarks.servers import OPENING
 from benchmarks.vllm_pair import SAMPLING, Pair, start_pair
 
 EPISODES = 4
-"""At once, on both sides."""
+"""Concurrently, on both sides."""
 
 ROUNDS = 24
 
 Step = Callable[[int], Awaitable[str]]
-"""Takes a turn of one episode; returns what was shown."""
+"""Takes a turn of one episode; returns the observation."""
 
 
 class VllmShare(NamedTuple):
-    """What the service costs where the engine works."""
+    """The service's cost relative to a working engine."""
 
     ratio: Spread
-    """Steps per second: service over raw engine, round over round."""
+    """Steps per second: service over engine, round by round."""
     engine_ms: float
-    """A step of the raw engine, one episode at once."""
+    """A step of the engine alone, one episode at a time."""
     hit_of_bound: float
-    """Prefix-cache hits of the service's prompts over the most that these prompts allow."""
+    """Prefix-cache hits of the service's prompts over the maximum for these prompts."""
 
 
 def measure_share(folder: Path, rounds: int = ROUNDS) -> VllmShare:
-    """Takes rounds with the engine and with the service, which first in turn."""
+    """Runs rounds with the engine and with the service, alternating which is first."""
     with start_pair(folder) as pair:
         return asyncio.run(_take_turns(pair, rounds))
 
 
 async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
-    # The very requests of the service, which asks for log-probabilities.
+    # The service's exact requests, which include log-probabilities.
     engine = OpenAIEngine(pair.engine.url, pair.engine.model, kind="vllm", logprobs=True)
     client = SimulatorClient(pair.service)
     await client.open_run(OPENING)
-    numbers = count()  # nobody asks a second time for what the engine may hold
-    await _rate([_ask_engine(engine, next(numbers))])  # its first answers take longer
+    numbers = count()  # no prompt repeats, because the engine may have cached it
+    await _rate([_ask_engine(engine, next(numbers))])  # the first responses take longer
     alone = await _rate([_ask_engine(engine, next(numbers))])
-    raw, ours, hits = [], [], 0.0
+    raw, service_rates, hits = [], [], 0.0
 
     async def ask_engine() -> None:
         raw.append(await _rate([_ask_engine(engine, n) for n in islice(numbers, EPISODES)]))
@@ -61,22 +61,22 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     async def ask_service() -> None:
         nonlocal hits
         before = pair.counts().hits
-        asked = [await _ask_service(client, number) for number in islice(numbers, EPISODES)]
-        ours.append(await _rate(asked))
+        requests = [await _ask_service(client, number) for number in islice(numbers, EPISODES)]
+        service_rates.append(await _rate(requests))
         hits += pair.counts().hits - before
 
     for number in range(rounds):
-        # A B B A: a machine that becomes slower is not taken for a slower side.
+        # A B B A: a machine that becomes slower does not look like a slower side.
         sides = (ask_engine, ask_service) if number % 2 == 0 else (ask_service, ask_engine)
         for side in sides:
             await side()
     await client.close()
     await engine.close()
-    return VllmShare(ratios(ours, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
+    return VllmShare(ratios(service_rates, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
 
 
 def _bound(pair: Pair) -> int:
-    """Of a round after another one, which leaves what all prompts begin with."""
+    """For a round after another one, which leaves the common prefix of all prompts."""
     size = pair.counts().block_tokens
     one, other = _asked(pair, range(EPISODES)), _asked(pair, range(EPISODES, 2 * EPISODES))
     return hit_bound([*one, *other], size) - hit_bound(one, size)
@@ -100,7 +100,7 @@ async def _ask_service(client: SimulatorClient, number: int) -> Step:
 
 
 async def _rate(steps: Sequence[Step]) -> float:
-    """Steps per second, of episodes that go on side by side."""
+    """Steps per second of concurrent episodes."""
     started = time.perf_counter()
     await asyncio.gather(*map(_play, steps))
     return len(steps) * TURNS / (time.perf_counter() - started)
@@ -108,17 +108,19 @@ async def _rate(steps: Sequence[Step]) -> float:
 
 async def _play(step: Step) -> None:
     for turn in range(TURNS):
-        shown = await step(turn)
-        if shown != ANSWER:
-            raise EngineError(f"the counting model said {shown!r}; its prompts are not as planned")
+        observation = await step(turn)
+        if observation != ANSWER:
+            raise EngineError(
+                f"the counting model said {observation!r}; its prompts are not as planned"
+            )
 
 
 def _asked(pair: Pair, episodes: range) -> list[Asked]:
-    """The prompts of these, turn after turn, as the engine reads them."""
+    """The prompts of these, turn by turn, as the engine's tokens."""
     return [
         Asked(
             pair.tokens(messages(number, turn), asks=True),
-            # What ended the answer was said and never read.
+            # The token that ended the response was generated but never read.
             pair.tokens(answered(number, turn), asks=False)[:-1],
         )
         for turn in range(TURNS)

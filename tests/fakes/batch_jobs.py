@@ -1,7 +1,7 @@
-"""Jobs of a real API server, whose own controller makes their pods and says how they end.
+"""Jobs of a real API server, whose own controller creates their pods and sets their status.
 
-There is no scheduler, and a kubelet that only reads logs: a test puts a pod on its node, and says
-what becomes of it.
+There is no scheduler, and a kubelet that only serves logs: a test puts a pod on its node, and sets
+its status.
 """
 
 from typing import Any
@@ -28,20 +28,20 @@ class Jobs:
         return list(self.server.call("GET", self.path)["items"])
 
     def one(self) -> Object:
-        """The only one, as soon as it is there."""
-        found: list[Object] = []
-        wait_for(lambda: found.extend(self.all()) or found)
-        (job,) = found
+        """The only Job, as soon as it exists."""
+        jobs: list[Object] = []
+        wait_for(lambda: jobs.extend(self.all()) or jobs)
+        (job,) = jobs
         return job
 
     def run(self) -> str:
-        """Puts the pod of the only Job on the node, where it runs; its name."""
+        """Puts the pod of the only Job on the node, as running; returns its name."""
         label = [("labelSelector", f"job-name={self.one()['metadata']['name']}")]
-        found: list[Object] = []
+        pods: list[Object] = []
         wait_for(
-            lambda: found.extend(self.server.call("GET", self._pods, query=label)["items"]) or found
+            lambda: pods.extend(self.server.call("GET", self._pods, query=label)["items"]) or pods
         )
-        (pod,) = found
+        (pod,) = pods
         name = str(pod["metadata"]["name"])
         node = {"apiVersion": "v1", "kind": "Node", "name": NODE}
         body = {"metadata": {"name": name}, "target": node}
@@ -50,11 +50,11 @@ class Jobs:
         return name
 
     def complete(self, pod: str) -> None:
-        """Its process ended well."""
+        """Ends its process with success."""
         self._write(pod, {"phase": "Succeeded"})
 
     def fail(self, pod: str, **terminated: object) -> None:
-        """Its process ended so."""
+        """Ends its process with a failure."""
         container = {"name": "step", "image": "x", "imageID": "", "ready": False}
         container |= {"restartCount": 0, "state": {"terminated": terminated}}
         self._write(pod, {"phase": "Failed", "containerStatuses": [container]})

@@ -1,8 +1,8 @@
-"""A time that passes when a test says so."""
+"""A clock that a test advances."""
 
 
 class Clock:
-    """To be given where a clock is asked for."""
+    """Replaces a clock function."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

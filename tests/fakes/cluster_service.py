@@ -1,5 +1,5 @@
-"""The service of a cluster as its chart starts it, before an API server that a test tells what to
-say, and with engines at one address of the test's.
+"""The service of a cluster as its chart starts it, with a scripted API server, and with engines at
+one address of the test's.
 """
 
 import json
@@ -28,7 +28,7 @@ from waiting import wait_for
 
 NAMESPACE = "worlds"
 _OBJECTS = f"/apis/agentworld.dev/v1alpha1/namespaces/{NAMESPACE}/"
-# No name of a cluster leads anywhere here: every engine is at the one address of a test's.
+# Names of a cluster cannot be resolved here: every engine is at the test's one address.
 _NAMES = """
 import os
 from agentworld.cluster import names
@@ -39,10 +39,10 @@ names.ENGINE_PORT = int(port)
 
 
 class ClusterService:
-    """One replica; killed and started again it has its ledger, its keys and its port."""
+    """One replica; after a kill and a restart, it has the same ledger, keys and port."""
 
     def __init__(self, folder: Path, kubeconfig: Path, engine_url: str, step_keys: Path):
-        """`step_keys` are of the store whose steps may close runs."""
+        """`step_keys` are those of the store whose steps may close runs."""
         self.folder = folder
         keys, port = folder / "keys", free_port()
         ensure_signer(keys / SIMULATOR_KEYS)
@@ -71,23 +71,23 @@ class ClusterService:
 
     @property
     def ledger(self) -> Ledger:
-        """Its own."""
+        """The service's ledger."""
         objects = ObjectStore(self.stores["AGENTWORLD_OBJECTS_URL"])
         return Ledger(self.stores["AGENTWORLD_LEDGER_URL"], objects)
 
     def start(self) -> None:
-        """Until it answers."""
+        """Starts it, and waits until it responds."""
         command = [sys.executable, "-m", "agentworld.serving.main"]
         self._program.start(command, self._environment)
         wait_for(self._answers, 60)
 
     @property
     def lives(self) -> int:
-        """How often it was started."""
+        """The number of starts."""
         return self._program.lives
 
     def kill(self) -> None:
-        """At once, whatever it does."""
+        """Kills it at once."""
         self._program.kill()
 
     def _answers(self) -> bool:
@@ -100,17 +100,17 @@ class ClusterService:
 
 @contextmanager
 def api_server(folder: Path, cluster: Cluster) -> Iterator[Path]:
-    """A kubeconfig of a server that tells what this cluster has."""
+    """A kubeconfig of a server with this cluster's objects."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = cluster.read(self.path.removeprefix(_OBJECTS))
-            self.send_response(200 if found else 404)
+            response = cluster.read(self.path.removeprefix(_OBJECTS))
+            self.send_response(200 if response else 404)
             self.end_headers()
-            self.wfile.write(json.dumps(found or {}).encode())
+            self.wfile.write(json.dumps(response or {}).encode())
 
         def log_message(self, *_arguments: object) -> None:
-            """Says nothing of its requests."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""Custom resources of others for an API server, by records of their fields: packages', or ours.
+"""Custom resource definitions of other projects, built from types of their fields: packages', or
+ours.
 
-Nothing is left open: a field that no record has does not stay in an object, and a value of another
-type is refused.
+The schemas are closed: unknown fields are dropped, and values of another type are refused.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Schema = dict[str, Any]
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CONFLICT = 409
 _INT_OR_STRING = "x-kubernetes-int-or-string"
-# Types of Kubernetes that a package wraps in records of their own.
+# Types of Kubernetes that a package wraps in its own types.
 _WRAPPED = {
     "Quantity": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]i?|Ki)?$"},
     "IntOrString": {_INT_OR_STRING: True},
@@ -32,7 +32,7 @@ _KEPT = (
 
 
 def definition(kind: str, resource: ApiResource, **parts: type[BaseModel]) -> Object:
-    """The definition of a kind whose objects have these parts, as `spec`."""
+    """The definition of a kind whose objects have these fields, such as `spec`."""
     properties = {name: _schema(part) for name, part in parts.items()}
     version = {
         "name": resource.version,
@@ -71,7 +71,7 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         name = node["$ref"].rpartition("/")[2]
         wrapped = [schema for end, schema in _WRAPPED.items() if name.endswith(end)]
         return dict(*wrapped) if wrapped else _structural(defs[name], defs)
-    if node.get("additionalProperties") is True:  # who manages which fields
+    if node.get("additionalProperties") is True:  # managed fields
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {word: node[word] for word in _KEPT if word in node}
     for word in ("items", "additionalProperties"):
@@ -81,12 +81,14 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         del schema["additionalProperties"]
     if "properties" in schema:
         properties = schema["properties"].items()
-        schema["properties"] = {name: _structural(each, defs) for name, each in properties}
+        schema["properties"] = {
+            name: _structural(property_schema, defs) for name, property_schema in properties
+        }
     return schema
 
 
 def define(server: ApiServer, made: Object) -> None:
-    """Makes a kind known, and waits until it is served; it may be known already."""
+    """Registers a kind, and waits until it is served; it may be registered already."""
     try:
         server.call("POST", _DEFINITIONS, body=made)
     except ClusterError as error:

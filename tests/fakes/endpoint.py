@@ -1,4 +1,4 @@
-"""Somebody's OpenAI-compatible endpoint, in a thread of this process."""
+"""An external OpenAI-compatible endpoint, in a thread of this process."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 Fields = dict[str, object]
 Told = dict[str, Fields | int]
-"""By path, as JSON; or a status in its place."""
+"""JSON responses by path; or a status instead."""
 
 
 class Asked(NamedTuple):
@@ -31,11 +31,11 @@ class Endpoint(NamedTuple):
     url: str
     asked: list[Asked]
     read: list[str]
-    """Paths that were read."""
+    """Paths that were requested."""
 
 
 def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> Told:
-    """What a vLLM tells of itself."""
+    """The metadata of a vLLM server."""
     models = [{"id": model, "max_model_len": context_tokens}]
     return {"/version": {"version": version}, "/v1/models": {"data": models}}
 
@@ -44,43 +44,43 @@ def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> To
 def running(
     say: Callable[[Asked], str | int | Reply], tells: Told | None = None
 ) -> Iterator[Endpoint]:
-    """Answers each request with a text or a whole reply, or refuses it with a status; one that
-    `tells` what a vLLM tells of itself names its answers as vLLM does.
+    """Responds to each request with a text or a whole reply, or refuses it with a status; with
+    vLLM's metadata in `tells`, it names its responses as vLLM does.
     """
-    asked: list[Asked] = []
+    requests: list[Asked] = []
     read: list[str] = []
-    named = "chatcmpl-{}" if tells else "{}"
+    name_format = "chatcmpl-{}" if tells else "{}"
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
-            asked.append(request)
-            said = say(request)
-            name = named.format(request.headers.get("x-request-id", ""))
-            if not isinstance(said, Reply):
-                status = said if isinstance(said, int) else 200
-                said = Reply(status, _answer(name, str(said), request))
-            self.send_response(said.status)
-            for header in said.headers:
+            requests.append(request)
+            reply = say(request)
+            name = name_format.format(request.headers.get("x-request-id", ""))
+            if not isinstance(reply, Reply):
+                status = reply if isinstance(reply, int) else 200
+                reply = Reply(status, _answer(name, str(reply), request))
+            self.send_response(reply.status)
+            for header in reply.headers:
                 self.send_header(*header)
             self.end_headers()
-            self.wfile.write(json.dumps(said.body).encode())
+            self.wfile.write(json.dumps(reply.body).encode())
 
         def do_GET(self) -> None:
             read.append(self.path)
-            told = (tells or {}).get(self.path, 404)
-            self.send_response(told if isinstance(told, int) else 200)
+            response = (tells or {}).get(self.path, 404)
+            self.send_response(response if isinstance(response, int) else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.wfile.write(json.dumps(response).encode())
 
         def log_message(self, *_arguments: object) -> None:
-            """Says nothing of its requests."""
+            """Logs nothing."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
-        yield Endpoint(f"http://127.0.0.1:{server.server_port}", asked, read)
+        yield Endpoint(f"http://127.0.0.1:{server.server_port}", requests, read)
     finally:
         server.shutdown()
         server.server_close()
@@ -90,10 +90,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-def _answer(name: str, text: str, asked: Asked) -> Fields:
+def _answer(name: str, text: str, request: Asked) -> Fields:
     return {
         "id": name,
-        "model": asked.body["model"],
+        "model": request.body["model"],
         "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     }

@@ -1,4 +1,4 @@
-"""A server of a folder's files in ranges, as object stores have them, that counts what is read.
+"""Serves a folder's files in ranges, as object stores do, and counts requests.
 
 Arguments: ADDRESS PORT FOLDER. It prints a line for each range that is requested.
 """
@@ -32,9 +32,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, self._file.stat().st_size)
 
     def do_GET(self) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
-        assert asked, "a whole file is requested in ranges"
-        part = Part(self._file.name, int(asked[1]), int(asked[2]) + 1)
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+        assert match, "a whole file is requested in ranges"
+        part = Part(self._file.name, int(match[1]), int(match[2]) + 1)
         self._requested.append(part)
         sys.stdout.write(f"{part.file} {part.begin} {part.end}\n")
         sys.stdout.flush()
@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, list[Part]]]:
-    """The folder on loopback: its URL, and what has been requested of it."""
+    """Serves the folder on the loopback: its URL, and the requested ranges."""
     requested: list[Part] = []
     handler = partial(_Handler, folder, requested)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -72,13 +72,13 @@ def serving(folder: Path) -> Iterator[tuple[str, list[Part]]]:
 
 
 def read_log(path: Path) -> list[Part]:
-    """What has been requested of a server that prints into this file."""
+    """The requested ranges of a server that prints into this file."""
     lines = [line.split() for line in path.read_text().splitlines()]
     return [Part(file, int(begin), int(end)) for file, begin, end in lines]
 
 
 def files_not_read_once(folder: Path, requested: list[Part]) -> list[str]:
-    """The folder's files of which a byte was requested twice, or not at all."""
+    """The folder's files with a byte that was requested twice, or not at all."""
     return [path.name for path in folder.iterdir() if not _is_read_once(path, requested)]
 
 

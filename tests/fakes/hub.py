@@ -21,35 +21,37 @@ _LARGE = ".safetensors"
 
 
 class Hub:
-    """Models by name and commit. What was asked of it is in `requests`."""
+    """Models by name and commit. `requests` has the requests."""
 
     def __init__(self) -> None:
         self.url = ""
         self.models: dict[tuple[str, str], dict[str, bytes]] = {}
         self.requests: list[str] = []
         self.garbled: set[str] = set()
-        """Files whose bytes come otherwise than the hub says."""
+        """Files whose bytes differ from the hub's metadata."""
         self.broken: set[str] = set()
-        """Files that it has and cannot give."""
+        """Files that are listed but cannot be downloaded."""
 
     def add(self, name: str, commit: str, folder: Path, **more: bytes) -> str:
-        """The model of a folder; its address."""
+        """Adds the model of a folder; returns its address."""
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
         self.models[name, commit] = files | more
         return f"{name}@{commit}"
 
     def downloads(self) -> list[str]:
-        """The files whose bytes were asked for."""
+        """The files whose bytes were requested."""
         of_files = [
-            each for each in self.requests if each.startswith("GET") and "/api/" not in each
+            request
+            for request in self.requests
+            if request.startswith("GET") and "/api/" not in request
         ]
-        return sorted({each.rpartition("/")[2] for each in of_files})
+        return sorted({file.rpartition("/")[2] for file in of_files})
 
 
 @contextmanager
 def running() -> Iterator[Hub]:
-    """For as long as a block runs."""
+    """Serves while the block runs."""
     hub = Hub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -103,8 +105,8 @@ def _answer(hub: Hub, handler: BaseHTTPRequestHandler, *, with_body: bool) -> No
     elif file in hub.broken and with_body:
         _send(handler, HTTPStatus.INTERNAL_SERVER_ERROR, {}, b"")
     else:
-        shown = content[::-1] if file in hub.garbled else content
-        _send(handler, HTTPStatus.OK, headers, shown, with_body=with_body)
+        data = content[::-1] if file in hub.garbled else content
+        _send(handler, HTTPStatus.OK, headers, data, with_body=with_body)
 
 
 def _entry(file: str, content: bytes) -> dict[str, object]:

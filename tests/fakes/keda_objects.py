@@ -25,7 +25,7 @@ class _Trigger(_Part):
 
 
 class ScaledObjectSpec(_Part):
-    """What is scaled, and by what."""
+    """The scaled object, and its triggers."""
 
     scale_target_ref: Annotated[_Target, Field(alias="scaleTargetRef")]
     min_replica_count: Annotated[int, Field(alias="minReplicaCount")]

@@ -20,7 +20,7 @@ _NUMBERS = {"runAsUser", "runAsGroup"}
 
 
 def container_security(config: Tree) -> Tree:
-    """Of a step, by the part of the compiled pipeline that only Kubernetes is told."""
+    """The security context of a step, from the part of the compiled pipeline for Kubernetes."""
     security_context = config.get("securityContext", {})
     user = {
         name: int(value) if name in _NUMBERS else value for name, value in security_context.items()
@@ -34,7 +34,7 @@ def container_security(config: Tree) -> Tree:
 
 
 def pod(config: Tree) -> Tree:
-    """As far as a Pod Security Standard looks at it."""
+    """The fields of a pod that Pod Security Standards check."""
     claims = [
         {"name": mount["constant"], "persistentVolumeClaim": {"claimName": mount["constant"]}}
         for mount in config.get("pvcMount", [])

@@ -1,7 +1,8 @@
-"""The kinds of others that we make objects of, or that are made of ours, for an API server.
+"""Custom resource definitions of other projects whose objects we create, or that create objects of
+ours.
 
-Trainer's and JobSet's are by the types of Trainer's own Python package; Kueue's and KEDA's have no
-package for this Python, and are by records of the fields that our guide writes.
+Trainer's and JobSet's use the types of Trainer's own Python package; Kueue's and KEDA's have no
+package for this Python, and use types of the fields that our guide writes.
 """
 
 from pydantic import BaseModel
@@ -30,7 +31,7 @@ _TYPES = {"TrainJob": "TrainerV1alpha1TrainJob", "JobSet": "JobsetV1alpha2JobSet
 
 
 def definition_of(kind: str) -> Object:
-    """What makes an API server know it."""
+    """The definition that registers it at an API server."""
     return definition(kind, RESOURCES[kind], **(_RECORDS.get(kind) or _types(_TYPES[kind])))
 
 

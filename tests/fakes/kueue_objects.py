@@ -26,7 +26,7 @@ class _Metadata(_Part):
 
 
 class FlavorSpec(_Part):
-    """Which nodes are of a flavor."""
+    """The nodes of a flavor."""
 
     node_labels: Annotated[dict[str, LabelValue], Field(alias="nodeLabels", max_length=8)]
 
@@ -51,14 +51,14 @@ class _Selector(_Part):
 
 
 class ClusterQueueSpec(_Part):
-    """Who may use how much."""
+    """The quotas and their users."""
 
     namespace_selector: Annotated[_Selector, Field(alias="namespaceSelector")]
     resource_groups: Annotated[list[_ResourceGroup], Field(alias="resourceGroups")]
 
 
 class LocalQueueSpec(_Part):
-    """Which quota a queue is of."""
+    """The quota that a queue belongs to."""
 
     cluster_queue: Annotated[ObjectName, Field(alias="clusterQueue")]
 
@@ -83,7 +83,7 @@ class ClusterQueue(_Object):
 
 
 class LocalQueue(_Object):
-    """What a namespace has of a quota."""
+    """A namespace's share of a quota."""
 
     kind: Literal["LocalQueue"]
     spec: LocalQueueSpec
@@ -94,7 +94,7 @@ class _Integrations(_Part):
 
 
 class Configuration(_Part):
-    """What a manager is started with."""
+    """The configuration of a manager."""
 
     integrations: _Integrations
 

@@ -1,4 +1,4 @@
-"""S3 on loopback: a server of buckets in memory, for as long as a block runs."""
+"""S3 on loopback: a server of buckets in memory, while a block runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ BUCKET = "agentworld"
 
 @contextmanager
 def running() -> Iterator[str]:
-    """A bucket's address; whoever asks for one from this process is led here."""
+    """A bucket's address; clients in this process are redirected to the server."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

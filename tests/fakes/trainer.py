@@ -1,8 +1,7 @@
-"""Kubeflow's Trainer for TrainJobs of a real API server, where a test says what becomes of them.
+"""Kubeflow's Trainer for TrainJobs of a real API server, whose states a test sets.
 
-No released Trainer is here: the TrainJobs are what its types allow, and what it would do about
-them (status, pods, their logs) is written by hand. Its nodes are told by a kubelet that only reads
-logs.
+No released Trainer is here: the TrainJobs follow its types, and its actions (status, pods, their
+logs) are simulated. A kubelet that only serves logs represents its nodes.
 """
 
 import secrets
@@ -34,7 +33,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Kubelet:
-    """Tells the logs of the pods of one node, as an API server asks a kubelet for them."""
+    """Serves the logs of the pods of one node, as an API server requests them from a kubelet."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self.logs: dict[str, list[tuple[datetime, str]]] = {}
@@ -60,14 +59,14 @@ class Kubelet:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def say(self, pod: str, line: str) -> None:
-        """As a process of this pod."""
+        """Logs a line as a process of this pod."""
         self.logs.setdefault(pod, []).append((datetime.now(UTC), line))
 
     def read(self, pod: str, query: dict[str, list[str]]) -> str:
-        """With times, and from a second on, as it is asked."""
+        """With timestamps and a start time, if requested."""
         since = datetime.fromisoformat(query.get("sinceTime", ["1970-01-01T00:00:00Z"])[0])
-        told = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
-        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in told)
+        lines = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
+        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in lines)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -75,7 +74,7 @@ class Kubelet:
 
 
 class Trainer:
-    """The TrainJobs of one namespace, and what becomes of them."""
+    """The TrainJobs of one namespace, and their states."""
 
     def __init__(self, cluster: ControlPlane, kubelet: Kubelet, namespace: str) -> None:
         self.server = ApiServer(configuration(cluster.kubeconfig))
@@ -88,25 +87,25 @@ class Trainer:
         return list(self.server.call("GET", self.path)["items"])
 
     def job(self) -> Object:
-        """The only one, as soon as it is there."""
-        found: list[Object] = []
-        wait_for(lambda: found.extend(self.jobs()) or found)
-        (job,) = found
+        """The only TrainJob, as soon as it exists."""
+        jobs: list[Object] = []
+        wait_for(lambda: jobs.extend(self.jobs()) or jobs)
+        (job,) = jobs
         return job
 
     def condition(self, kind: str, reason: str, message: str = "", status: str = "True") -> None:
-        """Of the only TrainJob."""
+        """Sets a condition of the only TrainJob."""
         job = self.job()
-        told = {"type": kind, "status": status, "reason": reason, "message": message}
-        told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-        self.write_status(job, {"conditions": [told]})
+        condition = {"type": kind, "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        self.write_status(job, {"conditions": [condition]})
 
     def write_status(self, job: Object, status: Object) -> None:
         path = f"{self.path}/{job['metadata']['name']}/status"
         self.server.call("PATCH", path, body={"status": status}, content_type=MERGE)
 
     def pod(self, index: int, *, node: str = NODE, replicated_job: str = "node") -> str:
-        """A pod of the only TrainJob, which runs; its name."""
+        """A running pod of the only TrainJob; returns its name."""
         job = self.job()["metadata"]["name"]
         name = f"{job}-{replicated_job}-0-{index}-{secrets.token_hex(3)}"
         labels = {
@@ -115,8 +114,8 @@ class Trainer:
             "batch.kubernetes.io/job-completion-index": str(index),
         }
         spec = {"nodeName": node, "containers": [{"name": "node", "image": "trains"}]}
-        told = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-        self.server.call("POST", self.pods, body=told)
+        manifest = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        self.server.call("POST", self.pods, body=manifest)
         self.write_pod(name, {"phase": "Running"})
         return name
 
@@ -125,20 +124,20 @@ class Trainer:
         self.server.call("PATCH", path, body={"status": status}, content_type=MERGE)
 
     def end_container(self, pod: str, **terminated: object) -> None:
-        """As it failed."""
+        """Ends its container with a failure."""
         container = {"name": "node", "image": "trains", "imageID": "", "ready": False}
         container |= {"restartCount": 0, "state": {"terminated": terminated}}
         self.write_pod(pod, {"phase": "Failed", "containerStatuses": [container]})
 
 
 def define(cluster: ControlPlane) -> None:
-    """Makes TrainJobs known."""
+    """Registers TrainJobs."""
     definitions.define(ApiServer(configuration(cluster.kubeconfig)), definition_of("TrainJob"))
 
 
 @contextmanager
 def node(cluster: ControlPlane) -> Iterator[Kubelet]:
-    """A node whose pods run because a test says so."""
+    """A node whose pods run when a test says so."""
     kubelet = Kubelet(cluster)
     server = ApiServer(configuration(cluster.kubeconfig))
     server.call("POST", "/api/v1/nodes", body={"metadata": {"name": NODE}})
@@ -156,21 +155,25 @@ def node(cluster: ControlPlane) -> Iterator[Kubelet]:
 
 
 def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
-    """One with the guide's Role for the account of its pipelines; the account's kubeconfig."""
+    """A namespace with the guide's Role for the pipelines' account; returns the account's
+    kubeconfig.
+    """
     server = ApiServer(configuration(cluster.kubeconfig))
     name = f"trains-{secrets.token_hex(4)}"
     server.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
     path = f"/api/v1/namespaces/{name}/serviceaccounts"
     server.call("POST", path, body={"metadata": {"name": ACCOUNT}})
-    wait_for(lambda: server.find(f"{path}/default"))  # of the pods; the controllers make it
+    wait_for(
+        lambda: server.find(f"{path}/default")
+    )  # the pods' account, which the controllers create
     server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
     bind(server, name)
-    told = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
-    return name, cluster.kubeconfig_of(told["status"]["token"])
+    response = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
+    return name, cluster.kubeconfig_of(response["status"]["token"])
 
 
 def bind(server: ApiServer, namespace: str) -> None:
-    """Gives the account of the pipelines its Role."""
+    """Binds the Role to the account of the pipelines."""
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"}
     binding = {
         "metadata": {"name": ACCOUNT},
@@ -181,12 +184,12 @@ def bind(server: ApiServer, namespace: str) -> None:
 
 
 def unbind(server: ApiServer, namespace: str) -> None:
-    """Takes it away."""
+    """Removes the binding."""
     server.call("DELETE", f"{_RBAC}/namespaces/{namespace}/rolebindings/{ACCOUNT}")
 
 
 def guide_role(name: str = "agentworld-stages") -> Object:
-    """As a guide shows it."""
+    """A Role, as a guide shows it."""
     pages = [(_GUIDES / page).read_text() for page in ("several-nodes.md", "mlflow.md")]
     blocks = "".join(pages).split("```")
     (role,) = [block for block in blocks if f"name: {name}" in block]

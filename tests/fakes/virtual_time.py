@@ -1,4 +1,4 @@
-"""An event loop whose time passes while nobody has anything to do, and by just as much as is slept.
+"""An event loop whose time advances only while it is idle, by exactly the time slept.
 
 Threads take `thread_seconds` of it, after which their work is done at once and in this thread.
 """
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for no timer: the time jumps to it."""
+    """Never waits for a timer: the time jumps to it."""
 
     now = 0.0
 
@@ -24,7 +24,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """To be given to an `asyncio.Runner`."""
+    """A loop for an `asyncio.Runner`."""
 
     thread_seconds = 0.0
 
@@ -38,7 +38,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, _executor: object, call: Callable[..., Result], *arguments: object
     ) -> asyncio.Future[Result]:
-        """Who no longer waits for a thread leaves it at its work."""
+        """A cancelled caller leaves the thread's work running."""
 
         async def work() -> Result:
             await asyncio.sleep(self.thread_seconds)
@@ -48,6 +48,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, in a time of its own."""
+    """Like `asyncio.run`, with virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""What the tests of each folder may cost, in processor seconds: tests/budget.toml."""
+"""The limits of each folder's tests, in processor seconds: tests/budget.toml."""
 
 import tomllib
 from collections import defaultdict
@@ -11,12 +11,12 @@ BUDGET = Path(__file__).parents[1] / "budget.toml"
 
 
 def over_budget(tests: Iterable[TestResult], budget: Path = BUDGET) -> Iterator[str]:
-    """A line for each folder whose tests cost more than it allows, or that it does not name."""
+    """A line for each folder whose tests exceed its limit, or that has none."""
     allowed: dict[str, float] = tomllib.loads(budget.read_text())["processor_seconds"]
-    spent: dict[str, float] = defaultdict(float)
+    costs: dict[str, float] = defaultdict(float)
     for test in tests:
-        spent[_folder(test, allowed)] += test.processor_seconds
-    for folder, seconds in sorted(spent.items()):
+        costs[_folder(test, allowed)] += test.processor_seconds
+    for folder, seconds in sorted(costs.items()):
         if folder not in allowed:
             yield f"no budget: {folder} took {seconds:.0f} processor seconds"
         elif seconds > allowed[folder]:
@@ -24,7 +24,7 @@ def over_budget(tests: Iterable[TestResult], budget: Path = BUDGET) -> Iterator[
 
 
 def _folder(test: TestResult, allowed: Iterable[str]) -> str:
-    """The longest one that the budget names, else the test's own."""
+    """The longest folder that the budget names, else the test's own."""
     own = test.file.removeprefix("tests/").rpartition("/")[0] or "."
     above = [folder for folder in allowed if f"{own}/".startswith(f"{folder}/")]
     return max(above, key=len, default=own)

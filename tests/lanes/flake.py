@@ -1,9 +1,9 @@
-"""Looks for tests that fail now and then: `python -m lanes.flake 20 3`.
+"""Searches for flaky tests: `python -m lanes.flake 20 3`.
 
-Three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
-least so many times in all three, over its parameters; a process keeps a core busy meanwhile. The
-durations are those of the last `make test`; without one, the first round repeats nothing and
-measures them. The tests that wait run in two processes, for one would take four hours.
+Runs three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
+least that many times in all rounds together, over its parameters; meanwhile a process keeps a core
+busy. The durations are those of the last `make test`; without one, the first round repeats nothing
+and measures them. The tests that wait run in two processes, because one would take four hours.
 """
 
 import sys
@@ -21,7 +21,7 @@ _KUBERNETES = (
     *("tests/agentworld_operator", "tests/agentworld_pipelines", "tests/charts", "tests/cluster"),
     "tests/test_images.py",
 )
-"""About half of the time, and all that shares the one cluster of nodes."""
+"""About half of the time, and all tests that share the cluster of nodes."""
 PARTS = {
     "compute": LANES["compute"],
     "kubernetes": (*LANES["waits"], *_KUBERNETES),
@@ -30,20 +30,24 @@ PARTS = {
 
 
 def repetitions(times: int, durations_known: bool) -> Sequence[int]:
-    """How often each round runs a short test, so that all rounds run it so many times."""
+    """The repetitions of a short test in each round, so that all rounds together run it `times`
+    times.
+    """
     if durations_known:
         return [-(-times // ROUNDS)] * ROUNDS
     return [1, *[-(-(times - 1) // (ROUNDS - 1))] * (ROUNDS - 1)]
 
 
 def main(times: int, num_rounds: int) -> int:
-    """The exit status: 0 where no test failed once; fewer rounds repeat less often."""
+    """The exit status: 0 if no test failed; fewer rounds repeat fewer times."""
     exit_on_signals()
-    began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
+    start, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True
     with lanes_folder() as folder, busy_core():
-        for number, each in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
-            repeating = (f"--repeat={each}", f"--last-results={RESULTS}") if each > 1 else ()
+        for number, repetition in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
+            repeating = (
+                (f"--repeat={repetition}", f"--last-results={RESULTS}") if repetition > 1 else ()
+            )
             round_folder = folder / f"round-{number}"
             lanes = [
                 LaneProcess(name, round_folder, *part, *repeating) for name, part in PARTS.items()
@@ -63,7 +67,7 @@ def main(times: int, num_rounds: int) -> int:
     flaky = {name: count for name, count in failures.items() if count}
     for name, count in flaky.items():
         print(f"failed {count} of {runs[function_of(name)]} times: {name}")
-    minutes = (time.monotonic() - began) / 60
+    minutes = (time.monotonic() - start) / 60
     print(f"{runs.total()} runs of {len(runs)} tests in {minutes:.0f} minutes")
     num_failed = sum(flaky.values())
     print(f"{runs.total() - num_failed} passed, {num_failed} failed")

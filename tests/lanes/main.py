@@ -1,7 +1,7 @@
-"""Runs all tests: the fast ones first, then two lanes side by side: `python -m lanes.main`.
+"""Runs all tests: the fast ones first, then two lanes in parallel: `python -m lanes.main`.
 
-Each lane's output is printed whole when it has ended; in between a line a minute says how far
-they are. The last line counts the tests of all.
+Each lane's output is printed when it has ended; until then, a line each minute shows the progress.
+The last line counts all tests.
 """
 
 import os
@@ -17,11 +17,11 @@ from lanes.process import ROOT, LaneProcess, lanes_folder
 from lanes.results import LaneResults
 from lanes.summary import Summary, slowest
 
-# A fast test that does not end in five minutes fails, and says where it stood.
+# A fast test that runs for five minutes fails, with a stack trace.
 _DEADLINE = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
-# No worker can take over from one that crashed: its part is its own.
+# No worker can replace a crashed one, because each has its own part of the tests.
 _PARTS = ("-n", "auto", "--dist", "each", "--parts", "--max-worker-restart", "0")
-# How many tests there are in all, pytest is told of one part alone: no percentages.
+# Pytest only knows the number of tests of one part: no percentages.
 _DOTS = ("-o", "console_output_style=classic")
 FAST = ("-m", "not compute and not waits", *_PARTS, *_DOTS, *_DEADLINE)
 LANES = {lane: ("-m", f"{lane} and not long") for lane in ("compute", "waits")}
@@ -31,12 +31,12 @@ RESULTS = ROOT / ".bench/tests.jsonl"
 _MEMORY = "/dev/shm"
 _POLL_SECONDS = 0.2
 _PROGRESS_SECONDS = 60.0
-# Pytest's exit codes of a run that came to its end.
+# Pytest's exit codes of a complete run.
 _ALL_PASSED, _SOME_FAILED = 0, 1
 
 
 def main() -> int:
-    """The exit status: 0 where every test passed."""
+    """The exit status: 0 if every test passed."""
     if os.geteuid() != 0:
         print("error: the tests make networks and nodes: run `make test` as root", file=sys.stderr)
         return 2
@@ -58,14 +58,14 @@ def main() -> int:
 
 
 def exit_on_signals() -> None:
-    """Lets a run that is terminated end its lanes."""
+    """Lets a terminated run end its lanes."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
 
 
 @contextmanager
 def _images() -> Iterator[subprocess.Popen[bytes]]:
-    """Builds the images that the nodes run, beside the tests that need none."""
+    """Builds the images of the nodes, in parallel with tests that need none."""
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "machines.images"]
     building = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     try:
@@ -78,7 +78,7 @@ def _images() -> Iterator[subprocess.Popen[bytes]]:
 
 @contextmanager
 def ended(*lanes: LaneProcess) -> Iterator[None]:
-    """Shows how far they came where this run is interrupted, and leaves none running."""
+    """Shows the progress if this run is interrupted, and ends all lanes."""
     try:
         yield
     except BaseException:
@@ -92,17 +92,17 @@ def ended(*lanes: LaneProcess) -> Iterator[None]:
 
 
 def finish(lanes: Sequence[LaneProcess]) -> None:
-    """Waits until all have ended, and says on the way how far they are."""
-    began = shown = time.monotonic()
+    """Waits until all have ended, and prints the progress."""
+    start = last_report = time.monotonic()
     while any(lane.is_running for lane in lanes):
         time.sleep(_POLL_SECONDS)
-        if time.monotonic() - shown >= _PROGRESS_SECONDS:
-            shown = time.monotonic()
-            print(f"{(shown - began) / 60:4.0f} min  {progress(lanes)}", flush=True)
+        if time.monotonic() - last_report >= _PROGRESS_SECONDS:
+            last_report = time.monotonic()
+            print(f"{(last_report - start) / 60:4.0f} min  {progress(lanes)}", flush=True)
 
 
 def progress(lanes: Sequence[LaneProcess]) -> str:
-    """How many tests of each lane have ended."""
+    """The number of ended tests of each lane."""
     parts = []
     for lane in lanes:
         results = lane.results

@@ -1,6 +1,6 @@
 """A pytest plugin: with `-n N --dist each --parts`, each worker collects a part of the files.
 
-To collect all tests takes seconds of a processor. In xdist's other ways each worker does so.
+Collecting all tests takes seconds of a processor, and in xdist's other modes each worker does so.
 """
 
 import os
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Part:
-    """The files of one worker, of all that pytest was told to collect."""
+    """One worker's part of the files to collect."""
 
     def __init__(self, config: pytest.Config, number: int, num_parts: int) -> None:
         self._config = config
@@ -40,7 +40,7 @@ class Part:
         self._num_parts = num_parts
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Does not read what is in other parts, nor the `conftest.py` of their folders."""
+        """Skips the files of other parts, and the `conftest.py` of their folders."""
         if collection_path.is_dir() or collection_path.match("test_*.py"):
             return None if collection_path in self._paths else True
         return None
@@ -61,7 +61,9 @@ class Part:
 
 
 def split(sizes: Mapping[Path, int], num_parts: int) -> list[list[Path]]:
-    """Parts of about the same size, whose files are neighbours: they import much the same."""
+    """Splits into parts of similar size, with adjacent files, because these import similar
+    modules.
+    """
     parts: list[list[Path]] = [[] for _ in range(num_parts)]
     total, before = sum(sizes.values()), 0
     for path in sorted(sizes):

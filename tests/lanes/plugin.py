@@ -1,4 +1,4 @@
-"""A pytest plugin: gives every slow test its lane, and records what each test cost."""
+"""A pytest plugin: assigns slow tests to their lane, and records the cost of each test."""
 
 import json
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from lanes.results import TestResult
 
 LANES = ("compute", "waits")
 SLOW_FIXTURES = {"tiny_model", "postgres_server", "bucket", "control_plane", "cluster"}
-"""Of `tests/conftest.py`: a test that uses one of these is slow, whatever it does itself."""
+"""Fixtures of `tests/conftest.py` that make a test slow."""
 _OUTCOMES = ("passed", "skipped", "failed")
 MOST_FAST_SECONDS = 5.0
-"""Of processor time, so that other work on the machine cannot lengthen it."""
+"""In processor time, so that other work on the machine does not count."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fails the collection where a slow test has no lane, or two."""
+    """Fails the collection if a slow test has no lane, or two."""
     wrong = [item.nodeid for item in items if not _has_right_lane(item)]
     if wrong:
         names = "\n  ".join(wrong)
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def lane(item: pytest.Item) -> str:
-    """Of a slow test; empty for a fast one."""
+    """The lane of a slow test; empty for a fast one."""
     return next((name for name in LANES if item.get_closest_marker(name)), "")
 
 
@@ -54,11 +54,11 @@ def _has_right_lane(item: pytest.Item) -> bool:
 
 
 def _uses_slow_fixture(item: pytest.Item) -> bool:
-    """A fixture of a test's own file may have the same name, and is another one."""
+    """A fixture of a test's own file may have the same name, but is not slow."""
     if not isinstance(item, pytest.Function):
         return False
-    used = item._fixtureinfo.name2fixturedefs
-    return any(used[name][-1].baseid == "tests" for name in SLOW_FIXTURES & used.keys())
+    fixtures = item._fixtureinfo.name2fixturedefs
+    return any(fixtures[name][-1].baseid == "tests" for name in SLOW_FIXTURES & fixtures.keys())
 
 
 class Measuring:
@@ -68,7 +68,7 @@ class Measuring:
         self._meter = meter
 
     def pytest_collection_finish(self) -> None:
-        """Imports are no test's."""
+        """Imports count for no test."""
         self._meter.lap()
 
     @pytest.hookimpl(wrapper=True)
@@ -87,7 +87,7 @@ def _check_is_fast(report: pytest.TestReport, seconds: float) -> None:
 
 
 class Recorder:
-    """Writes how each test ended, as soon as it has."""
+    """Writes the result of each test as soon as it has ended."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -99,7 +99,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Each worker collects a part of them, and none runs one before all have."""
+        """Each worker collects a part of them, and none starts before all have collected."""
         self._begin(len(ids))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

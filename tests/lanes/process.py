@@ -1,4 +1,4 @@
-"""One pytest process with folders and a network of its own, whose output goes to a file."""
+"""A pytest process with separate folders and a separate network, whose output goes to a file."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ _TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 @contextmanager
 def lanes_folder(parent: str | None = None) -> Iterator[Path]:
-    """A folder for the files of lanes, for as long as a block runs."""
+    """A folder for the files of lanes, while a block runs."""
     with TemporaryDirectory(prefix="agentworld-tests-", dir=parent) as name:
         Path(name).chmod(0o755)  # the tests' PostgreSQL runs as another user
         yield Path(name)
@@ -31,8 +31,8 @@ def lanes_folder(parent: str | None = None) -> Iterator[Path]:
 class LaneProcess:
     """A pytest process of some of the tests.
 
-    It has a loopback of its own, so that no other process can take a port that it was given, and
-    it dies with this process.
+    It has a separate loopback, so that no other process can take its ports, and it ends with this
+    process.
     """
 
     def __init__(self, name: str, folder: Path, *arguments: str, scratch: Path | None = None):
@@ -44,7 +44,7 @@ class LaneProcess:
         self._network = ""
 
     def start(self) -> Self:
-        """Begins to run its tests."""
+        """Starts its tests."""
         scratch = self._scratch / f"tmp-{self.name}"
         self._folder.mkdir(parents=True)
         scratch.mkdir(parents=True)
@@ -74,21 +74,23 @@ class LaneProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None where it did not start or has not ended."""
+        """None if it was not started or has not ended."""
         return self._process.returncode if self._process else None
 
     @property
     def output(self) -> str:
-        """All that it has printed."""
+        """Its whole output."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     @property
     def results(self) -> LaneResults:
-        """Of the tests that have ended."""
+        """The results of the tests that have ended."""
         return LaneResults.read(self._results_file)
 
     def end(self) -> None:
-        """Kills what is left of it, servers in sessions of their own too, and removes its files."""
+        """Kills its remaining processes, including servers in separate sessions, and removes its
+        files.
+        """
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -108,7 +110,7 @@ class LaneProcess:
 
 
 def _network(pid: int | str) -> str:
-    """The network namespace of a process; empty where it has ended."""
+    """The network namespace of a process; empty if it has ended."""
     with suppress(OSError):
         return os.readlink(f"/proc/{pid}/ns/net")
     return ""
@@ -119,7 +121,7 @@ def _processes_in(network: str) -> list[psutil.Process]:
 
 
 def _torch_cache() -> str:
-    """Where torch keeps what it compiled by default; `make setup` has filled it."""
+    """The default location of torch's compiled code; `make setup` has filled it."""
     return str(Path(gettempdir(), f"torchinductor_{getuser()}"))
 
 

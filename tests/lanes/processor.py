@@ -18,7 +18,7 @@ class Meter:
         self._last = seconds()
 
     def lap(self) -> float:
-        """Seconds since the lap before.
+        """The seconds since the previous lap.
 
         Time of a process whose parent ended first is lost when it ends, so a lap can lack it.
         """
@@ -28,17 +28,18 @@ class Meter:
 
 
 def tree_seconds() -> float:
-    """Of this process, of its ended children that it waited for, and of all that run under it.
+    """The time of this process, of its ended children that it waited for, and of all its running
+    descendants.
 
-    By ended children alone, the test that ends one would be charged for all that it did before.
-    Called three times in each test: hence no Path, which would take four times as long.
+    With ended children only, the test that ends a process would be charged for its whole life.
+    Called three times in each test, and therefore without Path, which takes four times as long.
     """
     ended = sum((*getrusage(RUSAGE_SELF)[:2], *getrusage(RUSAGE_CHILDREN)[:2]))
     return ended + (_running_children("self") if _has_children() else 0.0)
 
 
 def _has_children() -> bool:
-    """Asked first, for most tests have none and a process may have many threads."""
+    """Checked first, because most tests have none and a process may have many threads."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

@@ -13,9 +13,9 @@ _ARGUMENT = "repetition"
 
 
 class Repeating:
-    """A pytest plugin: a test that waits, and takes less than ten seconds, runs so often in all.
+    """A pytest plugin: repeats each test that waits and takes less than ten seconds up to a total.
 
-    What it is run with, its parameters, counts: one with three is repeated a third as often.
+    Parameters count: a test with three is repeated a third as often.
     """
 
     def __init__(self, times: int, last_results: Path) -> None:
@@ -25,7 +25,7 @@ class Repeating:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         test = metafunc.definition
         last = self._last.get(function_of(test.nodeid), [])
-        is_short = last and max(each.seconds for each in last) < SHORT_SECONDS
+        is_short = last and max(item.seconds for item in last) < SHORT_SECONDS
         if is_short and test.get_closest_marker("waits") and not test.get_closest_marker("ordered"):
             metafunc.fixturenames.append(_ARGUMENT)
             metafunc.parametrize(_ARGUMENT, range(-(-self._times // len(last))))

@@ -1,4 +1,4 @@
-"""What a run of the tests says at its end."""
+"""The summary at the end of a run of the tests."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,18 +9,18 @@ _NUM_SLOWEST = 20
 
 
 class Summary(NamedTuple):
-    """How all tests of a run ended."""
+    """The results of a whole run."""
 
     tests: Sequence[TestResult]
     errors: Sequence[str] = ()
-    """Why a part of the run is missing; each counts as a failure."""
+    """The reasons why parts of the run are missing; each counts as a failure."""
 
     @property
     def num_failed(self) -> int:
         return self._count("failed") + len(self.errors)
 
     def lines(self) -> Iterator[str]:
-        """What failed; the last line counts."""
+        """The failures; the last line has the counts."""
         for test in self.tests:
             if test.outcome == "failed":
                 yield f"failed: {test.name}"
@@ -35,7 +35,7 @@ class Summary(NamedTuple):
 
 
 def slowest(tests: Sequence[TestResult]) -> Iterator[str]:
-    """A line for each of those that took longest."""
+    """A line for each of the slowest tests."""
     yield f"the {_NUM_SLOWEST} slowest tests: seconds, and seconds of a processor"
     for test in sorted(tests, key=lambda test: -test.seconds)[:_NUM_SLOWEST]:
         yield f"{test.seconds:8.1f} {test.processor_seconds:8.1f}  {test.name}"

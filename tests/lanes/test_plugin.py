@@ -1,4 +1,4 @@
-"""What the plugin does to a run of a few tests."""
+"""The plugin in a run of a few tests."""
 
 import pytest
 
@@ -18,8 +18,10 @@ def tiny_model():
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs the tests of one file with the plugin; returns how pytest ended, and its results."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others take a third of a second
+    """Runs the tests of one file with the plugin; returns pytest's exit code, and its results."""
+    monkeypatch.setenv(
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
+    )  # other plugins take a third of a second
 
     def ran(code, *arguments, has_results=True):
         pytester.mkdir("tests")
@@ -79,7 +81,7 @@ def test_every_end_of_a_test_is_recorded(run):
 
 def test_a_fast_test_that_computes_too_long_fails(run):
     work = "sum(range(1_000_000))"
-    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+    with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", -1.0)
         _, results = run(
             f"def test_fast(): {work}\n@pytest.mark.compute\ndef test_slow(): {work}\n"
@@ -89,7 +91,7 @@ def test_a_fast_test_that_computes_too_long_fails(run):
 
 def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run):
     process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
-    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+    with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
         ended, _ = run(
             "import sys\nfrom subprocess import PIPE, Popen\n"
@@ -107,7 +109,10 @@ def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pyte
     last = pytester.path / "last.jsonl"
     seconds = {"test_short": 1.0, "test_ordered": 1.0, "test_computes": 1.0, "test_long[1]": 10.0}
     seconds |= {"test_with[1]": 1.0, "test_with[2]": 1.0}
-    ran = [TestResult(f"tests/test_it.py::{name}", seconds=each) for name, each in seconds.items()]
+    ran = [
+        TestResult(f"tests/test_it.py::{name}", seconds=duration)
+        for name, duration in seconds.items()
+    ]
     LaneResults(4, ran).write(last)
     ended, results = run(
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
@@ -121,6 +126,6 @@ def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pyte
         "-s",
     )
     names = [test.name.rpartition("::")[2].partition("[")[0] for test in results.tests]
-    once = ["test_ordered", "test_long", "test_computes"]
-    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *once])
+    unrepeated = ["test_ordered", "test_long", "test_computes"]
+    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *unrepeated])
     assert ended.stdout.str().count("made once") == 1

@@ -1,4 +1,4 @@
-"""What is printed after all tests, by which a run is judged."""
+"""The output after all tests."""
 
 from lanes.budget import over_budget
 from lanes.results import LaneResults, TestResult

@@ -1,4 +1,4 @@
-"""A pytest plugin: does not import a file all of whose tests `-m` leaves out."""
+"""A pytest plugin: does not import a file if `-m` leaves out all of its tests."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _NAME = re.compile(r"pytest\.mark\.(\w+)")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Slow tests import torch, transformers and MLflow, which take seconds in each worker."""
+    """Slow tests import torch, transformers and MLflow, which takes seconds in each worker."""
     if not collection_path.match("test_*.py"):
         return None
     return True if is_unwanted(collection_path, config) else None
@@ -26,9 +26,9 @@ def is_unwanted(file: Path, config: pytest.Config) -> bool:
     if match is None:
         return False
     names = frozenset(_NAME.findall(match[1]))
-    if names.isdisjoint(LANES):  # its tests may have lanes of their own
+    if names.isdisjoint(LANES):  # its tests may have their own lanes
         return False
     selection = Expression.compile(expression)
-    # A test has the markers of its file, and some have `long` too.
+    # A test has the markers of its file, and some also have `long`.
     possible = (names, names | {"long"})
     return not any(selection.evaluate(markers.__contains__) for markers in possible)

@@ -1,6 +1,6 @@
-"""A real Kubernetes control plane for as long as a block runs: it keeps, admits and collects.
+"""A real Kubernetes control plane while a block runs: etcd, API server and controllers.
 
-Without a node nothing runs, so that a scheduler comes only with them: see nodes.py.
+Without a node nothing runs, so the scheduler is only started with nodes: see nodes.py.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from waiting import wait_for
 _READY_SECONDS = 60.0
 
 
-# What our own accounts ask for is written down, and nobody else's.
+# Audits the requests of our own accounts only.
 _AUDIT = """
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -38,24 +38,24 @@ rules:
 
 
 class Place(NamedTuple):
-    """Where its programs listen, and how they are reached from here."""
+    """The network of its programs, and how to connect to them."""
 
     enter: tuple[str, ...] = ()
-    """The words before a command that bring it there."""
+    """The prefix of a command that runs it there."""
     bind: str = LOOPBACK
     address: str = LOOPBACK
-    """At which a pod finds the API server; on a loopback no pod does."""
+    """The API server's address for pods; pods cannot connect to a loopback."""
     host: str = LOOPBACK
-    """By which we do; a name that the server's certificate has."""
+    """The API server's name for us, which its certificate has."""
     reach: Callable[[int], AbstractContextManager[None]] = nullcontext
-    """Lets a port of that place be reached here, on the loopback."""
+    """Forwards a port from there to the loopback."""
 
 
 HERE = Place()
 
 
 class Server:
-    """A process of it; killed and started again it is the same one to everybody."""
+    """A process of the control plane; after a kill and a restart, its clients see the same one."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self._command = command
@@ -63,41 +63,41 @@ class Server:
         self._program = Program(name, log)
 
     def start(self) -> None:
-        """With what it had, at the same port."""
+        """Starts it with its data, at the same port."""
         self._program.start(self._command, {})
 
     def kill(self) -> None:
-        """At once, whatever it does."""
+        """Kills it at once."""
         self._program.kill()
 
     def check(self) -> None:
-        """Fails where it ended by itself."""
-        told = self._log.read_text(errors="replace")[-2_000:]
+        """Fails if it has ended."""
+        log_text = self._log.read_text(errors="replace")[-2_000:]
         name = self._program.name
-        assert self._program.pid is not None, f"{name} ended; its log says:\n{told}"
+        assert self._program.pid is not None, f"{name} ended; its log says:\n{log_text}"
 
 
 class ControlPlane(NamedTuple):
-    """A cluster, reached by its administrator's token."""
+    """A cluster, with its administrator's token."""
 
     folder: Path
     url: str
     certificate: Path
-    """Of the server; it is its own authority."""
+    """The server's certificate, which is self-signed."""
     token: str
     api_server: Server
     controllers: Server | None = None
-    """Kubernetes' own; null until they were started."""
+    """Kubernetes' own controllers; null before they are started."""
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.kubeconfig_of(self.token)
 
     def kubeconfig_of(self, token: str, url: str = "") -> Path:
-        """Of whoever has this token, and perhaps reaches the server elsewhere."""
+        """The kubeconfig of a token, with another URL if given."""
         cluster = {"server": url or self.url, "certificate-authority": str(self.certificate)}
-        told = {
+        kubeconfig = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "here",
@@ -105,21 +105,21 @@ class ControlPlane(NamedTuple):
             "clusters": [{"name": "here", "cluster": cluster}],
             "users": [{"name": "me", "user": {"token": token}}],
         }
-        whose = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
-        path = self.folder / f"kubeconfig-{whose}"
+        name = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
+        path = self.folder / f"kubeconfig-{name}"
         if not path.exists():  # a program may be reading it
-            path.write_text(yaml.safe_dump(told))
+            path.write_text(yaml.safe_dump(kubeconfig))
         return path
 
     @property
     def client(self) -> client.ApiClient:
-        """The administrator's."""
+        """The administrator's client."""
         return config.new_client_from_config(str(self.kubeconfig))
 
 
 @contextmanager
 def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
-    """Makes a cluster with its files in this folder, and ends it."""
+    """Starts a cluster with its files in this folder, and ends it."""
     signer = folder / "accounts.key"
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     traditional = PrivateFormat.TraditionalOpenSSL
@@ -134,7 +134,7 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
 
 @contextmanager
 def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
-    """Keeps what API servers know; at the address that it gives."""
+    """Starts etcd; yields its address."""
     port, peers = free_port(), f"http://{LOOPBACK}:{free_port()}"
     url = f"http://{LOOPBACK}:{port}"
     command = [
@@ -199,7 +199,7 @@ def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterato
 
 @contextmanager
 def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[Server]:
-    """Garbage collection, accounts, Deployments, Endpoints; nobody waits for them here."""
+    """Garbage collection, accounts, Deployments, Endpoints; does not wait for their start."""
     command = [
         *place.enter,
         program("kube-controller-manager"),
@@ -222,7 +222,7 @@ def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[
 
 
 def is_ready(cluster: ControlPlane) -> bool:
-    """Whether it answers."""
+    """Whether it responds."""
     try:
         if not cluster.certificate.exists():
             return False
@@ -233,10 +233,10 @@ def is_ready(cluster: ControlPlane) -> bool:
 
 
 def program(name: str) -> str:
-    """By the ecosystem's own convention, else as `make cluster` leaves or finds them."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
-    own = os.environ.get("KUBEBUILDER_ASSETS", kept / "kubernetes")
-    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
-    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
-    assert found, f"{name} is not there; `make` with the target of these tests puts it there"
-    return found
+    """The program, by the ecosystem's own convention, or where `make cluster` puts it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
+    own = os.environ.get("KUBEBUILDER_ASSETS", cache / "kubernetes")
+    folders = [own, cache / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
+    path = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    assert path, f"{name} is not there; `make` with the target of these tests puts it there"
+    return path

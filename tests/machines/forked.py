@@ -1,6 +1,6 @@
-"""Processes that find torch and the trainer imported: forks of one in which nothing else happened.
+"""Processes with torch and the trainer imported: forks of a process that did nothing else.
 
-A start takes no seconds, and what tests did in their own process is in none of them.
+They start at once, and inherit no state from tests.
 """
 
 import multiprocessing
@@ -20,15 +20,15 @@ Work = Callable[..., object]
 
 
 def start(log: Path, work: Work, *arguments: object, **environment: str) -> ForkServerProcess:
-    """Begins to do this work in this process's environment; what it says goes to a log."""
-    told = {**os.environ, **environment}
-    process = _FORKS.Process(target=_work, args=(log, told, work, arguments), daemon=True)
+    """Starts this work in this process's environment; its output goes to a log."""
+    variables = {**os.environ, **environment}
+    process = _FORKS.Process(target=_work, args=(log, variables, work, arguments), daemon=True)
     process.start()
     return process
 
 
 def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -> None:
-    """Work that several processes do with the ranks that torchrun would give them.
+    """Runs work in several processes, with the ranks that torchrun would set.
 
     Their logs are in the folder.
     """
@@ -50,9 +50,9 @@ def _work(
 ) -> None:
     import torch
 
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log_file, 1)
+    os.dup2(log_file, 2)
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
-"""Releases of the chart on a control plane without a node, which is older than the chart is for.
+"""Releases of the chart on a control plane without nodes, which is older than the chart supports.
 
-The tests' own Kubernetes is 1.20. What of the chart it does not know is changed in a copy: the
-version that Kubernetes must have, where disruption budgets are, and rules in CEL.
+The tests' own Kubernetes is 1.20. The parts that it does not support are changed in a copy: the
+minimum version of Kubernetes, the API version of disruption budgets, and rules in CEL.
 """
 
 import os
@@ -41,7 +41,7 @@ API_RESOURCES = {
 
 
 def older_chart(folder: Path) -> Path:
-    """A copy that the tests' server takes."""
+    """A copy that the tests' server supports."""
     copied = folder / "chart"
     shutil.copytree(make.chart.CHART, copied)
     changed(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
@@ -55,7 +55,7 @@ def older_chart(folder: Path) -> Path:
 
 
 def previous_chart(folder: Path, chart: Path) -> Path:
-    """What was released before this: nothing was, so that this is it, with less."""
+    """The previous release: there was none, so this is the present one with some parts removed."""
     copied = folder / "previous"
     shutil.copytree(chart, copied)
     release = yaml.safe_load((chart / "Chart.yaml").read_text())["version"]
@@ -66,7 +66,7 @@ def previous_chart(folder: Path, chart: Path) -> Path:
 
 
 def changed(path: Path, old: str, new: str) -> None:
-    """Another word in a chart's file; fails where there is none to exchange."""
+    """Replaces a text in a chart's file; fails if it is missing."""
     text = path.read_text()
     assert old in text, f"{path} has not got {old!r}"
     path.write_text(text.replace(old, new))
@@ -74,20 +74,20 @@ def changed(path: Path, old: str, new: str) -> None:
 
 def without_cel(node: Any) -> Any:
     if isinstance(node, list):
-        return [without_cel(each) for each in node]
+        return [without_cel(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {name: each for name, each in node.items() if name != "x-kubernetes-validations"}
-    return {name: without_cel(each) for name, each in kept.items()}
+    properties = {name: value for name, value in node.items() if name != "x-kubernetes-validations"}
+    return {name: without_cel(value) for name, value in properties.items()}
 
 
 class Release(NamedTuple):
-    """One of a namespace, by the name `agentworld`."""
+    """A release in a namespace, with the name `agentworld`."""
 
     cluster: ControlPlane
     namespace: Namespace
     charts: tuple[Path, Path]
-    """The previous one, and this one."""
+    """The previous chart, and this one."""
 
     def install(self, *, previous: bool = False, **values: object) -> Object:
         with self._helm() as helm:
@@ -115,11 +115,11 @@ class Release(NamedTuple):
     def history(self) -> list[tuple[str, str]]:
         """The chart's version and the state of each revision."""
         with self._helm() as helm:
-            told = helm.history("agentworld")
-        return [(each["chart_version"], each["status"]) for each in told]
+            revisions = helm.history("agentworld")
+        return [(item["chart_version"], item["status"]) for item in revisions]
 
     def get(self, kind: str, name: str) -> Object | None:
-        """An object of any kind that the chart makes."""
+        """An object of any kind that the chart creates."""
         try:
             return self.namespace.call(
                 "GET", API_RESOURCES[kind].path(self.namespace.namespace, name), {}
@@ -130,7 +130,7 @@ class Release(NamedTuple):
             raise
 
     def guard(self) -> None:
-        """Labels the namespace as newer servers do, so that the webhook is asked about it."""
+        """Labels the namespace as newer servers do, so that the webhook is called for it."""
         name = self.namespace.namespace
         labels = {"kubernetes.io/metadata.name": name}
         self.namespace.patch("Namespace", name, {"metadata": {"labels": labels}})
@@ -142,7 +142,7 @@ class Release(NamedTuple):
 
 @contextmanager
 def jobs_run(cluster: ControlPlane) -> Iterator[None]:
-    """Does with Jobs what nodes would: runs each one's program here, as its own account."""
+    """Runs the program of each Job here, with its own account, as nodes would."""
     over = Event()
 
     def run() -> None:
@@ -167,11 +167,13 @@ def _run(cluster: ControlPlane, job: Any) -> Object:
     spec = job.spec.template.spec
     [container] = spec.containers
     namespace = Namespace(cluster.client, job.metadata.namespace)
-    told = {each.name: each.value for each in container.env}
-    told["AGENTWORLD_KUBECONFIG"] = str(kubeconfig(cluster, namespace, spec.service_account_name))
+    variables = {item.name: item.value for item in container.env}
+    variables["AGENTWORLD_KUBECONFIG"] = str(
+        kubeconfig(cluster, namespace, spec.service_account_name)
+    )
     done = subprocess.run(
         [sys.executable, *container.command[1:]],
-        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
         capture_output=True,
         text=True,

@@ -1,7 +1,7 @@
-"""The project's images, built on the spot and kept by a hash of what they are made of.
+"""The project's images, built on demand and cached by a hash of their sources.
 
-No registry is asked for the base image: it is this machine's own Debian. Podman's store is
-one of our own, so that nothing of the machine's is seen or changed.
+The base image is this machine's own Debian, without a registry. Podman's store is separate, so that
+none of the machine's settings are used or changed.
 """
 
 import ast
@@ -42,7 +42,7 @@ _MADE_OF = {
 }
 _KEPT = 2
 _BLOBS = FOLDER / "blobs"
-"""What the images' layouts are made of, each by its digest: most layers are those of several."""
+"""The blobs of the images' layouts by digest: most layers are shared."""
 PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")
 
 
@@ -50,18 +50,18 @@ class Image(NamedTuple):
     """An image in podman's store and as an OCI layout, under a name of its own."""
 
     name: str
-    """With its tag."""
+    """The image's name with its tag."""
     layout: Path
 
     @property
     def digest(self) -> str:
-        """Of its manifest."""
+        """The digest of its manifest."""
         index = json.loads((self.layout / "index.json").read_text())
         return str(index["manifests"][0]["digest"])
 
     @property
     def pinned_name(self) -> str:
-        """By its digest, as a cluster names images."""
+        """Its name with the digest, as a cluster refers to images."""
         return f"{self.name.rpartition(':')[0]}@{self.digest}"
 
     def blobs(self) -> list[Path]:
@@ -71,13 +71,13 @@ class Image(NamedTuple):
         return [_blob(digest) for digest in (self.digest, *(part["digest"] for part in parts))]
 
     def inspect(self) -> dict:
-        """What podman knows of it."""
+        """Podman's metadata."""
         (image,) = json.loads(podman("image", "inspect", self.name))
         return image
 
 
 def built(target: str) -> Image:
-    """A target of the Dockerfile; nothing is done where it was built of the very same files."""
+    """A target of the Dockerfile; does nothing if it was built from the same files."""
     base = _base(target, _PACKAGES_OF[target])
     digest = hashlib.sha256(base.encode())
     for path in _made_of(target):
@@ -91,7 +91,7 @@ def built(target: str) -> Image:
 
 
 def postgres() -> Image:
-    """Debian's PostgreSQL with what the chart asks of the official image."""
+    """Debian's PostgreSQL with the parts of the official image that the chart uses."""
     base, entry = _base("postgres", "postgresql"), Path(__file__).with_name("postgres.sh")
     lines = (
         f"FROM {base}\nRUN groupmod -g 999 postgres && usermod -u 999 postgres"
@@ -103,7 +103,7 @@ def postgres() -> Image:
 
 
 def pause() -> Image:
-    """What holds the namespaces of a pod, and does nothing: a busybox that sleeps."""
+    """The container that holds a pod's namespaces: a busybox that sleeps."""
     path = Path(shutil.which("busybox") or "/bin/busybox").resolve()
     entry = json.dumps(["/bin/busybox", "sleep", "2147483647"])
     lines = f"FROM scratch\nCOPY {path.name} /bin/busybox\nENTRYPOINT {entry}\n"
@@ -111,7 +111,7 @@ def pause() -> Image:
 
 
 def _of_lines(name: str, lines: str, file: Path) -> Image:
-    """Of a few lines of a Dockerfile and a file that they copy."""
+    """An image of a few lines of a Dockerfile and a file that they copy."""
     digest = hashlib.sha256(lines.encode() + file.read_bytes()).hexdigest()
     tagged = f"localhost/{name}:{digest[:16]}"
     with _kept(tagged) as layout:
@@ -123,9 +123,9 @@ def _of_lines(name: str, lines: str, file: Path) -> Image:
 
 
 def podman(*arguments: str, stdin: str = "") -> str:
-    """What podman says; fails with what it says of an error."""
+    """Podman's output; fails with its error message."""
     command = [*PODMAN, *arguments]
-    # It holds the lock of builds, which is inheritable, also where this process is killed.
+    # It holds the lock of builds, which it inherits, so that it is kept if this process is killed.
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, check=False, close_fds=False
     )
@@ -134,7 +134,7 @@ def podman(*arguments: str, stdin: str = "") -> str:
 
 
 def _base(of: str, packages: str) -> str:
-    """A Debian with these packages for one kind of image, of which the newest are kept."""
+    """A Debian with these packages for one kind of image; the newest ones are kept."""
     lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
     lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
     command = [
@@ -142,7 +142,7 @@ def _base(of: str, packages: str) -> str:
         *("--aptopt=Acquire::Check-Valid-Until false", "--aptopt=Acquire::Check-Date false"),
         *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
         "--dpkgopt=path-exclude=/usr/share/locale/*",
-        # What this machine is called, and has its packages from, is no part of an image.
+        # The machine's name and package sources are not part of an image.
         "--customize-hook=cd $1/etc && rm -rf apt/sources.list* apt/apt.conf.d/99*",
         "--customize-hook=cd $1/etc && rm -f hostname resolv.conf",
         *(freedesktop_os_release()["VERSION_CODENAME"], "-", *map(str, lists)),
@@ -182,16 +182,16 @@ def _build(target: str, name: str, base: str) -> None:
 
 
 def _pip_settings() -> Iterator[tuple[str, str]]:
-    """What pip is set to on this machine, by files and by the environment."""
+    """The pip settings of this machine, from files and the environment."""
     command = [sys.executable, "-m", "pip", "config", "list"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for line in said.splitlines():
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in output.splitlines():
         key, _, value = line.partition("=")
         yield key.rpartition(".")[2], ast.literal_eval(value)
 
 
 def _named_here(word: str) -> str:
-    """The folder or file of this machine that a setting names; an index's files lie beside it."""
+    """The folder or file of this machine that a setting names; an index's files are beside it."""
     path = Path(word.removeprefix("file://"))
     if not path.is_absolute() or not path.exists():
         return ""
@@ -209,7 +209,7 @@ def _blob(digest: str) -> Path:
 
 @contextmanager
 def _kept(name: str) -> Iterator[Path | None]:
-    """Where to put an image's layout, unless there is one; older ones go."""
+    """The location for an image's layout, unless it exists; older ones are removed."""
     layout = _layout(name)
     layout.parent.mkdir(parents=True, exist_ok=True)
     with (layout.parent / ".lock").open("w") as lock, (FOLDER / ".builds").open("w") as builds:
@@ -227,25 +227,26 @@ def _kept(name: str) -> Iterator[Path | None]:
         _forget_old(layout.parent)
         with suppress(BlockingIOError):
             fcntl.flock(builds, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # With what builds that were killed left, which is nobody's while none is under way.
+            # Also removes leftovers of killed builds, which belong to no process while no build is
+            # running.
             podman("image", "prune", "--force", "--external", "--filter=until=24h")
             _forget_old_blobs()
 
 
 def _remove_killed_builds() -> None:
-    """Their containers, which stay mounted; while no build is under way there are no others."""
+    """Removes their containers, which stay mounted; without a running build there are no others."""
     if containers := external_containers():
         podman("rm", "--force", *containers)
 
 
 def external_containers() -> list[str]:
-    """The ids of the containers in which builds run their commands, or did before a kill."""
+    """The ids of the containers in which builds run, or ran before a kill."""
     containers = json.loads(podman("ps", "--all", "--external", "--format=json")) or ()
     return [container["Id"] for container in containers if container["State"] == "storage"]
 
 
 def _forget_old(folder: Path) -> None:
-    """All but those that were used last: several checkouts may take turns."""
+    """Removes all but the most recently used: several checkouts may alternate."""
     layouts = [path for path in folder.glob("[!.]*") if path.is_dir()]
     layouts.sort(key=lambda path: path.stat().st_mtime)
     for layout in layouts[:-_KEPT]:
@@ -256,14 +257,14 @@ def _forget_old(folder: Path) -> None:
 def _forget_old_blobs() -> None:
     names = ("*/[!.]*/index.json", "agentworld/*/[!.]*/index.json")
     layouts = [index.parent for pattern in names for index in FOLDER.glob(pattern)]
-    used = {blob for layout in layouts for blob in Image("", layout).blobs()}
+    blobs = {blob for layout in layouts for blob in Image("", layout).blobs()}
     for blob in _BLOBS.glob("*/*"):
-        if blob not in used:
+        if blob not in blobs:
             blob.unlink()
 
 
 def _save(name: str, layout: Path) -> None:
-    """Layers that other images have, too, are there: nothing is written twice."""
+    """Layers are shared between images, so none is written twice."""
     unfinished = layout.with_name(f".{layout.name}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -273,7 +274,9 @@ def _save(name: str, layout: Path) -> None:
     unfinished.rename(layout)
 
 
-if __name__ == "__main__":  # while other tests run; who needs one waits for it
+if (
+    __name__ == "__main__"
+):  # builds in the background of other tests; tests that need an image wait for it
     for each in _MADE_OF:
         built(each)
     postgres()

@@ -1,4 +1,4 @@
-"""What several processes do with models in parts, and with rows that rank 0 has."""
+"""Work of several processes on sharded models, and on rows that rank 0 has."""
 
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ SHARES = ({0, 2, 3}, {1, 2}, {4})
 
 
 def load_whole(folder: Path) -> Any:
-    """In float32, by one process."""
+    """Loads it in float32, in one process."""
     return AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
 
 
 def merge(model: Any) -> Any:
-    """The model with a random adapter in its weights."""
+    """Merges a random adapter into the model's weights."""
     adapter = add_adapter(model, LoraRecipe(rank=4), seed=0)
     weights = [weight for name, weight in adapter.named_parameters() if "lora_B" in name]
     with gathered(weights, changed=True):
@@ -35,7 +35,7 @@ def merge(model: Any) -> Any:
 
 @process_group()
 def save_in_parts(bases: dict[str, Path], incomplete: Path, out: Path) -> None:
-    """Loads and saves each model; the name of one that gets an adapter is `merged`."""
+    """Loads and saves each model; the one that gets an adapter is called `merged`."""
     with pytest.raises(ValueError, match=r"the weights model\.norm\.weight are missing"):
         sharding.load_in_parts(incomplete, "eager")
     with pytest.MonkeyPatch.context() as patch:
@@ -51,14 +51,16 @@ def save_in_parts(bases: dict[str, Path], incomplete: Path, out: Path) -> None:
 
 
 def row(number: int) -> Row:
-    """Of a length of its own."""
+    """A row with a length of its own."""
     tokens = np.arange(number + 3, dtype=np.int32) + 100 * number
     return Row(tokens, tokens % 2 == 0)
 
 
 @process_group()
 def deal(out: Path) -> None:
-    """Each process writes the numbers of the rows that it gets, if they are those of rank 0."""
+    """Each process writes the numbers of the rows that it receives, if they equal those of rank
+    0.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deal_rows, "_TOKENS_AT_ONCE", 5)
         rows = [row(number) for number in range(5)] if rank() == 0 else []

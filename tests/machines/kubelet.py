@@ -1,6 +1,6 @@
-"""What a kubelet would do here, where there is no node: pods come to run.
+"""Simulates a kubelet on a cluster without nodes: sets pods' status to running.
 
-It writes what a node writes, and nothing else.
+It writes only what a node writes.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _EVERY_SECONDS = 0.3
 
 
 class Kubelet:
-    """Of all pods of engines in a namespace."""
+    """The kubelet of all pods of engines in a namespace."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -23,7 +23,7 @@ class Kubelet:
     async def run(self) -> None:
         """Works until it is cancelled."""
         while True:
-            with suppress(ClusterError):  # the API server is gone, or was faster
+            with suppress(ClusterError):  # the API server is down, or was faster
                 await asyncio.to_thread(self._round)
             await asyncio.sleep(_EVERY_SECONDS)
 
@@ -35,14 +35,14 @@ class Kubelet:
 
 
 def is_running(pod: Object) -> bool:
-    """Whether its containers do."""
+    """Whether its containers run."""
     return bool(pod["status"].get("containerStatuses"))
 
 
 def _running(pod: Object) -> Object:
     verified = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    inits = [_status(each, verified) for each in pod["spec"]["initContainers"]]
-    own = [_status(each, {"running": {}}) for each in pod["spec"]["containers"]]
+    inits = [_status(item, verified) for item in pod["spec"]["initContainers"]]
+    own = [_status(item, {"running": {}}) for item in pod["spec"]["containers"]]
     ready = [{"type": "Ready", "status": "True"}]
     return {
         "phase": "Running",
@@ -53,5 +53,5 @@ def _running(pod: Object) -> Object:
 
 
 def _status(container: Object, state: Object) -> Object:
-    told = {"name": container["name"], "image": container["image"], "state": state}
-    return told | {"imageID": "", "restartCount": 0, "ready": True}
+    status = {"name": container["name"], "image": container["image"], "state": state}
+    return status | {"imageID": "", "restartCount": 0, "ready": True}

@@ -1,4 +1,4 @@
-"""Objects against Kubernetes' own types: its Python client's, and the API server's schemas."""
+"""Validates objects by Kubernetes' own types: its Python client's, and the API server's schemas."""
 
 import json
 from types import SimpleNamespace
@@ -8,17 +8,19 @@ from kubernetes.client import ApiClient
 from kubernetes_validate import validate
 
 _OLDEST, _NEWEST = "1.30", "1.37"
-"""Of the versions that the chart supports: what both take, those between take."""
+"""The bounds of the versions that the chart supports; the versions in between accept what both
+accept.
+"""
 
 
 def check(job: dict[str, Any]) -> None:
-    """Fails where a Job has a field that they do not know, or a value of another type."""
+    """Fails if a Job has an unknown field, or a value of another type."""
     client = ApiClient()
     read = client.deserialize(SimpleNamespace(data=json.dumps(job)), "V1Job")
     assert client.sanitize_for_serialization(read) == job
 
 
 def check_schema(manifest: dict[str, Any]) -> None:
-    """Fails where an API server would refuse it, or drop a field."""
+    """Fails if an API server would refuse it, or drop a field."""
     for version in (_OLDEST, _NEWEST):
         validate(manifest, version, strict=True)

@@ -1,4 +1,4 @@
-"""Programs that several processes of this machine run together, as torchrun starts them."""
+"""Starts programs of several processes on this machine, as torchrun does."""
 
 import subprocess
 import sys
@@ -10,20 +10,20 @@ _TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--n
 
 
 def launch(*program: str | Path, num: int = 2) -> subprocess.Popen[str]:
-    """Starts them; the words are a file with its arguments, or -m and a module with its own."""
+    """Starts them; the arguments are a file with its arguments, or -m and a module with its own."""
     command = [*_TORCHRUN, str(num), *map(str, program)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def ranks_of(launched: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes that train, by rank; what these start themselves comes and goes."""
+    """The processes that train, by rank; their own child processes come and go."""
     below = psutil.Process(launched.pid).children()
-    return sorted(below, key=lambda each: int(each.environ()["RANK"]))
+    return sorted(below, key=lambda process: int(process.environ()["RANK"]))
 
 
 def run_together(*program: str | Path, num: int = 2) -> str:
-    """Waits for their end, which has to be a good one; what they said on stderr."""
+    """Waits for their successful end; returns their stderr."""
     started = launch(*program, num=num)
-    _, said = started.communicate(timeout=300)
-    assert started.returncode == 0, said
-    return said
+    _, stderr = started.communicate(timeout=300)
+    assert started.returncode == 0, stderr
+    return stderr

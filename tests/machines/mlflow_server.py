@@ -1,7 +1,7 @@
-"""A real MLflow server on loopback, and a door before it that fails as a test wants.
+"""A real MLflow server on loopback, and a proxy that fails on demand.
 
-The server has workspaces: its own, or by Kubeflow's plugin the namespaces of a cluster, which then
-says whom a token names and what that account may.
+The server has workspaces: its own, or with Kubeflow's plugin the namespaces of a cluster, which
+then authenticates tokens and authorizes accounts.
 """
 
 import http.client
@@ -26,9 +26,9 @@ _HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "date
 
 
 class MlflowServer:
-    """A process that can be killed and begun again; what it was told is kept in `folder`.
+    """A process that can be killed and restarted; its data is kept in `folder`.
 
-    With a cluster's account, `kubeconfig`, it is of that cluster.
+    With `kubeconfig`, a cluster's account, it belongs to that cluster.
     """
 
     def __init__(self, folder: Path, kubeconfig: Path | None = None) -> None:
@@ -43,23 +43,28 @@ class MlflowServer:
         command += ["--port", str(self.port), "--serve-artifacts", "--enable-workspaces"]
         command += ["--backend-store-uri", address]
         command += ["--artifacts-destination", str(self._folder / "artifacts")]
-        told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-        # It refuses to start where a client is told of its workspace.
-        kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
+        settings = {
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+        }
+        # The server refuses to start with a client's workspace setting.
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")
+        }
         if self._kubeconfig:
             command += _OF_A_CLUSTER
-            told["KUBECONFIG"] = str(self._kubeconfig)
+            settings["KUBECONFIG"] = str(self._kubeconfig)
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                env=kept | told,
+                env=inherited | settings,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
 
     def wait(self) -> None:
-        """Until it answers."""
+        """Waits until it responds."""
         for _ in range(10 * _SECONDS_TO_START):
             assert self._process
             assert self._process.poll() is None, (self._folder / "server.log").read_text()
@@ -78,7 +83,7 @@ class MlflowServer:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Killed, and begun again after the block."""
+        """Killed, and restarted after the block."""
         self.kill()
         try:
             yield
@@ -88,7 +93,7 @@ class MlflowServer:
 
 @contextmanager
 def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServer]:
-    """A server that answers."""
+    """A server that responds."""
     server = MlflowServer(folder, kubeconfig)
     server.start()
     try:
@@ -99,7 +104,7 @@ def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServ
 
 
 def counted(url: str, artifact: str) -> dict[str, int]:
-    """What there is of an artifact: versions, runs, logged models, values of each metric."""
+    """The numbers of an artifact's versions, runs, logged models, and values of each metric."""
     from mlflow import MlflowClient
 
     client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
@@ -115,21 +120,23 @@ def counted(url: str, artifact: str) -> dict[str, int]:
 
 
 class Door:
-    """What stands before a server."""
+    """A proxy in front of a server."""
 
     def __init__(self) -> None:
         self.url = ""
         self.asked: list[str] = []
         """Methods and paths of requests."""
         self.status: Callable[[int], int] = lambda _number: 0
-        """What a request, by its number, is answered instead of being handed on; 0 hands it on."""
+        """The status for a request, by its number, instead of the server's response; 0 forwards
+        it.
+        """
         self.loses: Callable[[int], bool] = lambda _number: False
-        """Whether what a request did is done, and its answer lost."""
+        """Whether the response is lost after a request was processed."""
 
 
 @contextmanager
 def door(port: int) -> Iterator[Door]:
-    """A door before a server's port, while the block runs."""
+    """A proxy in front of a server's port, while the block runs."""
     state = Door()
 
     class Handler(BaseHTTPRequestHandler):
@@ -170,7 +177,7 @@ def door(port: int) -> Iterator[Door]:
                 connection.close()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -1,9 +1,9 @@
-"""A real Kubernetes with two nodes that run pods, for as long as a block runs.
+"""A real Kubernetes with two nodes that run pods, while a block runs.
 
-Each node is a containerd, a kubelet and a kube-proxy in namespaces of their own, on a wire that
-only they and the control plane are on: this machine gets no link, no address, no rule and no
-setting. All of it ends with the process that made it, and what a killed one left on the disk
-is removed by the next.
+Each node is a containerd, a kubelet and a kube-proxy in separate namespaces, on a network that only
+they and the control plane use: this machine gets no link, no address, no rule and no setting. All
+of it ends with the process that started it, and the next run removes what a killed one left on the
+disk.
 """
 
 import fcntl
@@ -39,7 +39,7 @@ _FILES_PORT = 8080
 _NAMES = ("node-1", "node-2")
 _READY_SECONDS = 120.0
 _FREE_GIB = 15
-"""On the disk: for all images, as they are and unpacked."""
+"""Free disk space for all images, packed and unpacked."""
 
 
 class Node(NamedTuple):
@@ -50,7 +50,7 @@ class Node(NamedTuple):
     server: Server
 
     def is_up(self) -> bool:
-        """Whether its containerd answers."""
+        """Whether its containerd responds."""
         command = ["nsenter", f"--target={self.server.process.pid}", "--mount", "ctr", "version"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -61,23 +61,23 @@ class Cluster(NamedTuple):
     control: ControlPlane
     nodes: tuple[Node, ...]
     wire: int
-    """A process in the network that leads to every pod and Service."""
+    """The id of a process in the network that connects every pod and Service."""
 
     @property
     def client(self) -> client.ApiClient:
-        """The administrator's."""
+        """The administrator's client."""
         return self.control.client
 
     @contextmanager
     def reached(self, address: str, port: int) -> Iterator[str]:
-        """A pod or a Service on this machine's loopback, as HOST:PORT."""
+        """Forwards a pod's or a Service's port to this machine's loopback; yields HOST:PORT."""
         own = free_port()
         with _relay(self.control.folder, self.wire, address, port, own):
             yield f"{LOOPBACK}:{own}"
 
     @contextmanager
     def serving(self, folder: Path) -> Iterator[tuple[str, Path]]:
-        """A folder's URL for pods, and the log of what they have requested of it."""
+        """A folder's URL for pods, and the log of their requests."""
         log = self.control.folder / "file_server.log"
         words = (_ROUTER, str(_FILES_PORT), str(folder))
         command = [*_on(self.wire), sys.executable, str(_FILE_SERVER), *words]
@@ -87,28 +87,28 @@ class Cluster(NamedTuple):
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """Makes a cluster with its logs in this folder, and ends it. Its nodes have all images."""
+    """Starts a cluster with its logs in this folder, and ends it. Its nodes have all images."""
     assert os.geteuid() == 0, "nodes mount and make networks; run this as root"
-    ours = [built(target) for target in ("control", "train", "engine-cpu")]
+    images = [built(target) for target in ("control", "train", "engine-cpu")]
     with _only_one(), ExitStack() as stack:
         free = shutil.disk_usage(_FOLDER).free >> 30
         assert free >= _FREE_GIB, f"{_FOLDER} has {free} GiB free; make it {_FREE_GIB} for nodes"
-        _IMAGES.update([*ours, postgres(), pause()])
+        _IMAGES.update([*images, postgres(), pause()])
         enter = stack.enter_context
-        wire = enter(_wire(folder))
-        control = enter(_control_plane(folder, wire))
+        network = enter(_wire(folder))
+        control = enter(_control_plane(folder, network))
         nodes = tuple(
-            enter(_node(folder, control, wire, name, number))
+            enter(_node(folder, control, network, name, number))
             for number, name in enumerate(_NAMES, start=1)
         )
-        cluster = Cluster(control, nodes, wire)
+        cluster = Cluster(control, nodes, network)
         wait_for(partial(_are_ready, cluster), _READY_SECONDS)
         yield cluster
 
 
 @contextmanager
 def _only_one() -> Iterator[None]:
-    """Waits for another cluster to end, and removes what one left that was killed."""
+    """Waits for another cluster to end, and removes the leftovers of a killed one."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with (_FOLDER / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -127,7 +127,7 @@ def _remove_traces() -> None:
 
 
 def _is_removed(group: Path) -> bool:
-    """A process that was killed is in its group until the kernel is done with it."""
+    """A killed process stays in its group until the kernel has removed it."""
     try:
         for path, _, _ in os.walk(group, topdown=False):
             Path(path).rmdir()
@@ -138,7 +138,7 @@ def _is_removed(group: Path) -> bool:
 
 @contextmanager
 def _wire(folder: Path) -> Iterator[int]:
-    """A network of its own with a switch, to which the control plane and the nodes are plugged."""
+    """A separate network with a switch for the control plane and the nodes."""
     command = ["unshare", "--net", "sleep", "infinity"]
     with process_running("wire", command, {}, 0, folder / "wire.log") as server:
         pid = server.process.pid
@@ -176,13 +176,13 @@ def _on(pid: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def _control_plane(folder: Path, wire: int) -> Iterator[ControlPlane]:
+def _control_plane(folder: Path, network: int) -> Iterator[ControlPlane]:
     place = Place(
-        enter=_on(wire),
-        bind="0.0.0.0",  # of the wire's network alone
+        enter=_on(network),
+        bind="0.0.0.0",  # only in the separate network
         address=_ROUTER,
         host="localhost",
-        reach=lambda port: _relay(folder, wire, LOOPBACK, port, port),
+        reach=lambda port: _relay(folder, network, LOOPBACK, port, port),
     )
     with control_plane_running(folder, place) as control, ExitStack() as stack:
         scheduler = [program("kube-scheduler"), f"--kubeconfig={control.kubeconfig}"]
@@ -210,14 +210,16 @@ def _is_heard(port: int) -> bool:
 
 
 @contextmanager
-def _node(folder: Path, control: ControlPlane, wire: int, name: str, number: int) -> Iterator[Node]:
-    """Its containers live in a folder that the next cluster finds; its words in `folder`."""
+def _node(
+    folder: Path, control: ControlPlane, network: int, name: str, number: int
+) -> Iterator[Node]:
+    """Its containers' folder is reused by the next cluster; its logs are in `folder`."""
     own = _FOLDER / name
     url = f"https://{_ROUTER}:{control.url.rpartition(':')[2]}"
     kubeconfig = control.kubeconfig_of(control.token, url)
     programs = Path(program("kubelet")).parent
     command = [
-        *("setpriv", "--pdeathsig", "KILL"),  # it does not listen to TERM
+        *("setpriv", "--pdeathsig", "KILL"),  # it ignores TERM
         *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
         *(str(_TOOLS / "node.sh"), name, str(number), str(own), str(folder)),
         *(str(programs), str(kubeconfig), pause().name),
@@ -227,8 +229,8 @@ def _node(folder: Path, control: ControlPlane, wire: int, name: str, number: int
         pid = server.process.pid
         wait_for(lambda: _has_own_network(pid))
         link = f"ip link add wire{number} type veth peer name eth0 netns {pid}"
-        _run(*_on(wire), *link.split())
-        _run(*_on(wire), *f"ip link set wire{number} master switch up".split())
+        _run(*_on(network), *link.split())
+        _run(*_on(network), *f"ip link set wire{number} master switch up".split())
         node = Node(name, number, server)
         wait_for(node.is_up, _READY_SECONDS)
         yield node
@@ -238,8 +240,8 @@ def _are_ready(cluster: Cluster) -> bool:
     for node in cluster.nodes:
         node.server.check()
     conditions = [
-        (each.type, each.status)
+        (condition.type, condition.status)
         for node in client.CoreV1Api(cluster.client).list_node().items
-        for each in node.status.conditions
+        for condition in node.status.conditions
     ]
     return conditions.count(("Ready", "True")) == len(cluster.nodes)

@@ -1,6 +1,6 @@
-"""The operator before a server that is older than what it is made for.
+"""The operator with a server that is older than it supports.
 
-The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta1 alone, without a
+The tests' own Kubernetes is 1.20, which has disruption budgets only as policy/v1beta1, without a
 policy for pods that are not ready.
 """
 

@@ -1,7 +1,7 @@
-"""`agentworld.steps.member`, which waits at one of its checkpoints after the warm-up.
+"""`agentworld.steps.member`, which pauses at one of its checkpoints after the warm-up.
 
-Arguments: the checkpoint's name, a file that lets it go on once it is there, and what a member is
-given. So a test ends a training at a step of its choice, however fast the machine is.
+Arguments: the checkpoint's name, a file whose creation resumes it, and the arguments of a member. A
+test can thus end a training at a chosen step, on any machine.
 """
 
 import os

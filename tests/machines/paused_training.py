@@ -1,4 +1,4 @@
-"""A training of a few steps in a process that a test stops, warns and ends where it wants to."""
+"""A training of a few steps in a process that a test can pause, signal and end."""
 
 import signal
 import time
@@ -20,11 +20,11 @@ from make import training
 from make.training import TINY
 
 RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=4)
-"""Six steps or so."""
+"""About six steps."""
 
 
 def train(parent: Path, out: Path, tick: OnProgress = ignore_progress) -> str:
-    """Names the weights that it made."""
+    """Prints the resulting weights."""
     trained = load_model(Parent(parent))
     rows = list(encode(trained.tokenizer, map(whole_episode, training.samples())))
     train_rows(trained, RECIPE, rows, out, tick)
@@ -33,9 +33,9 @@ def train(parent: Path, out: Path, tick: OnProgress = ignore_progress) -> str:
 
 
 def train_to(step: int, parent: Path, out: Path) -> None:
-    """Waits at the end of a step until the file `go` is there.
+    """Waits at the end of a step until the file `go` exists.
 
-    Writes the steps that were done, `warned` once SIGTERM was heard at that step, and the weights.
+    Writes the finished steps, `warned` after a SIGTERM at that step, and the weights.
     """
     out.mkdir(exist_ok=True)
     steps = out / "steps"
@@ -47,7 +47,7 @@ def train_to(step: int, parent: Path, out: Path) -> None:
         is_warned = False
         while done == step and not (out / "go").exists():
             if not is_warned and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-                (out / "warned").touch()  # once: the test takes it away before the next run
+                (out / "warned").touch()  # the test removes it before the next run
                 is_warned = True
             time.sleep(0.01)
 
@@ -55,14 +55,14 @@ def train_to(step: int, parent: Path, out: Path) -> None:
 
 
 def train_with_one_warned(parent: Path, out: Path) -> None:
-    """By several processes: the first hears SIGTERM while all ask each other whether one did."""
+    """In several processes: the first receives SIGTERM while all synchronise."""
     ask = dist.all_reduce
 
-    def hear_and_ask(tensor: torch.Tensor, *how: object) -> object:
-        if how == (dist.ReduceOp.MAX,) and rank() == 0:
+    def hear_and_ask(tensor: torch.Tensor, *options: object) -> object:
+        if options == (dist.ReduceOp.MAX,) and rank() == 0:
             dist.all_reduce = ask
             signal.raise_signal(signal.SIGTERM)
-        return ask(tensor, *how)
+        return ask(tensor, *options)
 
     dist.all_reduce = hear_and_ask
     with process_group():

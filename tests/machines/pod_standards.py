@@ -1,7 +1,7 @@
-"""Kubernetes' Pod Security Standards, as pod-security-admission checks a pod by them.
+"""Kubernetes' Pod Security Standards, as pod-security-admission checks them.
 
-Its checks are kubernetes/pod-security-admission's of 1.37 (policy/check_*.go), for what Linux pods
-of ours may have; a field that no check looks at fails, so that it is looked up.
+Its checks are kubernetes/pod-security-admission's of 1.37 (policy/check_*.go), for the fields of
+our Linux pods; a field without a check fails, so that it is added.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def _against_baseline(pod: Object) -> Iterator[bool]:
         own = container.get("securityContext", {})
         assert own.keys() <= _CONTAINER_SECURITY, own
         yield any("hostPort" in port for port in container.get("ports", ()))
-        yield bool(own.get("capabilities", {}).get("add"))  # some are allowed, and we need none
+        yield bool(own.get("capabilities", {}).get("add"))  # some are allowed, but we need none
         yield _profile(own) not in {None, *_PROFILES}
 
 

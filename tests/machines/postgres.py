@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for as long as a block runs, in a folder of its own."""
+"""A real PostgreSQL server while a block runs, in a separate folder."""
 
 import os
 import secrets
@@ -23,20 +23,20 @@ _GRACE_SECONDS = 10.0
 
 
 class Server(NamedTuple):
-    """A server that listens on the loopback and asks for a password."""
+    """A server on the loopback that requires a password."""
 
     port: int
     password: str
     process: subprocess.Popen[bytes]
 
     def url(self, database: str, **parts: str) -> str:
-        """The address of a database; `parts` (username, password) replace what is right."""
-        known = {"username": _USER, "password": self.password, "host": LOOPBACK}
+        """The address of a database; `parts` (username, password) replace the correct ones."""
+        url_parts = {"username": _USER, "password": self.password, "host": LOOPBACK}
         url = URL.create("postgresql+psycopg", port=self.port, database=database)
-        return url.set(**{**known, **parts}).render_as_string(hide_password=False)
+        return url.set(**{**url_parts, **parts}).render_as_string(hide_password=False)
 
     def run(self, statement: str) -> None:
-        """One statement outside of any transaction, as the server's superuser."""
+        """Runs one statement outside of any transaction, as the server's superuser."""
         engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
         try:
             with engine.connect() as connection:
@@ -45,10 +45,12 @@ class Server(NamedTuple):
             engine.dispose()
 
     @contextmanager
-    def database(self, how: str = "") -> Iterator[str]:
-        """The address of an empty database that is gone after the block, whoever still uses it."""
+    def database(self, options: str = "") -> Iterator[str]:
+        """The address of an empty database, which is dropped after the block, even if it has
+        connections.
+        """
         name = f"test_{secrets.token_hex(4)}"
-        self.run(f"CREATE DATABASE {name} {how}")
+        self.run(f"CREATE DATABASE {name} {options}")
         try:
             yield self.url(name)
         finally:
@@ -57,7 +59,7 @@ class Server(NamedTuple):
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """Makes a server and ends it; it ends with this process too."""
+    """Starts a server and ends it; it also ends with this process."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
         folder, password = Path(name), secrets.token_hex(8)
         _create(folder, password)
@@ -112,9 +114,9 @@ def _server(data: Path, port: int) -> list[str]:
 def _program(name: str) -> str:
     """Debian keeps these off the path, in a folder for each version."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    found = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
-    assert found, f"{name} is not installed; run `make database`"
-    return found
+    path = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
+    assert path, f"{name} is not installed; run `make database`"
+    return path
 
 
 def _as_nobody() -> list[str]:
@@ -124,7 +126,7 @@ def _as_nobody() -> list[str]:
 
 
 def _dies_with_us() -> list[str]:
-    # A program of its own: the change of the user takes the signal away.
+    # A separate process, because changing the user clears the parent-death signal.
     return ["setpriv", "--pdeathsig", "INT"]
 
 
@@ -140,7 +142,7 @@ def _wait_until_ready(server: Server, log: Path) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # SIGINT ends it without waiting for those who are connected, and in order.
+    # SIGINT ends it cleanly without waiting for clients.
     process.send_signal(signal.SIGINT)
     try:
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The processes below another one."""
+"""The descendants of a process."""
 
 from contextlib import suppress
 
@@ -6,12 +6,12 @@ import psutil
 
 
 def processes_with(word: str, above: int | None = None) -> list[psutil.Process]:
-    """Those below a process (this one by default) with this word in their command.
+    """Descendants of a process (this one by default) with this word in their command.
 
-    A process that ends while one looks has no command any more and is left out.
+    A process that ends in the meantime is left out.
     """
-    found = []
+    matches = []
     for process in psutil.Process(above).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            found += [process] * (word in process.cmdline())
-    return found
+            matches += [process] * (word in process.cmdline())
+    return matches

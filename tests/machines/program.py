@@ -1,4 +1,4 @@
-"""A process that is started, killed, stopped and started again under one name."""
+"""A process that can be started, killed, stopped and restarted."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ _GRACE_SECONDS = 60.0
 
 
 class Program:
-    """At most one process at a time; it never outlives us."""
+    """At most one process at a time; it ends with this process at the latest."""
 
     def __init__(self, name: str, log: Path) -> None:
         self.name = name
@@ -22,12 +22,12 @@ class Program:
 
     @property
     def pid(self) -> int | None:
-        """Null while it does not run."""
+        """Null while it is not running."""
         alive = self._process and self._process.poll() is None
         return self._process.pid if self._process and alive else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Begins its next life."""
+        """Starts it."""
         assert self.pid is None, f"{self.name} runs already"
         self.lives += 1
         with self.log.open("ab") as log:
@@ -41,21 +41,21 @@ class Program:
             )
 
     def send(self, number: signal.Signals) -> bool:
-        """Whether there was a process to get the signal."""
+        """Sends a signal; whether there was a process to receive it."""
         if self.pid is None:
             return False
         os.kill(self.pid, number)
         return True
 
     def kill(self) -> bool:
-        """Ends it at once, whatever it does; whether it ran."""
+        """Kills it at once; whether it was running."""
         ran = self.send(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
         return ran
 
     async def end(self) -> bool:
-        """Asks it to finish; whether it did so in its time, and was not killed."""
+        """Terminates it; whether it ended in time, without being killed."""
         process, deadline = self._process, time.monotonic() + _GRACE_SECONDS
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)

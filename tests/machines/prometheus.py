@@ -1,4 +1,4 @@
-"""A real Prometheus server for as long as a block runs, in a folder of its own."""
+"""A real Prometheus server while a block runs, in a separate folder."""
 
 import json
 import os
@@ -20,21 +20,21 @@ _SCRAPE_SECONDS = 0.1
 
 
 class Server(NamedTuple):
-    """A server that asks one target ten times a second."""
+    """A server that scrapes one target ten times a second."""
 
     url: str
 
     def values(self, query: str) -> list[float]:
-        """What a query gives now, a value for each series."""
-        asked = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
-        told = asked.json()
-        assert told["status"] == "success", f"{query}: {told}"
-        return [float(sample["value"][1]) for sample in told["data"]["result"]]
+        """The current values of a query, one for each series."""
+        response = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
+        body = response.json()
+        assert body["status"] == "success", f"{query}: {body}"
+        return [float(sample["value"][1]) for sample in body["data"]["result"]]
 
 
 @contextmanager
 def running(target: str, folder: Path) -> Iterator[Server]:
-    """Makes a server that scrapes the path /metrics of an address, and ends it."""
+    """Starts a server that scrapes the path /metrics of an address, and ends it."""
     scraped = {"job_name": "agentworld", "static_configs": [{"targets": [urlsplit(target).netloc]}]}
     often = {"scrape_interval": f"{_SCRAPE_SECONDS * 1000:.0f}ms"}
     config = folder / "prometheus.yml"
@@ -54,8 +54,8 @@ def running(target: str, folder: Path) -> Iterator[Server]:
 
 
 def program(name: str) -> str:
-    """Prometheus, or its promtool."""
+    """The path of Prometheus, or of its promtool."""
     folder = Path(sys.executable).parent
-    found = shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
-    assert found, f"{name} is not installed; run `make monitor`"
-    return found
+    path = shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert path, f"{name} is not installed; run `make monitor`"
+    return path

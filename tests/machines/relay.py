@@ -1,4 +1,4 @@
-"""Lets a port of a network namespace be reached on this machine's loopback.
+"""Forwards a port of a network namespace to this machine's loopback.
 
 Arguments: PID ADDRESS PORT OWN-PORT; the namespace is that of the process.
 """
@@ -11,8 +11,7 @@ import sys
 
 _NETWORK = 0x40000000  # CLONE_NEWNET
 
-# A pod whose network is gone says nothing more, nor does one that a Service sent us to as it went;
-# who waits for it hears so after these seconds.
+# The time-out for a pod whose network is gone, or that was terminating when a Service chose it.
 _SECONDS = 6
 _PATIENCE = {
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
@@ -24,7 +23,7 @@ _PATIENCE = {
 
 def main(pid: str, address: str, port: int, own_port: int) -> None:
     listener = socket.create_server(("127.0.0.1", own_port), backlog=512)
-    # What listens was made here and stays here; what is made from now on is there.
+    # The listening socket was created here and stays here; new sockets are in the namespace.
     with open(f"/proc/{pid}/ns/net") as namespace:
         library = ctypes.CDLL(None, use_errno=True)
         if library.setns(namespace.fileno(), _NETWORK):
@@ -37,7 +36,7 @@ async def _serve(listener: socket.socket, address: str, port: int) -> None:
         try:
             async with asyncio.timeout(_SECONDS):
                 far_reader, far_writer = await asyncio.open_connection(address, port)
-        except OSError:  # a TimeoutError is one
+        except OSError:  # including TimeoutError
             writer.transport.abort()
             return
         for option, value in _PATIENCE.items():

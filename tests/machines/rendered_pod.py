@@ -1,4 +1,6 @@
-"""Containers of a rendered pod as processes of this machine: its very commands and variables."""
+"""Runs the containers of a rendered pod as processes of this machine, with their commands and
+variables.
+"""
 
 import os
 import re
@@ -12,20 +14,20 @@ Object = dict[str, Any]
 
 
 class RenderedPod(NamedTuple):
-    """A template of pods, and what Kubernetes would give its containers."""
+    """A pod template, and the values that Kubernetes would give its containers."""
 
     spec: Object
     folders: Mapping[str, Path]
     """The folder that is mounted at a path of the containers."""
     secrets: Mapping[tuple[str, str], str]
-    """What the keys of Secrets hold, by the Secret's name and the key."""
+    """The values of Secrets, by the Secret's name and the key."""
     path: Sequence[Path]
-    """Folders with the programs of the images."""
+    """Folders with the images' programs."""
 
     def start(
         self, name: str, command: Sequence[str] = (), **more: str
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a container to its end, with another command if one is given."""
+        """Starts a container, with another command if one is given."""
         container = self._container(name)
         words = list(map(self._local, command or container["command"]))
         environment = {**self._environment(container), **more}
@@ -39,7 +41,7 @@ class RenderedPod(NamedTuple):
         )
 
     def run(self, name: str, command: Sequence[str] = ()) -> str:
-        """The same; returns what it printed, and fails if it does."""
+        """Runs a container to its end; returns its output, and fails if it fails."""
         done = self.start(name, command)
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -1,4 +1,4 @@
-"""A step's own process, which follows what other pods do."""
+"""A step's own process, which follows other pods."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from waiting import wait_for
 
 
 class StepProcess:
-    """As the step's pod runs it: some code with these arguments."""
+    """Runs some code with these arguments, as the step's pod does."""
 
     def __init__(
         self, store: Path, environment: dict[str, str], code: str, *arguments: object
@@ -29,7 +29,7 @@ class StepProcess:
         return self._log.read_text()
 
     def says(self, words: str) -> None:
-        """Waits until it does."""
+        """Waits until it has printed these words."""
 
         def has_said() -> bool:
             assert self._process.poll() is None or words in self.said, self.said

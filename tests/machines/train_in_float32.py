@@ -1,6 +1,6 @@
-"""Trains a small model twice and writes its weights and losses, by one process or by several.
+"""Trains a small model twice and writes its weights and losses, in one process or several.
 
-Without bfloat16, in which the sums of two halves are not those of the whole.
+In float32, because in bfloat16 the sums of two halves differ from those of the whole.
 """
 
 import json
@@ -36,9 +36,9 @@ from agentworld.train.zero import gathered
 _VOCABULARY = 50
 _DIVERGED_AT = 3
 _SHARD_BYTES = 20_000
-"""So few that ZeRO steps the weights in several groups at stage 3."""
+"""Small enough that ZeRO updates the weights in several groups at stage 3."""
 
-# Of a batch's three rows the second has no target, and long rows are alone in theirs.
+# Of a batch's three rows, the second has no target, and long rows are alone in theirs.
 _LENGTHS = (20, 20, 20, 60, 60, 20, 20, 20)
 RECIPE = NextTokenRecipe(
     stage="cpt",
@@ -59,7 +59,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "whole": {"tokens_per_batch": 1_000},
     "rows": {"tokens_per_batch": 1, "accumulation": len(_LENGTHS)},
 }
-"""By a word of the name of a training's folder."""
+"""By a part of the name of a training's folder."""
 
 
 def rows() -> list[Row]:
@@ -82,14 +82,14 @@ def _model() -> Qwen3ForCausalLM:
 
 
 def compute_in_float32(trainer: NextTokenTrainer) -> None:
-    """Before it trains; with DeepSpeed and without."""
+    """Call it before training; works with DeepSpeed and without."""
     trainer.accelerator.native_amp = False
     if trainer.is_deepspeed_enabled:
         trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
 
 
 class Steps(TrainerCallback):
-    """Counts the steps of this process; before one of them rank 0 is told to end."""
+    """Counts the steps of this process; before one of them, rank 0 is told to end."""
 
     def __init__(self, preempted_at: int | None) -> None:
         self.num = 0
@@ -104,7 +104,7 @@ class Steps(TrainerCallback):
 
 
 def _recipe(folder: Path) -> NextTokenRecipe:
-    """The folder's name says how batches are made, and may end in a `zero_stage`."""
+    """The folder's name selects how batches are formed, and may end in a `zero_stage`."""
     *_, last = words = folder.name.split("-")
     changes: dict[str, Any] = {"zero_stage": int(last) if last.isdigit() else None}
     for word in words:
@@ -113,7 +113,7 @@ def _recipe(folder: Path) -> NextTokenRecipe:
 
 
 def train(out: Path, preempted_at: int | None = None) -> None:
-    """Twice in one group of processes, as a new model learns to copy before it sees an episode."""
+    """Twice in one process group, as a new model learns to copy before it trains on episodes."""
     model, losses, steps = _model(), [], Steps(preempted_at)
     for name in ("first", "second"):
         trainer = NextTokenTrainer(
@@ -141,7 +141,7 @@ def train(out: Path, preempted_at: int | None = None) -> None:
 
 
 class _Diverging(NextTokenTrainer):
-    """One of whose steps has a loss that is no number; it is neither logged nor saved."""
+    """A training with a step whose loss is NaN; the step is neither logged nor saved."""
 
     def compute_loss(self, *inputs: Any, **options: Any) -> torch.Tensor:
         loss = super().compute_loss(*inputs, **options)
@@ -150,11 +150,11 @@ class _Diverging(NextTokenTrainer):
 
 @process_group()
 def diverge_in_each(folders: Sequence[Path]) -> None:
-    """Each process writes how the training of each folder ends."""
+    """Each process writes the result of each folder's training."""
     for folder in folders:
         language_model = LanguageModel(_model(), None)
-        given = rows() if rank() == 0 else []
-        trainer = _Diverging(language_model, _recipe(folder), given, folder, ignore_progress)
+        own_rows = rows() if rank() == 0 else []
+        trainer = _Diverging(language_model, _recipe(folder), own_rows, folder, ignore_progress)
         compute_in_float32(trainer)
         (folder / f"end-{rank()}").write_text(_end_of(trainer))
 
@@ -168,17 +168,19 @@ def _end_of(trainer: NextTokenTrainer) -> str:
 
 
 def _state_bytes(trainer: NextTokenTrainer) -> int:
-    """What this process has of the optimizer's state; DeepSpeed's wraps ours."""
+    """The size of this process's optimizer state; DeepSpeed's wraps ours."""
     optimizer = trainer.optimizer
     while hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
     return sum(
-        held.nbytes for state in optimizer.state.values() for held in state.values() if held.ndim
+        value.nbytes for state in optimizer.state.values() for value in state.values() if value.ndim
     )
 
 
 def _offload(trainer: NextTokenTrainer) -> list[tuple[str, bool]]:
-    """Where DeepSpeed has the optimizer's state and the weights, and whether page-locked."""
+    """Where DeepSpeed has the optimizer's state and the weights, and whether they are
+    page-locked.
+    """
     engine = trainer.deepspeed
     moved = (engine.zero_offload_optimizer(), engine.zero_offload_param())
     return [(part.device, part.pin_memory) for part in moved if part and part.device != "none"]
@@ -186,7 +188,7 @@ def _offload(trainer: NextTokenTrainer) -> list[tuple[str, bool]]:
 
 @process_group()
 def train_in_each(folders: Sequence[Path], preempted_at: int | None = None) -> None:
-    """One training after the other."""
+    """Runs one training after another."""
     zero.SHARD_BYTES = _SHARD_BYTES
     for folder in folders:
         train(folder, preempted_at)

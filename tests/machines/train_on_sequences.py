@@ -1,6 +1,6 @@
 """Trains small models on sequences of 2,048 tokens that processes share, and writes the results.
 
-Without bfloat16, in which the sums of two parts are not those of the whole.
+In float32, because in bfloat16 the sums of two parts differ from those of the whole.
 """
 
 import json
@@ -38,7 +38,7 @@ from machines.train_in_float32 import Steps, compute_in_float32
 
 _VOCABULARY = 97
 _LENGTHS = (2_048, 2_041, 700, 1_300)
-"""The tokens of rows; each batch has two."""
+"""The lengths of rows in tokens; each batch has two rows."""
 
 RECIPE = NextTokenRecipe(
     stage="cpt",
@@ -66,7 +66,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def _rows() -> list[Row]:
-    """Random tokens, of which half are targets."""
+    """Random tokens, half of which are targets."""
     rng = np.random.default_rng(0)
     return [
         Row(rng.integers(_VOCABULARY, size=length, dtype=np.int32), rng.random(length) < 0.5)
@@ -75,7 +75,7 @@ def _rows() -> list[Row]:
 
 
 def _model(name: str) -> PreTrainedModel:
-    """Two layers; key-value heads are as many as processes, or are repeated."""
+    """Two layers; there is one key-value head for each process, or heads are repeated."""
     torch.manual_seed(0)
     sizes = {"vocab_size": _VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "head_dim": 8}
     if name == "experts":
@@ -109,7 +109,7 @@ class _Gradients(TrainerCallback):
 def new_trainer(
     out: Path, on_metrics: OnMetrics = ignore_metrics, **settings: Any
 ) -> NextTokenTrainer:
-    """By the settings that the folder's name stands for, and others."""
+    """With the settings that the folder's name selects, and common ones."""
     recipe = RECIPE.model_copy(update=_SETTINGS[out.name] | settings)
     language_model = LanguageModel(_model(out.name), None)
     if recipe.lora:
@@ -131,7 +131,7 @@ def new_trainer(
 
 
 def train(out: Path, preempted_at: int | None = None) -> None:
-    """Writes figures, gradients and weights into a folder, whose name stands for settings."""
+    """Writes metrics, gradients and weights into a folder, whose name selects settings."""
     figures: dict[int, dict[str, float]] = {}
     trainer = new_trainer(out, lambda step, of_step: figures.setdefault(step, {}).update(of_step))
     steps = Steps(preempted_at)
@@ -155,6 +155,6 @@ def train(out: Path, preempted_at: int | None = None) -> None:
 
 @process_group()
 def train_in_each(folders: Sequence[Path], preempted_at: int | None = None) -> None:
-    """One training after the other."""
+    """Runs one training after another."""
     for folder in folders:
         train(folder, preempted_at)

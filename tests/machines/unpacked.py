@@ -1,8 +1,8 @@
-"""The images of a cluster's nodes, unpacked once: each node begins with all of them.
+"""The images of a cluster's nodes, unpacked once: each node starts with all of them.
 
-A store of a containerd is kept from one cluster to the next. What it lacks of an image is
-imported, so that another version of our own code costs the layers that differ. A node's own
-store holds links into it: a container writes into a layer of its own, never into an image's.
+A containerd's store is kept from one cluster to the next. Missing layers of an image are imported,
+so that another version of our own code only costs the layers that differ. A node's own store has
+hard links into it: a container writes into its own layer, never into an image's.
 """
 
 import shutil
@@ -27,14 +27,14 @@ _DATABASES = (
 
 
 class UnpackedImages:
-    """In a folder; whoever uses it is the only one."""
+    """A store in a folder, for one user at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._root = folder / "root"
 
     def update(self, images: Sequence[Image]) -> None:
-        """Unpacks those that it lacks and forgets all others."""
+        """Unpacks missing images and removes all others."""
         unfinished = self._folder / "unfinished"
         if unfinished.exists():  # the process that wrote here was killed
             shutil.rmtree(self._folder)
@@ -43,14 +43,14 @@ class UnpackedImages:
         with _containerd(self._folder) as ctr:
             for image in images:
                 self._unpack(ctr, image)
-            wanted = {name for image in images for name in (image.name, image.pinned_name)}
-            there = set(_output([*ctr, "images", "list", "--quiet"]).split())
-            if old := sorted(there - wanted):
+            required = {name for image in images for name in (image.name, image.pinned_name)}
+            present = set(_output([*ctr, "images", "list", "--quiet"]).split())
+            if old := sorted(present - required):
                 _output([*ctr, "images", "remove", "--sync", *old])
         unfinished.unlink()
 
     def link(self, root: Path) -> None:
-        """Makes the root of another containerd that has the same images."""
+        """Creates the root of another containerd that has the same images."""
         for database in _DATABASES:
             (root / database).parent.mkdir(parents=True)
             shutil.copyfile(self._root / database, root / database)
@@ -60,7 +60,7 @@ class UnpackedImages:
                 (root / folder / path.name).symlink_to(path)
 
     def _unpack(self, ctr: Sequence[str], image: Image) -> None:
-        """Imports an image, less what is here of it."""
+        """Imports an image, without the layers that exist here."""
         repository = image.name.rpartition(":")[0]
         words = ("images", "import", "--digests", f"--base-name={repository}", "-")
         with subprocess.Popen([*ctr, *words], stdin=subprocess.PIPE) as importing:
@@ -76,22 +76,22 @@ class UnpackedImages:
 
 @contextmanager
 def _containerd(folder: Path) -> Iterator[tuple[str, ...]]:
-    """One that runs no container; yields the words before a command to it."""
+    """A containerd that runs no container; yields the prefix of a command to it."""
     socket, config = folder / "run/containerd.sock", folder / "containerd.toml"
     config.write_text(
         f'version = 2\nroot = "{folder / "root"}"\nstate = "{folder / "run"}"\n'
         'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
         f'[grpc]\n  address = "{socket}"\n'
     )
-    # What it mounts ends with it.
+    # Its mounts end with it.
     command = ["unshare", "--mount", "containerd", f"--config={config}"]
     ctr = ("ctr", f"--address={socket}", f"--namespace={NAMESPACE}")
     with process_running("containerd", command, {}, 0, folder / "containerd.log") as server:
 
         def answers() -> bool:
             server.check()
-            asked = subprocess.run([*ctr, "version"], capture_output=True, check=False)
-            return asked.returncode == 0
+            process = subprocess.run([*ctr, "version"], capture_output=True, check=False)
+            return process.returncode == 0
 
         wait_for(answers, _READY_SECONDS)
         yield ctr

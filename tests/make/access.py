@@ -1,4 +1,4 @@
-"""Two tenants and an auditor, with the keys that a test knows and nobody else."""
+"""Two tenants and an auditor, with their API keys."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ ROLES = {
 
 
 def key(name: str) -> str:
-    """The key of TENANT-ROLE; whoever is not in the file has one that opens nothing."""
+    """The key of TENANT-ROLE; for other callers, a key that is not in the file."""
     return PREFIX + key_digest(name)[:43]
 
 
@@ -27,7 +27,9 @@ def bearer(name: str) -> str:
 
 
 def access_file(folder: Path, without: str = "", **limits: int) -> Path:
-    """The file, written anew: without a tenant, and with these limits for each of the others."""
+    """Writes the access file, without the given tenants, and with these limits for each of the
+    others.
+    """
     tenants = {
         tenant: {
             "keys": {
@@ -40,12 +42,12 @@ def access_file(folder: Path, without: str = "", **limits: int) -> Path:
         if tenant != without
     }
     path = folder / "access.yaml"
-    path.write_text(json.dumps({"tenants": tenants}))  # is YAML, and written in no time
+    path.write_text(json.dumps({"tenants": tenants}))  # JSON is YAML, and faster to write
     return path
 
 
 class Checked(CheckedAccess):
-    """Sees at once what was written into its file, where the shipped one looks once a second."""
+    """Notices changes of its file at once, while the shipped one checks once a second."""
 
     def __init__(self, folder: Path, **limits: int) -> None:
         self.folder, self.passed = folder, 0.0

@@ -1,4 +1,6 @@
-"""An agent that a simulator of a store trained and signed for, registered and in use."""
+"""An agent that was trained in a store's simulator, with signed statements, registered and in
+use.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -54,43 +56,43 @@ class Made(NamedTuple):
 
     def version(self, **fields: object) -> AgentVersion:
         agent = self.agent
-        told = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
-        return AgentVersion.model_validate({**told, **fields})
+        version = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
+        return AgentVersion.model_validate({**version, **fields})
 
     def move(self, **fields: object) -> AgentMove:
-        told = {"kind": "agent", "agent": self.version(), "by": "ada", **fields}
-        return AgentMove.model_validate(told)
+        move = {"kind": "agent", "agent": self.version(), "by": "ada", **fields}
+        return AgentMove.model_validate(move)
 
     def signed(self, label: str = "production", **fields: object) -> AliasChange:
-        """In use as this, and not mirrored."""
+        """Records a signed use under this label, without mirroring it."""
         alias = f"{self.ref.name}@{label}"
         return self.moves.move(alias, self.move(**fields), None, new_name(), dry_run=False)
 
     def use(self, label: str = "production") -> AliasChange:
-        """Signed, and mirrored."""
+        """Records a signed use, and mirrors it."""
         change = self.signed(label)
         self.registry.set_alias(self.ref, label)
         return change
 
     def retire(self, label: str = "production", by: str = "ada") -> AliasChange:
-        """In use as this no more, and not mirrored."""
+        """Ends the use under this label, without mirroring it."""
         return self.moves.end(f"{self.ref.name}@{label}", by, new_name())
 
     def moved(self, alias: str, *simulators: Digest) -> None:
-        """A name for simulators means these, one after the other."""
+        """Points a simulator's alias at these simulators, one after another."""
         for simulator in simulators:
             move = AliasMove(kind="simulator", simulator=simulator, by="ada")
             self.moves.move(alias, move, None, new_name(), dry_run=False)
 
     def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
-        """In a live shell beside this simulator; the folder of the step."""
+        """A validation in a live shell and in this simulator; returns the folder of the step."""
         report = records.agent_report(simulator=simulator, **told)
         read = {"agent": self.agent.artifact, "imitated": STARTED, "simulator": simulator}
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
         if signed:
-            known = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
-            file(Validation(report=report, at=now(), **known), self.store)
+            fields = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
+            file(Validation(report=report, at=now(), **fields), self.store)
         return folder
 
 
@@ -101,7 +103,7 @@ def registered(
     name: str = NAME,
     data: tuple[Digest, ...] = (),
 ) -> Made:
-    """By the simulator of the store, in a run of two steps; `data` is what the edge names."""
+    """Trained in the store's simulator, in a run of two steps; `data` is the edge's data set."""
     if registry is None:
         return copied(_registered, store, made=made, name=name, data=data)
     return _registered(store, registry, made, name, data)
@@ -118,13 +120,13 @@ def _registered(
     ledger, weights = make.service.ledger(store), records.digest(made)
     opening = RunOpening(agent=name, starting_weights=STARTED)
     run = ledger.open_run(opening, simulator.digest)
-    begun = make.ledger.open_episode(ledger, run.id, simulator.digest)
-    ledger.write([NewStep(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
+    episode = make.ledger.open_episode(ledger, run.id, simulator.digest)
+    ledger.write([NewStep(run.id, step) for step in make.ledger.steps(episode, "a", "b")])
     run = ledger.close_run(run.id, RunClosing(final_weights=weights))
     log_signer = make.service.log_signer(store, simulator.digest)
     log_signer.seal(run.id)
-    told = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
-    edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **told))
+    claim = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
+    edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **claim))
     trained = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest
     )
@@ -136,6 +138,6 @@ def _registered(
 
 
 def lose(made: Made, statement: str, *values: object) -> None:
-    """What somebody with the database in hand does."""
+    """Deletes a statement, as an attacker with access to the database would."""
     with closing(sqlite3.connect(made.store / "ledger.db")) as database, database:
         assert database.execute(statement, values).rowcount != 0

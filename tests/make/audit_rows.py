@@ -1,7 +1,8 @@
-"""What an audit command answers, as rows: a subject, its grade, its signer and time, or a problem.
+"""Converts the output of an audit command to rows: a subject, its grade, its signer and time, or a
+problem.
 
-The one place that knows the shape of each command's answer. The names that a store's script gives
-stand for digests, keys, ids and times; what it gives no name is left out.
+Only this module knows the format of each command's output. Names from a store's script replace
+digests, keys, ids and times; unnamed ones are left out.
 """
 
 import base64
@@ -16,17 +17,17 @@ from typing import Any, NamedTuple
 
 Answer = dict[str, Any]
 Call = Callable[[str], Any]
-"""The program, as a user calls it."""
+"""Runs the program as a user does."""
 UNDATED = ("agent list", "audit restored", "audit withdrawn")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
 _UNNAMED = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}")
 
 
 class Names(NamedTuple):
-    """What things of a store are called, and when each act began."""
+    """The names of a store's objects, and the start of each act."""
 
     words: dict[str, str]
-    """By digests, keys and ids."""
+    """Names by digest, key or id."""
     acts: list[tuple[datetime, str]]
 
 
@@ -37,38 +38,41 @@ class Told(NamedTuple):
     names: Names
     moments: dict[str, datetime]
     missed: dict[str, str]
-    """By the command, what it says is lost before anybody records that: there is no asking of a
-    moment."""
+    """By command, the reported losses before they are recorded, because these commands take no
+    time.
+    """
 
 
 def tables(path: Path) -> dict[str, list[str]]:
-    """The rows of each command, by its words."""
+    """The rows of each command, by its arguments."""
     parts = path.read_text().strip().split("\n\n")
     return {first: rows for first, *rows in (part.splitlines() for part in parts)}
 
 
 def answered(call: Call, words: str, told: Told) -> list[str]:
-    """The rows of a command with the moments at which it answers them; some take no moment.
+    """The rows of a command, with the times at which they are shown; some commands take no time.
 
-    A name in capital letters is asked for by its digest.
+    A name in capital letters is replaced by its digest.
     """
     if words in told.missed:
         return table([rows_of(words, told.missed[words], "", told.names)])
-    asked = words
+    command = words
     for word, name in told.names.words.items():
-        asked = asked.replace(name.replace(" ", "-").upper(), word)
-    asked += f" --store {told.store}" + ("" if " export " in words else " --json")
+        command = command.replace(name.replace(" ", "-").upper(), word)
+    command += f" --store {told.store}" + ("" if " export " in words else " --json")
     last, rows = [*told.moments][-1], []
     for name, moment in told.moments.items():
         if name == last or words not in UNDATED:
             at = "" if name == last else f" --at {moment.isoformat()}"
-            done = call(asked + at)
+            done = call(command + at)
             rows.append(rows_of(words, done.out, done.error, told.names))
     return table(rows)
 
 
 def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
-    """Of what a command printed with `--json`, and of its error where it printed nothing."""
+    """The rows of a command's output with `--json`, and of its error message if it printed
+    nothing.
+    """
     verb, *rest = words.split()[1:]
     rows: Iterable[str] = ()
     if not out and error:
@@ -81,16 +85,16 @@ def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
 
 
 def table(rows_at: Sequence[Sequence[str]]) -> list[str]:
-    """Every row once, after the numbers of the moments at which it is there."""
+    """Every row once, after the numbers of the times at which it exists."""
     rows = dict.fromkeys(row for rows in rows_at for row in rows)
     return [f"{_moments(row, rows_at)} {row}" for row in rows]
 
 
 def named(row: str, names: Names) -> str:
-    """With names in place of digests, keys, ids and times."""
+    """Replaces digests, keys, ids and times by names."""
     for word, name in names.words.items():
         row = row.replace(word, name)
-    row = _TIME.sub(lambda found: f"<{_act(found[0], names)}>", row)
+    row = _TIME.sub(lambda match: f"<{_act(match[0], names)}>", row)
     return _UNNAMED.sub("...", row)
 
 
@@ -101,8 +105,8 @@ def _moments(row: str, rows_at: Sequence[Sequence[str]]) -> str:
 def _act(text: str, names: Names) -> str:
     at = datetime.fromisoformat(text)
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    begun = [name for start, name in names.acts if start <= at]
-    return begun[-1] if begun else "long ago"
+    past_acts = [name for start, name in names.acts if start <= at]
+    return past_acts[-1] if past_acts else "long ago"
 
 
 def _row(subject: str, grade: str | None = "", signer: str | None = "", at: str | None = "") -> str:
@@ -137,8 +141,8 @@ def _agent(answer: Answer) -> Iterator[str]:
     agent, live = answer["subject"], answer["live"]
     yield from _edge(agent, answer["edge"])
     yield _row(f"{agent} registered", at=answer["registered_at"])
-    made = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
-    yield _row(f"{agent} made by {' of '.join(map(str, made))}")
+    origin = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
+    yield _row(f"{agent} made by {' of '.join(map(str, origin))}")
     for stage in answer["stages"]:
         yield _row(f"{stage['stage']} {stage['artifact']} of {stage['parents']} {stage['data']}")
     for base in answer["bases"]:
@@ -162,10 +166,10 @@ def _revalidations(agent: str, reasons: Iterable[Answer]) -> Iterator[str]:
 def _agents(answer: Answer) -> Iterator[str]:
     """`agent list`."""
     for agent in answer["agents"]:
-        known = agent["agent"], agent["run"], agent["simulator"]
-        yield _row(" of ".join(known), agent["grade"])
-        used = ", ".join(agent["in_use_as"])
-        yield _row(f"{agent['agent']} in use as {used or 'nothing'}", agent["state"])
+        columns = agent["agent"], agent["run"], agent["simulator"]
+        yield _row(" of ".join(columns), agent["grade"])
+        labels = ", ".join(agent["in_use_as"])
+        yield _row(f"{agent['agent']} in use as {labels or 'nothing'}", agent["state"])
         yield from _revalidations(agent["agent"], agent["revalidate"])
     yield from _problems("agents", answer["problems"])
 
@@ -240,11 +244,11 @@ def _withdrawn(answer: Answer) -> Iterator[str]:
 def _in_toto(out: str) -> Iterator[str]:
     for envelope in map(json.loads, out.splitlines()):
         statement = json.loads(base64.b64decode(envelope["payload"]))
-        said = statement["predicate"]
+        predicate = statement["predicate"]
         kind = statement["predicateType"].rsplit(":", 2)[1]
-        subject = " ".join(_subject(each) for each in statement["subject"])
-        signers = " ".join(each["keyid"] for each in envelope["signatures"])
-        grade, at = _first("grade", said), _first("at", said)
+        subject = " ".join(_subject(item) for item in statement["subject"])
+        signers = " ".join(item["keyid"] for item in envelope["signatures"])
+        grade, at = _first("grade", predicate), _first("at", predicate)
         yield _row(f"{kind} {subject}", grade, signers, at)
 
 
@@ -252,25 +256,25 @@ def _subject(subject: Answer) -> str:
     return f"{subject.get('name', '')} sha256:{subject['digest']['sha256']}".strip()
 
 
-def _first(name: str, said: object) -> str | None:
-    """The value of this name in a statement, wherever its record stands in it."""
-    if not isinstance(said, dict):
+def _first(name: str, value: object) -> str | None:
+    """The value of this key in a statement, at any depth."""
+    if not isinstance(value, dict):
         return None
-    if isinstance(said.get(name), str):
-        return str(said[name])
-    return next(filter(None, (_first(name, inner) for inner in said.values())), None)
+    if isinstance(value.get(name), str):
+        return str(value[name])
+    return next(filter(None, (_first(name, inner) for inner in value.values())), None)
 
 
 def _csv(out: str) -> Iterator[str]:
     for row in csv.DictReader(io.StringIO(out)):
-        made = row["run"], row["simulator"], row["world_model"], row["data"]
-        yield _row(f"{row['agent']}@{row['version']} of {' of '.join(made)}", row["grade"])
+        origin = row["run"], row["simulator"], row["world_model"], row["data"]
+        yield _row(f"{row['agent']}@{row['version']} of {' of '.join(origin)}", row["grade"])
 
 
 def _openlineage(out: str) -> Iterator[str]:
     for event in map(json.loads, out.splitlines()):
         (output,) = event["outputs"]
-        read = ", ".join(each["name"] for each in event["inputs"])
+        read = ", ".join(item["name"] for item in event["inputs"])
         work = f"{event['eventType']} {event['job']['name']} {output['name']} of {read}"
         yield _row(work, at=event["eventTime"])
 
@@ -278,11 +282,11 @@ def _openlineage(out: str) -> Iterator[str]:
 def _cyclonedx(out: str) -> Iterator[str]:
     bill = json.loads(out)
     root = bill["metadata"]["component"]
-    known = {each["name"].rsplit(":", 1)[-1]: each["value"] for each in root["properties"]}
+    properties = {item["name"].rsplit(":", 1)[-1]: item["value"] for item in root["properties"]}
     at = bill["metadata"].get("timestamp")
-    yield _row(f"{root['name']}@{root['version']}", known.get("grade"), at=at)
+    yield _row(f"{root['name']}@{root['version']}", properties.get("grade"), at=at)
     for problem in ("break", "incomplete"):
-        yield from _problems(problem, [known[problem]] if problem in known else [])
+        yield from _problems(problem, [properties[problem]] if problem in properties else [])
     for part in bill["components"]:
         yield _row(f"{part['type']} {part['name'].rpartition('-')[0]} {part.get('bom-ref')}")
 

@@ -1,4 +1,4 @@
-"""What an administrator lets a namespace use: a ResourceQuota, and a LimitRange."""
+"""Limits that an administrator sets for a namespace: a ResourceQuota, and a LimitRange."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ HARD = {
     "persistentvolumeclaims": "10",
     "pods": "60",
 }
-"""Of everything some, and of nothing without an end."""
+"""A finite limit for every resource."""
 
 LIMITS = [
     {
@@ -27,23 +27,23 @@ LIMITS = [
     },
     {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "100Gi"}},
 ]
-"""What a container is given that asks for nothing is too little for any of ours."""
+"""The default limits of a container are too small for any of ours."""
 
 
 def set_quota(namespace: Namespace, hard: Object = HARD) -> None:
-    """Returns once it holds."""
+    """Returns once the quota is enforced."""
     path = f"/api/v1/namespaces/{namespace.namespace}/resourcequotas"
     namespace.call("POST", path, {"metadata": {"name": "team"}, "spec": {"hard": hard}})
     wait_for(lambda: used(namespace).keys() >= hard.keys())
 
 
 def used(namespace: Namespace) -> Object:
-    """How much of each is used by now; empty until the quota holds."""
+    """The current usage of each resource; empty until the quota is enforced."""
     path = f"/api/v1/namespaces/{namespace.namespace}/resourcequotas/team"
     return dict(namespace.call("GET", path).get("status", {}).get("used", {}))
 
 
 def set_limits(namespace: Namespace) -> None:
-    """Of each container and claim."""
+    """Sets limits for each container and claim."""
     path = f"/api/v1/namespaces/{namespace.namespace}/limitranges"
     namespace.call("POST", path, {"metadata": {"name": "team"}, "spec": {"limits": LIMITS}})

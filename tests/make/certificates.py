@@ -1,4 +1,4 @@
-"""What the webhook's Secret holds, by an authority of the tests' own."""
+"""The contents of the webhook's Secret, signed by the tests' own authority."""
 
 from pathlib import Path
 
@@ -10,7 +10,9 @@ FILES = ("tls.crt", "tls.key")
 
 
 def new_files(authority: trustme.CA) -> dict[str, bytes]:
-    """A new serving certificate for a loopback address, with its key, and its authority's."""
+    """A new serving certificate for a loopback address, with its key and its authority's
+    certificate.
+    """
     certificate = authority.issue_cert(LOOPBACK)
     (chain,) = certificate.cert_chain_pems
     return {
@@ -21,7 +23,7 @@ def new_files(authority: trustme.CA) -> dict[str, bytes]:
 
 
 def mount(files: dict[str, bytes], folder: Path) -> None:
-    """As a kubelet does: no file is there by half."""
+    """Mounts files atomically, as a kubelet does."""
     for name in FILES:
         (folder / "draft").write_bytes(files[name])
         (folder / "draft").rename(folder / name)

@@ -1,8 +1,8 @@
 """Changes of an observation that a domain's verifier must tolerate, and changes that are wrong.
 
-They work on any domain's text: on the JSON in it, whole or by line, or else on its words and lines.
-What differs in every run (`Form`) is stated here a second time, so that a verifier that forgives
-too much is found as well as one that forgives too little.
+They work on any domain's text: on its JSON, whole or by line, or else on its words and lines. The
+parts that differ in every run (`Form`) are defined here independently, so that a verifier that
+forgives too much is noticed as well as one that forgives too little.
 """
 
 import json
@@ -19,7 +19,7 @@ _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 class Form(NamedTuple):
-    """A part of an observation that differs in every run, and how another run has it."""
+    """A part of an observation that differs in every run, with a generator of other values."""
 
     pattern: re.Pattern[str]
     rewrite: Callable[[Random, str], str]
@@ -58,7 +58,7 @@ def _other_id(rng: Random, text: str) -> str:
 
 
 def _other_letters(rng: Random, text: str) -> str:
-    """The letters and digits after the last slash or point are others."""
+    """Replaces the letters and digits after the last slash or point."""
     start = max(text.rfind("/"), text.rfind(".")) + 1
     return text[:start] + "".join(rng.choice(string.ascii_letters) for _ in text[start:])
 
@@ -99,7 +99,9 @@ Forms = Sequence[Form]
 
 
 def tolerated_change(rng: Random, text: str, forms: Forms) -> str | None:
-    """Another run's observation, in which equal texts stay equal; null if no form is in it."""
+    """Another run's observation, with a consistent replacement of equal texts; null if it has no
+    form.
+    """
     changed = text
     for form in forms:
         others: dict[str, str] = {}
@@ -112,7 +114,7 @@ def tolerated_change(rng: Random, text: str, forms: Forms) -> str | None:
 
 
 def meaning(text: str, forms: Forms) -> str:
-    """Two observations with one meaning differ in how JSON is written, or from run to run."""
+    """The meaning of an observation, without the format of JSON and without runtime metadata."""
     for form in forms:
         text = form.pattern.sub("<runtime>", text)
     documents = _documents(text)
@@ -123,27 +125,27 @@ def meaning(text: str, forms: Forms) -> str:
 
 
 class Case(NamedTuple):
-    """A true observation, and what a wrong one can be made of."""
+    """A true observation, and the sources of wrong ones."""
 
     truth: str
     previous: str | None
-    """What the turn before it showed; null for the first one."""
+    """The previous turn's observation; null for the first one."""
     stale: str | None
-    """What the same action showed where an earlier change had not happened."""
+    """The observation of the same action without an earlier change."""
     is_failure: bool
     other_outcome: str | None
-    """An observation of a failure for a success, and the reverse."""
+    """The observation of a failure for a success, and the reverse."""
 
 
 def other_value(rng: Random, text: str, forms: Forms) -> str | None:
-    """One scalar of JSON, or one word, is another one."""
+    """Changes one scalar of JSON, or one word."""
     if _documents(text):
         return _in_document(rng, text, lambda tree: _change_leaf(rng, tree, forms))
     return _in_match(rng, text, re.finditer(r"\w+", text), forms)
 
 
 def other_key(rng: Random, text: str, forms: Forms) -> str | None:
-    """One key of JSON, or one name before a colon or an equals sign, is another one."""
+    """Changes one key of JSON, or one name before a colon or an equals sign."""
     if _documents(text):
         return _in_document(rng, text, lambda tree: _rename_key(rng, tree))
     lines = re.finditer(r"^.*[^\s=:]+(?=: |=)", text, re.MULTILINE)
@@ -152,7 +154,7 @@ def other_key(rng: Random, text: str, forms: Forms) -> str | None:
 
 
 def other_order(rng: Random, text: str, _: Forms) -> str | None:
-    """Two neighbours in a list of JSON, or two lines, stand in the other order."""
+    """Swaps two neighbours in a list of JSON, or two lines."""
 
     def swap(values: list[Any]) -> bool:
         pairs = enumerate(pairwise(values))
@@ -170,7 +172,7 @@ def other_order(rng: Random, text: str, _: Forms) -> str | None:
 
 
 def missing_line(rng: Random, text: str, _: Forms) -> str | None:
-    """One field or element of JSON, or one line that is not blank, is not there."""
+    """Removes one field or element of JSON, or one line that is not blank."""
 
     def drop(tree: Any) -> bool:
         places = list(_places(tree))
@@ -199,11 +201,13 @@ WRONG: Mapping[str, Callable[[Random, Case, Forms], str | None]] = {
     "error_for_success": lambda _rng, case, _: None if case.is_failure else case.other_outcome,
     "copied_state": lambda _rng, case, _forms: case.previous,
 }
-"""By kind, a wrong observation in place of a true one; null where the kind does not apply."""
+"""Functions by kind that return a wrong observation for a true one; null if the kind does not
+apply.
+"""
 
 
 def wrong_change(kind: str, rng: Random, case: Case, forms: Forms) -> str | None:
-    """Null also where nothing but runtime metadata would change."""
+    """Null also if only runtime metadata would change."""
     changed = WRONG[kind](rng, case, forms)
     if changed is None or meaning(changed, forms) == meaning(case.truth, forms):
         return None
@@ -211,7 +215,7 @@ def wrong_change(kind: str, rng: Random, case: Case, forms: Forms) -> str | None
 
 
 def _documents(text: str) -> list[tuple[int, int]]:
-    """The places of objects and lists of JSON: the whole text, or each line that is one."""
+    """The positions of JSON objects and lists: the whole text, or each line that is one."""
     if _is_document(text):
         return [(0, len(text))]
     lines = re.finditer(r"^.+$", text, re.MULTILINE)
@@ -235,7 +239,7 @@ def _in_document(rng: Random, text: str, change: Callable[[Any], bool]) -> str |
 
 
 def _in_match(rng: Random, text: str, matches: Iterator[re.Match[str]], forms: Forms) -> str | None:
-    """The text with one of these words changed, of those that are no runtime metadata."""
+    """Changes one of these words that is not runtime metadata."""
     runtime = [match.span() for form in forms for match in form.pattern.finditer(text)]
     spans = [
         match.span()

@@ -1,6 +1,6 @@
-"""The chart as Helm renders it, with values as teams give them.
+"""The chart as Helm renders it, with values as teams set them.
 
-`python -m make.chart` writes anew what everything renders to, for a test to compare.
+`python -m make.chart` rewrites the rendered files of the golden test.
 """
 
 import json
@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/agentworld"
 GOLDEN = ROOT / "tests/data/charts/everything.yaml"
 
-# What an uninstall leaves: what cannot be made again, and what keeps engines apart that run on.
+# Resources that an uninstall keeps: data that cannot be created again, and the isolation of engines
+# that keep running.
 KEPT = {
     ("PersistentVolumeClaim", "agentworld-stores"),
     ("PersistentVolumeClaim", "agentworld-mlflow"),
@@ -138,7 +139,7 @@ EVERYTHING: Values = {
         "dashboard": {"enabled": True},
     },
 }
-"""All that can be switched on, and where it runs."""
+"""Every option, with placement."""
 
 EXTERNAL: Values = {
     "access": {"existingConfigMap": "who-may-come"},
@@ -154,7 +155,7 @@ EXTERNAL: Values = {
     "console": {"enabled": True, "mlflowUrl": "https://mlflow.example"},
     "backup": {"enabled": True, "url": "s3://backups/agentworld"},
 }
-"""Nothing is kept in the namespace: database, buckets, keys and accesses are a team's own."""
+"""All state is external: database, buckets, keys and access file."""
 
 BARE: Values = {"mlflow": {"enabled": False}, "networkPolicies": {"enabled": False}}
 
@@ -170,8 +171,8 @@ VALUES: dict[str, Values] = {
 
 
 def with_tags(values: Values) -> Values:
-    """The same where images may run by tag, unless the values say whether they may: the chart of
-    this folder has no digests.
+    """Adds permission to use image tags, unless the values set it: this checkout's chart has no
+    digests.
     """
     return {**values, "images": {"allowTags": True, **values.get("images", {})}}
 
@@ -179,8 +180,8 @@ def with_tags(values: Values) -> Values:
 def files(
     values: Values, name: str = "agentworld", namespace: str = "worlds", chart: Path = CHART
 ) -> dict[str, str]:
-    """What each template of the chart becomes; images may run by tag."""
-    from helm_python.chart import Chart  # 80 MB, which an operator that is tested is not to load
+    """The rendered text of each template of the chart; images may run by tag."""
+    from helm_python.chart import Chart  # 80 MB, which the operator under test must not load
 
     with Chart.load(chart) as loaded:
         return loaded.render(with_tags(values), name=name, namespace=namespace)
@@ -192,69 +193,78 @@ def objects(
     namespace: str = "worlds",
     chart: Path = CHART,
 ) -> list[Object]:
-    """All that a release of this name has in this namespace."""
+    """All objects of a release of this name in this namespace."""
     return deepcopy(_objects(json.dumps(values or {}), name, namespace, chart))
 
 
 @cache
 def _objects(values: str, name: str, namespace: str, chart: Path) -> list[Object]:
-    told = files(json.loads(values), name, namespace, chart)
-    texts = [text for path, text in told.items() if path.endswith(".yaml")]
-    return [each for text in texts for each in yaml.load_all(text, _LOADER) if each]
+    rendered = files(json.loads(values), name, namespace, chart)
+    texts = [text for path, text in rendered.items() if path.endswith(".yaml")]
+    return [item for text in texts for item in yaml.load_all(text, _LOADER) if item]
 
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:
-    return [each for each in objects if each["kind"] == kind]
+    return [item for item in objects if item["kind"] == kind]
 
 
-def only(found: list[Object], kind: str, name: str | None = None) -> Object:
-    """The one of this kind, or of this kind and name."""
+def only(manifests: list[Object], kind: str, name: str | None = None) -> Object:
+    """The only object of this kind, or of this kind and name."""
     [one] = [
-        each for each in found if each["kind"] == kind and name in (None, each["metadata"]["name"])
+        item
+        for item in manifests
+        if item["kind"] == kind and name in (None, item["metadata"]["name"])
     ]
     return one
 
 
-def pods(found: list[Object]) -> dict[str, Object]:
-    """The template of each component's pods."""
-    specs = [each.get("spec", {}) for each in found]
+def pods(manifests: list[Object]) -> dict[str, Object]:
+    """The pod template of each component."""
+    specs = [item.get("spec", {}) for item in manifests]
     specs = [spec.get("jobTemplate", {}).get("spec", spec) for spec in specs]
     templates = [spec["template"] for spec in specs if "template" in spec]
-    return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in templates}
+    return {
+        template["metadata"]["labels"]["app.kubernetes.io/component"]: template
+        for template in templates
+    }
 
 
-def containers(found: list[Object]) -> Iterator[Object]:
-    """Of all pods."""
-    for template in pods(found).values():
+def containers(manifests: list[Object]) -> Iterator[Object]:
+    """The containers of all pods."""
+    for template in pods(manifests).values():
         yield from template["spec"]["containers"]
         yield from template["spec"].get("initContainers", ())
 
 
-def images(found: list[Object]) -> Iterator[str]:
-    """Of the pods, and the one that the operator's pods are made of."""
-    for container in containers(found):
+def images(manifests: list[Object]) -> Iterator[str]:
+    """The images of the pods, and the one that the operator uses for its pods."""
+    for container in containers(manifests):
         yield container["image"]
-        for each in container.get("env", ()):
-            if each["name"].endswith("_IMAGE"):
-                yield each["value"]
+        for variable in container.get("env", ()):
+            if variable["name"].endswith("_IMAGE"):
+                yield variable["value"]
 
 
 def golden() -> str:
-    """Everything, in one order whatever the templates', and what is a file of the chart by name."""
+    """All objects in an order that does not depend on the templates, and the chart's files by
+    name.
+    """
     file_names = {path.read_text(): path.name for path in (CHART / "dashboards").iterdir()}
-    found = sorted(objects(EVERYTHING), key=lambda each: (each["kind"], each["metadata"]["name"]))
-    for each in found:
-        for name, text in each.get("data", {}).items():
+    manifests = sorted(
+        objects(EVERYTHING), key=lambda manifest: (manifest["kind"], manifest["metadata"]["name"])
+    )
+    for manifest in manifests:
+        for name, text in manifest.get("data", {}).items():
             if text in file_names:
-                each["data"][name] = f"(dashboards/{file_names[text]})"
-    return yaml.dump_all(found, Dumper=_Dumper, default_flow_style=None, width=100)
+                manifest["data"][name] = f"(dashboards/{file_names[text]})"
+    return yaml.dump_all(manifests, Dumper=_Dumper, default_flow_style=None, width=100)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text of several lines stays so."""
+    """Writes multi-line text as blocks."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True
@@ -269,7 +279,7 @@ _Dumper.add_representer(str, _text)
 
 
 def main() -> int:
-    """Writes it."""
+    """Writes the golden files."""
     GOLDEN.write_text(golden(), encoding="utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""OpenAI's own client, as callers have it, of a service in this process."""
+"""OpenAI's own client for a service in this process."""
 
 import asyncio
 
@@ -21,9 +21,9 @@ def assistant(text):
 
 
 def call(served, run, use, key="none"):
-    """What a function does with the client of a run, which asks once; at the root for none."""
+    """Calls a function with the client of a run, without retries; without a run, at the root."""
 
-    async def asked():
+    async def request():
         http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(served.transport.app, raise_app_exceptions=False)
         )
@@ -32,7 +32,7 @@ def call(served, run, use, key="none"):
         async with openai.AsyncOpenAI(base_url=base, **settings) as client:
             return await use(client)
 
-    return asyncio.run(asked())
+    return asyncio.run(request())
 
 
 def chat(served, run, messages, key="none", **fields):

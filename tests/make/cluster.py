@@ -1,4 +1,4 @@
-"""A cluster's API as a service of many simulators reads it, told by nobody's server."""
+"""The API of a cluster for a service of many simulators, without a server."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ STABLE, CANARY = records.manifest(control_text="stable"), records.manifest(contr
 
 
 def simulator(name: str, manifest: SimulatorManifest, *tenants: str, created: int = 1) -> Object:
-    """As the operator looked at it."""
+    """A Simulator with the status that the operator sets."""
     return {
         "metadata": {"name": name, "uid": name, "creationTimestamp": f"2026-01-{created:02}"},
         "spec": {
@@ -26,14 +26,14 @@ def simulator(name: str, manifest: SimulatorManifest, *tenants: str, created: in
     }
 
 
-def refuse(found: Object, message: str) -> None:
-    """As the operator does what it does not serve."""
-    told = {"type": "Verified", "status": "False", "message": message}
-    found["status"]["conditions"] = [told]
+def refuse(resource: Object, message: str) -> None:
+    """Sets the operator's status for a Simulator that it does not serve."""
+    condition = {"type": "Verified", "status": "False", "message": message}
+    resource["status"]["conditions"] = [condition]
 
 
 class Cluster:
-    """What an API server tells, by path."""
+    """The responses of an API server, by path."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {
@@ -43,7 +43,7 @@ class Cluster:
         self.asked: Counter[str] = Counter()
         self.failing: ClusterError | None = None
         self.answers = Event()
-        """An API server that hangs does not."""
+        """Cleared to simulate an API server that hangs."""
         self.answers.set()
 
     def read(self, path: str) -> Object | None:
@@ -53,17 +53,17 @@ class Cluster:
             raise self.failing
         if path == "simulators":
             kind = "simulators/"
-            return {"items": [each for name, each in self.objects.items() if kind in name]}
+            return {"items": [resource for name, resource in self.objects.items() if kind in name]}
         return self.objects.get(path)
 
     def simulator(self, name: str = "stable") -> Object:
         return self.objects[f"simulators/{name}"]
 
     def change(self, name: str, *tenants: str) -> None:
-        """Lets these open runs with a Simulator, and nobody else."""
+        """Restricts a Simulator to these callers."""
         self.simulator(name)["spec"]["serving"] = {"tenants": list(tenants)}
 
     def reads(self) -> Counter[str]:
-        """What was asked since this was called last."""
-        asked, self.asked = self.asked, Counter()
-        return asked
+        """The requests since the last call."""
+        requests, self.asked = self.asked, Counter()
+        return requests

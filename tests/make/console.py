@@ -1,4 +1,4 @@
-"""A library that a console shows: two tenants, a simulator, agents, and nasty words."""
+"""A store for a console's tests: two tenants, a simulator, agents, and hostile text."""
 
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ USAGE = Usage(1_200, 1_024, 24, 0.21)
 
 
 class Told(NamedTuple):
-    """What is in the library, by name."""
+    """The objects of the store, by name."""
 
     library: Library
     simulator: str
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     rival_episode: str
 
     def move_on(self) -> None:
-        """The name of its simulator means the next one."""
+        """Points the alias of its simulator at the next one."""
         move = AliasMove(kind="simulator", simulator=records.digest("next"), by="jo")
         self.names.move("shell-stable", move, None, new_name(), dry_run=False)
 
@@ -90,14 +90,14 @@ class Told(NamedTuple):
 
 
 def library(store: Path, ledger: Ledger | None = None, registry: Registry | None = None) -> Told:
-    """A signed ledger, a file of the store where none is given, and a registry, one in memory."""
+    """A signed ledger, a file of the store by default, and a registry, in memory by default."""
     ledger = ledger or Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     registry, pinned = registry or MemoryRegistry(), records.pinned(store)
     pinned.attach(records.served_report())
     registry.register_world_model("agentworld-shell", world_model(), store)
     ledger.aliases.set("shell-stable", pinned.digest, "office/jo", override=NASTY[:60])
     acme, rival = (
-        ledger.open_run(opening(who), pinned.digest, tenant=who).id for who in ("acme", "rival")
+        ledger.open_run(opening(name), pinned.digest, tenant=name).id for name in ("acme", "rival")
     )
     open_ = ledger.open_run(opening("acme", agent="next"), pinned.digest, tenant="acme").id
     first = play(ledger, acme, pinned.digest, "echo rimo", NASTY)
@@ -113,12 +113,12 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     use(names, registry, refs[1], "robot")
     with sealing.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
-    told = Library(registry, ledger, store)
-    return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
+    library = Library(registry, ledger, store)
+    return Told(library, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
 
 
 def world_model() -> WorldModel:
-    """The one that the simulator serves."""
+    """The world model that the simulator serves."""
     data = records.digest("data")
     cpt = records.checkpoint("cpt", data=data)
     sft = records.checkpoint("sft", data=data, parents=[cpt.artifact])
@@ -133,25 +133,25 @@ def opening(tenant: str, agent: str = "shell-agent") -> RunOpening:
 def play(
     ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **more: object
 ) -> str:
-    """An episode that shows these texts, of whose last one the simulator is not sure."""
-    begun = make.ledger.open_episode(ledger, run, simulator, **more)
-    made = begun
+    """An episode with these texts, whose last observation has low confidence."""
+    opened = make.ledger.open_episode(ledger, run, simulator, **more)
+    result = opened
     for number, text in enumerate(texts, 1):
         low = number == len(texts)
         confidence = Confidence(-0.31, 0.75, low)
         texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
         step = EpisodeStep(
-            *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
-        ).link(made.head)
-        made = made._replace(steps=(*made.steps, step))
-    ledger.write([NewStep(run, step) for step in made.steps])
+            *(opened.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
+        ).link(result.head)
+        result = result._replace(steps=(*result.steps, step))
+    ledger.write([NewStep(run, step) for step in result.steps])
     if close:
-        ledger.write([EpisodeClosed(run, begun.id, len(texts), made.head, "done")])
-    return begun.id
+        ledger.write([EpisodeClosed(run, opened.id, len(texts), result.head, "done")])
+    return opened.id
 
 
 def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
-    """Closes a run with an agent, which was validated."""
+    """Closes a run with a validated agent."""
     simulator, weights = ledger.run(run).simulator, records.digest(f"weights of {run}")
     ledger.close_run(run, RunClosing(final_weights=weights))
     claim = Claim(
@@ -160,11 +160,13 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     sealing = log_signer(store, ledger, simulator)
     sealing.seal(run)
     edge = sealing.statement_signer.edge(ledger.run(run), claim)
-    made = records.checkpoint("agent", artifact=weights, parents=[STARTED], simulator=simulator)
+    checkpoint = records.checkpoint(
+        "agent", artifact=weights, parents=[STARTED], simulator=simulator
+    )
     read = {"agent": weights, "simulator": simulator}
     validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
     records.agent_report().write(validated / "report.json")
-    agent = Agent(checkpoint=made, run=run, edge=edge)
+    agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
     return registry.register_agent("shell-agent", agent, store)
 
 
@@ -175,19 +177,19 @@ def use(
     alias: str,
     by: str = "office/jo",
 ) -> None:
-    """Puts an agent to use, and says so to the registry."""
+    """Records an agent's use, and mirrors it to the registry."""
     agent = registry.agent(ref)
-    told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+    version = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
     name, move = (
         f"{ref.name}@{alias}",
-        AgentMove.model_validate({"kind": "agent", "agent": told, "by": by}),
+        AgentMove.model_validate({"kind": "agent", "agent": version, "by": by}),
     )
     names.move(name, move, None, new_name(), dry_run=False)
     registry.set_alias(ref, alias)
 
 
 def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSigner:
-    """What signs the store's runs."""
+    """The signer of the store's runs."""
     own = store / "keys" / SIMULATOR_KEYS
     copies, trusted = WriteOnce(str(store / "mirror")), partial(load_trusted, own)
     return LogCheckpointSigner(
@@ -196,11 +198,11 @@ def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSign
 
 
 def app(told: Library, folder: Path, **settings: object):
-    """A console whose callers are those of the access file."""
+    """A console with the callers of the access file."""
     return create_app(told, Callers(make.access.Checked(folder), **settings))
 
 
 def client(app, name: str = "") -> TestClient:
-    """A browser of TENANT-ROLE; of nobody without a name."""
+    """A browser of TENANT-ROLE; anonymous without a name."""
     headers = {"authorization": make.access.bearer(name)} if name else {}
     return TestClient(app, headers=headers, follow_redirects=False, raise_server_exceptions=False)

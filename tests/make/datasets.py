@@ -1,4 +1,4 @@
-"""A data set of recordings in a store, as an import and `prepare` make it; its words are nasty."""
+"""A data set of recordings in a store, made by an import and `prepare`, with hostile text."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,9 @@ _BAD = ("{}", json.dumps({"messages": [NASTY]}), f"no JSON {NASTY}".replace("\r"
 
 
 def stored(store: Path, **recipe: object) -> StoredDataSet:
-    """The data set that `prepare` with this recipe makes of 60 good records and 3 bad ones."""
+    """The data set that `prepare` makes with this recipe from 60 valid records and 3 invalid
+    ones.
+    """
     return copied(_stored, store, **recipe)
 
 
@@ -42,25 +44,27 @@ def _stored(store: Path, **recipe: object) -> StoredDataSet:
     return find_dataset(str(_as_step(store, "prepare", dataset.digest, data)), store)
 
 
-def _as_step(store: Path, step: str, output: str, made: Path) -> Path:
-    """Moves what was made into the folder of a finished step."""
+def _as_step(store: Path, step: str, output: str, result: Path) -> Path:
+    """Moves the output into the folder of a finished step."""
     folder = records.finished_step(store, step, output)
-    for file in made.iterdir():
+    for file in result.iterdir():
         file.replace(folder / file.name)
-    made.rmdir()
+    result.rmdir()
     return folder
 
 
 def _line(number: int) -> str:
-    """An episode of 1 to 10 turns; some of them echo what was asked."""
+    """An episode of 1 to 10 turns; some of them echo the action."""
     messages: list[dict[str, object]] = [{"role": "user", "content": "hello"}]
     for turn in range(1 + number % 10):
         words = " ".join(f"word{number}x{turn}x{place}" for place in range(9))
         call = {"name": f"tool{turn % 3}", "arguments": json.dumps({"text": words})}
-        shows = f"{call['name']} {words}" if turn % 4 == 3 else f"{words} {NASTY} " * (1 + turn)
+        observation = (
+            f"{call['name']} {words}" if turn % 4 == 3 else f"{words} {NASTY} " * (1 + turn)
+        )
         tools = [{"id": str(turn), "function": call}]
         messages += [
             {"role": "assistant", "content": None, "tool_calls": tools},
-            {"role": "tool", "tool_call_id": str(turn), "content": shows},
+            {"role": "tool", "tool_call_id": str(turn), "content": observation},
         ]
     return json.dumps({"task_id": f"task {number}", "messages": messages})

@@ -1,4 +1,4 @@
-"""The store of a demo as its audits are told by names: its steps are what happened in it."""
+"""Names for the objects of a demo's store, in which each step is an act."""
 
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ from agentworld.storage.receipts import read_receipt
 from make.audit_rows import Names, Told
 
 MOMENTS = ("prepare", "register", "close_run", "register_agent")
-"""The steps after which it is asked, beside now."""
+"""The steps after which audits are run, besides now."""
 
 
 def audited(store: Path) -> Told:
-    """Each act is a step; it begins when the one before it is finished."""
+    """Each act is a step; it begins when the previous one is finished."""
     receipts = {path.parts[-3]: path for path in store.glob("steps/*/*/receipt.json")}
     ends = {
         step: datetime.fromtimestamp(path.stat().st_mtime_ns // 10**6 / 1000, UTC)
@@ -28,9 +28,9 @@ def audited(store: Path) -> Told:
 
 
 def _words(store: Path) -> dict[str, str]:
-    """What the steps made, the runs in their order, and the keys."""
+    """Names of the steps' outputs, the runs in their order, and the keys."""
     words: dict[str, str] = {}
-    for step in ("agent", *MAIN_JOB):  # RL of a few steps may change nothing of what imitated
+    for step in ("agent", *MAIN_JOB):  # RL of a few steps may not change the imitated weights
         for receipt in store.glob(f"steps/{step}/*/receipt.json"):
             words.setdefault(read_receipt(receipt.parent).output, f"what {step} made")
     with closing(make.service.ledger(store)) as ledger:

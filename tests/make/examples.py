@@ -1,4 +1,4 @@
-"""How many examples a test tries of a property that needs fewer, or more, than others do."""
+"""The number of examples of a property test that needs fewer, or more, than the default."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ _USUAL = 100
 
 
 def examples(num: int, **options: Any) -> settings:
-    """So many where others try a hundred; a quick run tries the same part of both."""
+    """Scales `num` relative to the default of a hundred, so that a quick run reduces both
+    equally.
+    """
     share = settings().max_examples / _USUAL
     return settings(max_examples=max(1, round(num * share)), **options)

@@ -1,4 +1,4 @@
-"""Sessions of a program that no domain knows: SQLite's answers to SQL, as a tool might log."""
+"""Sessions of a program without a domain: SQLite's responses to SQL, as a tool might log them."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""A namespace whose Simulators and aliases an operator guards, before a real service."""
+"""A namespace whose Simulators and aliases an operator guards, in front of a real service."""
 
 import base64
 import ssl
@@ -29,18 +29,18 @@ class Guarded:
 
     def run(self, name="first", port=None, **settings):
         """An operator's replica."""
-        told = {
+        environment = {
             "service_url": self.url,
             "webhook_port": port or self.port,
             "webhook_host": "127.0.0.1",
             "webhook_folder": self.folder,
             "webhook_reload_seconds": 0.2,
         }
-        self.operators[name] = self.start(name, **told | settings)
+        self.operators[name] = self.start(name, **environment | settings)
         return self.operators[name]
 
     def guard(self):
-        """Has the API server ask the webhook, and waits until it does."""
+        """Registers the webhook at the API server, and waits until it is called."""
         self.namespace.patch(
             "Namespace", self.name, {"metadata": {"labels": {"guarded": self.name}}}
         )
@@ -48,12 +48,12 @@ class Guarded:
         wait_for(lambda: "there is no Simulator nobody" in self.refused(alias("nobody")))
 
     def renew_certificate(self):
-        """Mounts another one."""
+        """Mounts a new certificate."""
         mount(new_files(self.authority), self.folder)
 
     @property
     def configuration(self):
-        """The chart's own, but for where it asks, whom it believes and whom it guards."""
+        """The chart's own webhook configuration, with another address, authority and namespace."""
         objects = make.chart.objects(namespace=self.name)
         configuration = make.chart.only(objects, "ValidatingWebhookConfiguration")
         bundle = base64.b64encode(self.authority.cert_pem.bytes()).decode()
@@ -64,7 +64,7 @@ class Guarded:
         return configuration
 
     def refused(self, manifest):
-        """What is said to who would create this."""
+        """The error for a request to create this object."""
         path = API_RESOURCES[manifest["kind"]].path(self.name)
         try:
             self.namespace.call("POST", path, manifest, query=[("dryRun", "All")])
@@ -87,7 +87,7 @@ class Guarded:
         return httpx.get(f"{self.url}/aliases/{name}", trust_env=False).json()
 
     def ask(self, port=None):
-        """The certificate that is served, after a request that it answered; empty for no answer."""
+        """The served certificate, after a successful request; empty if there is no response."""
         context = ssl.create_default_context(cadata=self.authority.cert_pem.bytes().decode())
         url = f"https://127.0.0.1:{port or self.port}/admit"
         try:
@@ -96,7 +96,7 @@ class Guarded:
                 client.stream("POST", url, content=b"nonsense") as answer,
             ):
                 assert answer.status_code == 400
-                told = answer.extensions["network_stream"].get_extra_info("ssl_object")
-                return told.getpeercert(True)
+                ssl_object = answer.extensions["network_stream"].get_extra_info("ssl_object")
+                return ssl_object.getpeercert(True)
         except httpx.TransportError:
             return b""

@@ -1,4 +1,4 @@
-"""A guide's own words as a program: its blocks are its files, and its commands are run in order."""
+"""Runs a guide as a program: its blocks are its files, and its commands are run in order."""
 
 import io
 import re
@@ -25,7 +25,7 @@ _LINE = re.compile(
 
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
-"""A block of a page, also where a list has it: how far it is indented, its language, its text."""
+"""A block of a page, also in a list: its indentation, its language, its text."""
 
 
 def fences(text: str) -> list[tuple[str, str]]:
@@ -35,26 +35,26 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of a guide in this language."""
-    return [block for each, block in fences(text) if each == language]
+    return [block for block_language, block in fences(text) if block_language == language]
 
 
 def yamls(text: str) -> list[Any]:
-    """What the YAML of a guide says; a block can have several."""
+    """The YAML documents of a guide; a block can have several."""
     return list(chain.from_iterable(map(yaml.safe_load_all, blocks(text, "yaml"))))
 
 
 class Shell:
-    """Runs a guide's commands in this process, but for one that goes on, which has its own."""
+    """Runs a guide's commands in this process; commands in the background get their own process."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
-        """What the commands' variables hold."""
+        """The values of the commands' variables."""
         self.said: dict[str, str] = {}
-        """What each command printed, by its first two words."""
+        """The output of each command, by its first two words."""
         self._servers: list[subprocess.Popen[bytes]] = []
 
     def run(self, line: str) -> None:
-        """One line of a guide."""
+        """Runs one line of a guide."""
         if line.startswith("curl "):
             subprocess.run(shlex.split(line), check=True, stdout=subprocess.DEVNULL)
             return
@@ -74,7 +74,7 @@ class Shell:
         self._servers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
 
     def end(self) -> None:
-        """Ends what still goes on."""
+        """Ends the background processes."""
         for server in self._servers:
             server.terminate()
             server.wait()

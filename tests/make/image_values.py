@@ -10,7 +10,7 @@ from make.chart import ROOT, Values
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """The tool, as a person calls it."""
+    """Runs the tool as a user does."""
     command = [sys.executable, ROOT / "tools/image_values.py", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

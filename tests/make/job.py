@@ -1,4 +1,4 @@
-"""A finished job on disk, for tests of what is read from it."""
+"""A finished job on disk, for tests that read one."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def agent_run() -> AgentRun:
 
 def chain(**fields: object) -> AgentChain:
     stages = [records.checkpoint("cpt"), records.checkpoint("sft"), records.checkpoint("rl")]
-    known = {
+    defaults = {
         "subject": "shell-agent@1",
         "grade": "proven",
         "artifact": records.digest("trained"),
@@ -45,7 +45,7 @@ def chain(**fields: object) -> AgentChain:
             commands=1_700,
         ),
     }
-    return AgentChain.model_validate({**known, **fields})
+    return AgentChain.model_validate({**defaults, **fields})
 
 
 def verdict(reason: str = "") -> GateVerdict:
@@ -58,25 +58,25 @@ def verdict(reason: str = "") -> GateVerdict:
 
 
 def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[str, Path]:
-    """The folders of all steps, with what is reported of them; the simulator is in its store."""
+    """The folders of all steps, with reports; the simulator is in its store."""
     outputs = {"simulate": records.pinned(store).digest}
     folders = {
         step: records.finished_step(store, step, outputs.get(step, records.digest(step)))
         for step in MAIN_JOB
     }
-    made = TrainedAgent(
+    agent = TrainedAgent(
         version=VersionRef(name="shell-agent", version=1), run=agent_run(), live_steps=0
     )
     records.world_report().write(folders["evaluate"] / REPORT)
     verdict().write(folders["gate"] / VERDICT)
     records.agent_report().write(folders["validate"] / REPORT)
-    made.write(folders["register_agent"] / AGENT)
+    agent.write(folders["register_agent"] / AGENT)
     (agent_chain or chain()).write(folders["audit"] / CHAIN)
     return folders
 
 
 def refused_job(store: Path) -> dict[str, Path]:
-    """The same up to a gate that refused."""
+    """The same up to a gate that failed."""
     folders = finished_job(store)
     verdict("rl.rule is 0.3, which is under 0.5").write(folders["gate"] / VERDICT)
     return {step: folder for step, folder in folders.items() if step not in AFTER_GATE}

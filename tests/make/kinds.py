@@ -1,4 +1,4 @@
-"""A store with statements of every kind: two of one tenant, and one of another, whose is `acme`."""
+"""A store with statements of every kind: two of one tenant, and one of another tenant, `acme`."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ OF_AGENT = "agent's alias"
 
 
 class Told(NamedTuple):
-    """Of a kind: the names of the row that somebody tampers with, of one before it, and of another
+    """For a kind, the names of three rows: the one to tamper with, one before it, and another
     tenant's.
     """
 
@@ -44,13 +44,13 @@ class Told(NamedTuple):
 
 
 class Store(NamedTuple):
-    """What an audit reads, and what was signed."""
+    """An audit's sources, and the signed statements."""
 
     folder: Path
     sources: Sources
     kinds: dict[str, Told]
     genesis: bytes
-    """Another one that our own key signed, of a ledger that held nothing."""
+    """A genesis statement of an empty ledger, signed by our own key."""
 
     @property
     def ledger(self) -> Ledger:
@@ -62,7 +62,7 @@ class Store(NamedTuple):
 
 
 class _Player:
-    """A service of one simulator, and those who register and use agents."""
+    """A service of one simulator, and the steps that register and use agents."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,38 +75,47 @@ class _Player:
     def run(self, tenant: str, number: int) -> AgentRun:
         opening = RunOpening(agent=f"{tenant}-agent", starting_weights=STARTED)
         run = self.ledger.open_run(opening, self.simulator.digest, tenant=tenant)
-        for _ in range(2):  # of which each can be erased
-            begun = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
-            self.ledger.write(make.ledger.taken(begun, f"{tenant} {number}"))
+        for _ in range(2):  # each of them can be erased
+            episode = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
+            self.ledger.write(make.ledger.taken(episode, f"{tenant} {number}"))
         closed = self.ledger.close_run(run.id, RunClosing(final_weights=self._made(run)))
         self.log_signer.seal(run.id)
         return closed
 
     def register(self, run: AgentRun) -> VersionRef:
-        """With its edge, in use, and validated."""
+        """Registers an agent with its edge, a use and a validation."""
         name, artifact, simulator = run.opening.agent, run.final_weights, run.simulator
-        known = {"artifact": artifact, "simulator": simulator}
-        claim = Claim(agent=name, starting_weights=STARTED, **known)
-        made = records.checkpoint("agent", parents=[STARTED], **known)
-        agent = Agent(checkpoint=made, run=run.id, edge=self.signer.edge(run, claim))
+        fields = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **fields)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
+        agent = Agent(checkpoint=checkpoint, run=run.id, edge=self.signer.edge(run, claim))
         model = self.folder / "models" / run.id
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run.id)
         self.move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
-        told = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
-        file(Validation(report=records.agent_report(simulator=simulator), **told), self.folder)
+        validation_fields = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
+        file(
+            Validation(report=records.agent_report(simulator=simulator), **validation_fields),
+            self.folder,
+        )
         return ref
 
     def withdraw(self, name: str) -> None:
-        """A version that was registered, and that nobody has any more."""
+        """Registers a version and withdraws it."""
         links, artifact = Links(run=f"run of {name}"), records.digest(name)
-        known = {"registered_as": name, "version": 1, "artifact": artifact, "run": ""}
-        told = RegisteredVersion(record=records.digest("record"), links=links, at=now(), **known)
-        file(told, self.folder)
-        why = {"reason": "no good", "by": "ada", "at": now()}
-        taken = {"version": told.ref, "artifact": artifact, "registered": told.digest}
-        self.signer.declare(Withdrawal(**taken, **why))
+        fields = {"registered_as": name, "version": 1, "artifact": artifact, "run": ""}
+        version = RegisteredVersion(
+            record=records.digest("record"), links=links, at=now(), **fields
+        )
+        file(version, self.folder)
+        reason_fields = {"reason": "no good", "by": "ada", "at": now()}
+        withdrawal_fields = {
+            "version": version.ref,
+            "artifact": artifact,
+            "registered": version.digest,
+        }
+        self.signer.declare(Withdrawal(**withdrawal_fields, **reason_fields))
 
     def move(self, alias: str, move: AliasMove | AgentMove | None = None) -> None:
         move = move or AliasMove(kind="simulator", simulator=self.simulator.digest, by="ada")
@@ -114,7 +123,7 @@ class _Player:
         names.move(alias, move, None, new_name(), dry_run=False)
 
     def lose(self, run: str, tenant: str) -> None:
-        """A copy that is nowhere any more."""
+        """Declares the loss of a copy that no longer exists."""
         lost = (f"{run or 'alias-changes/gone'}/000000000099.dsse.json",)
         self.signer.declare(Restore(run=run, lost=lost, reason=tenant, by="ada", at=now()))
 
@@ -136,15 +145,15 @@ class _Player:
 
 
 def kind_of(row: Attestation) -> str:
-    """An agent's alias is told apart from a simulator's."""
+    """The row's kind, with aliases of agents and of simulators as separate kinds."""
     return OF_AGENT if row.kind == "alias" and "@" in row.subject else row.kind
 
 
 def every_kind(folder: Path) -> Store:
-    """All of it, in an empty folder."""
+    """Builds the store in an empty folder."""
     player = _Player(folder)
     player.ledger.aliases.set("stable", player.simulator.digest, "ada")
-    told: dict[str, list[str]] = {}
+    names_by_kind: dict[str, list[str]] = {}
     for tenant, num_runs in (("acme", 1), ("home", 2)):
         runs = [player.run(tenant, number) for number in range(num_runs)]
         for run in runs:
@@ -155,9 +164,9 @@ def every_kind(folder: Path) -> Store:
         for _ in runs:
             player.lose(runs[-1].id, tenant)
         for kind in {*map(kind_of, player.ledger.attestations.all())} - {"genesis"}:
-            told[kind] = [*player.newest(kind, 2), *told.get(kind, [])]
+            names_by_kind[kind] = [*player.newest(kind, 2), *names_by_kind.get(kind, [])]
     (genesis,) = player.newest("genesis")
-    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in told.items()}
+    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in names_by_kind.items()}
     kinds["genesis"] = Told(genesis, genesis, genesis)
     evidence = open_evidence(folder)
     sources = Sources(player.registry, player.ledger, folder, evidence, evidence.step_keys or {})

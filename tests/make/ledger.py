@@ -1,4 +1,4 @@
-"""What is written into a ledger, without a service."""
+"""Writes into a ledger, without a service."""
 
 import contextlib
 import shutil
@@ -24,9 +24,9 @@ _SQLITE = "sqlite:///"
 
 
 def laid(url: str) -> str:
-    """The URL of a ledger; where it is a file that is not there, an empty ledger is copied there.
+    """The URL of a ledger; if its file is missing, copies an empty ledger there.
 
-    To copy one takes a tenth of what the migrations take, which the ledger's own tests try.
+    Copying takes a tenth of the time of the migrations, which the ledger's own tests run.
     """
     file = Path(url.removeprefix(_SQLITE))
     if url.startswith(_SQLITE) and not file.exists():
@@ -36,15 +36,15 @@ def laid(url: str) -> str:
 
 
 def aliases(folder: Path, **simulators: Digest) -> Aliases:
-    """Those of a new ledger in a folder, which have these meanings."""
-    made = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
+    """The aliases of a new ledger in a folder, with these targets."""
+    aliases_table = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
     for alias, simulator in simulators.items():
-        made.set(alias, simulator, "ada")
-    return made
+        aliases_table.set(alias, simulator, "ada")
+    return aliases_table
 
 
 def copy_store(store: Path, to: Path) -> None:
-    """Copies a folder with a ledger that nobody writes meanwhile, into one that is there."""
+    """Copies a folder with an idle ledger into an existing folder."""
     with contextlib.closing(sqlite3.connect(store / "ledger.db")) as ledger:
         ledger.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     beside = shutil.ignore_patterns("*-wal", "*-shm")
@@ -71,7 +71,7 @@ def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
 
 
 def steps(episode, *observations):
-    """Steps that are linked to each other, the first one to the episode's start."""
+    """Chained steps; the first one follows from the episode's start."""
     return records.episode(*observations, base=episode).steps
 
 

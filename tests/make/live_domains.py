@@ -1,4 +1,4 @@
-"""A domain whose environment says what a test wants, and its place in the table of them."""
+"""A domain with a scripted environment, and its registration in the table of domains."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from make import records
 
 
 class ScriptedEnvironment:
-    """Answers every action by a function; an exception in place of an observation is raised."""
+    """Responds with a function's results; an exception as an observation is raised."""
 
     def __init__(self, answer: Callable[[str], Observation | Exception]) -> None:
         self.num_steps = 0
@@ -44,7 +44,7 @@ class ScriptedEnvironment:
 
 
 class ScriptedDomain:
-    """Its environments answer with the action itself where no answer is given."""
+    """Its environments echo the action if no response is given."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ScriptedDomain:
 
 
 class CountingExplorer:
-    """Acts so often, and keeps what it saw."""
+    """Takes a fixed number of actions, and stores the observations."""
 
     def __init__(self, num_turns: int) -> None:
         self.observations: list[Observation | None] = []
@@ -97,6 +97,6 @@ class CountingExplorer:
 
 
 def registered(monkeypatch: pytest.MonkeyPatch, name: str, domain: live.LiveDomain) -> None:
-    """Puts a domain with environments into the table until the test ends."""
+    """Adds a domain with environments to the table until the test ends."""
     monkeypatch.setitem(live._KINDS._modules, name, "of a test")
     monkeypatch.setitem(live._KINDS._loaded, name, domain)

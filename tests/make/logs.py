@@ -1,4 +1,4 @@
-"""Recorded logs of other makers, and what importers make of them."""
+"""Recorded logs of other programs, and their importers' results."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ ANYTHING = st.recursive(
 
 
 def read(form, folder, *rows, name="log.jsonl", domain="text", **options):
-    """What an importer makes of rows; of one that is a text, as it stands."""
+    """The importer's results for rows; a text is written unchanged."""
     path = folder / name
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
@@ -44,7 +44,7 @@ def turns(record):
 
 @st.composite
 def damaged(draw, value):
-    """The value with something else at one to three of its places."""
+    """The value with one to three parts replaced."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         places = list(_places(value))
@@ -70,6 +70,6 @@ def _places(value):
 
 
 def none_is_lost(records):
-    """Whether each record is a trajectory or a problem, and there is one."""
-    told = [(record.trajectory is None) == bool(record.problem) for record in records]
-    return bool(told) and all(told)
+    """Whether there are records, and each is a trajectory or a problem."""
+    consistent = [(record.trajectory is None) == bool(record.problem) for record in records]
+    return bool(consistent) and all(consistent)

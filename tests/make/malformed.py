@@ -1,4 +1,4 @@
-"""One whole record of each form, the least that is one; its observation is `SEEN`."""
+"""One complete, minimal record of each format; its observation is `SEEN`."""
 
 import json
 
@@ -116,7 +116,7 @@ RECORDS: dict[str, list[object]] = {
     ],
     "trajectories": [_TRAJECTORY],
 }
-"""By form, the rows that are one episode."""
+"""The rows of one episode, by format."""
 
 OPTIONS: dict[str, dict[str, str]] = {
     "asciinema": {"typed_by": "agent"},
@@ -128,10 +128,10 @@ OPTIONS: dict[str, dict[str, str]] = {
         "alignment": "same row",
     },
 }
-"""What a form cannot do without."""
+"""The required options, by format."""
 
 
-def lines_of(form: str, seen: str = SEEN, name: str = "e") -> bytes:
-    """The lines of an episode that shows this; a table's has a name."""
+def lines_of(form: str, observation: str = SEEN, name: str = "e") -> bytes:
+    """The lines of an episode with this observation; a table's have a name."""
     rows = [json.dumps(row).replace('"id": "e"', f'"id": "{name}"') for row in RECORDS[form]]
-    return "".join(row.replace(SEEN, seen) + "\n" for row in rows).encode()
+    return "".join(row.replace(SEEN, observation) + "\n" for row in rows).encode()

@@ -1,4 +1,4 @@
-"""A service of many simulators, whose engines are no models and say which of them they are."""
+"""A service of many simulators, with scripted engines that respond with their simulator's name."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ NAMES = {FIRST.digest: "first", SECOND.digest: "second"}
 
 
 class Catalogue:
-    """What there is: simulators by their digests, and aliases, as somebody else knows them."""
+    """The available simulators by digest, and the aliases, independent of the service."""
 
     single: ConnectedSimulator | None = None
 
@@ -50,9 +50,9 @@ class Catalogue:
         states = partial(self.states.__getitem__, simulator)
         return ConnectedSimulator(self.manifests[simulator], self.engines[simulator], states)
 
-    async def resolve(self, wanted: SimulatorRequest) -> str:
-        name = wanted.simulator
-        if wanted.is_by_digest:
+    async def resolve(self, request: SimulatorRequest) -> str:
+        name = request.simulator
+        if request.is_by_digest:
             return name
         if name not in self.aliases:
             raise NotFound(f"there is no alias {name!r}; set it, or give a digest")
@@ -60,7 +60,7 @@ class Catalogue:
 
 
 class Closing(FakeEngine):
-    """Says its name and what was done, and knows whether it was let go of."""
+    """Responds with its name and the action, and records whether it was closed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(lambda messages: f"{name}: {messages[-1]['content']}\n[0] ~")
@@ -71,7 +71,7 @@ class Closing(FakeEngine):
 
 
 class Parts(NamedTuple):
-    """What a service is made of."""
+    """The parts of a service."""
 
     simulators: Simulators
     episode_store: EpisodeStore
@@ -80,9 +80,9 @@ class Parts(NamedTuple):
 
 
 def parts(folder: Path, catalogue: Catalog, access: Access = ACCESS, kind=Ledger) -> Parts:
-    """Of one replica; all replicas of a folder share its ledger."""
+    """The parts of one replica; all replicas of a folder share its ledger."""
     ledger = kind(make.ledger.laid(f"sqlite:///{folder / 'ledger.db'}"))
-    keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
+    keys, steps = (folder / "keys" / item for item in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     ensure_signer(steps)
     episode_store = EpisodeStore(ledger)

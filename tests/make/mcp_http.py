@@ -1,4 +1,4 @@
-"""An MCP server of the official package over HTTP, and what stands before it and fails."""
+"""An MCP server of the official package over HTTP, behind a proxy that fails on demand."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ TOKEN = "Bearer letmein"
 
 @dataclass
 class Notes:
-    """The server's notes, and how its HTTP fails."""
+    """The server's notes, and the failure of its HTTP."""
 
     url: str = ""
     texts: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""MCP servers that do what a test wants, as plain processes: a test's own wall is none."""
+"""Scripted MCP servers as plain processes, without a sandbox."""
 
 import os
 import subprocess
@@ -129,7 +129,7 @@ def answer(method, params):
 
 
 def command(*more_tools: str) -> tuple[str, ...]:
-    """The command line of the server above, with more tools that it refuses to run."""
+    """The command line of the server above, with further tools that it refuses to run."""
     return (sys.executable, "-I", "-S", "-c", SERVER, *more_tools)
 
 
@@ -167,11 +167,11 @@ def library() -> tuple[str, ...]:
 
 
 def counter(flaw: str = "") -> tuple[str, ...]:
-    """The command line of a server that adds up, and can be cleared.
+    """The command line of a server that adds up, and can be reset.
 
-    Its flaw is a tool whose result no clearing changes (`calls` counts, `switch` alternates), that
-    it refuses to be cleared (`refuses`) or every call (`idle`), or that it is cleared N times at
-    most (`wears-out:N`).
+    Its flaw is a tool whose result no reset changes (`calls` counts, `switch` alternates), that it
+    refuses to be reset (`refuses`) or every call (`idle`), or that it can be reset at most N times
+    (`wears-out:N`).
     """
     return (sys.executable, "-I", "-S", "-c", COUNTER, flaw)
 

@@ -15,7 +15,7 @@ CHAT_TEMPLATE = (
     "{% if m.role == 'assistant' %}<|end|>{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-# Without it `transformers serve` takes Qwen3's own, does not find its anchor and answers with the
+# Without it, `transformers serve` uses Qwen3's own, does not find its anchor and responds with the
 # prompt and the special tokens.
 RESPONSE_TEMPLATE = {
     "start_anchor": "<|assistant|>",
@@ -34,7 +34,7 @@ _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size":
 _GATED_DELTA = {
     "layer_types": ["linear_attention", "full_attention"],
     **{f"linear_num_{name}_heads": 2 for name in ("key", "value")},
-    # One that vLLM's kernels for a CPU take; 32 is none.
+    # A size that vLLM's CPU kernels support; 32 is not.
     **{f"linear_{name}_head_dim": 128 for name in ("key", "value")},
 }
 _FAMILY_SIZES = {
@@ -94,7 +94,7 @@ def tiny_qwen3(folder: Path) -> Path:
     whole = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<|endoftext|>",
-        eos_token="<|endoftext|>",  # as of a base model, whose template ends answers otherwise
+        eos_token="<|endoftext|>",  # as in a base model, whose template ends responses otherwise
         chat_template=qwen3_chat_template,
         additional_special_tokens=list(CHATML_TOKENS[1:]),
     )
@@ -107,7 +107,7 @@ def tiny_qwen3(folder: Path) -> Path:
 
 
 def _shape_answers(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Lets a random model write ASCII and end its answers, which alone it hardly would."""
+    """Makes a random model write ASCII and end its responses."""
     weight = model.get_output_embeddings().weight
     texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
     with torch.no_grad():
@@ -122,9 +122,10 @@ def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: in
         hidden_size=hidden_size,
         intermediate_size=3 * hidden_size,
         num_hidden_layers=num_layers,
-        head_dim=32,  # the least that vLLM's attention on a CPU takes
+        head_dim=32,  # the minimum of vLLM's attention on a CPU
         tie_word_embeddings=False,
-        # A wide spread parts the likeliest token from the next, whatever order sums are taken in.
+        # A large spread separates the likeliest token from the next, independent of the order of
+        # sums.
         initializer_range=0.3,
     )
 

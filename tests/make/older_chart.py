@@ -1,4 +1,6 @@
-"""The chart as pods of the tests' own Kubernetes run it, which is older than what it is for."""
+"""The chart for the pods of the tests' own Kubernetes, which is older than the supported
+versions.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import yaml
 
 from machines.helm_release import changed, older_chart
 
-# Disruption budgets are under another version there, in the operator too.
+# The older server has another API version of disruption budgets, also in the operator.
 _OLDER_OPERATOR = """
 import sys
 from agentworld_operator.main import main
@@ -21,7 +23,9 @@ sys.exit(main())
 
 
 def older(folder: Path, version: str = "") -> Path:
-    """A copy in this folder whose operator, too, knows the tests' server; of another version."""
+    """A copy of the chart in this folder whose operator supports the tests' server; with this
+    version.
+    """
     folder.mkdir()
     copy = older_chart(folder)
     if version:

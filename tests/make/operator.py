@@ -1,4 +1,4 @@
-"""Operators before a real API server: a namespace with their rights, and their processes."""
+"""Operators with a real API server: a namespace with their rights, and their processes."""
 
 import json
 import os
@@ -30,20 +30,20 @@ Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 
-# The tests' server is older than what the operator is made for.
+# The tests' server is older than the operator supports.
 OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
 
 @contextmanager
 def older_budgets() -> Iterator[None]:
-    """In it, what this process builds of engines has budgets that the tests' server knows."""
-    known, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
+    """In the block, this process builds engines' budgets for the tests' server."""
+    resource, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     del engine.DISRUPTIONS["unhealthyPodEvictionPolicy"]
     try:
         yield
     finally:
-        API_RESOURCES["PodDisruptionBudget"] = known
+        API_RESOURCES["PodDisruptionBudget"] = resource
         engine.DISRUPTIONS.update(disruptions)
 
 
@@ -55,11 +55,11 @@ RIGHTS = {
     "ClusterRole": ApiResource(_RBAC, "clusterroles", namespaced=False),
     "ClusterRoleBinding": ApiResource(_RBAC, "clusterrolebindings", namespaced=False),
 }
-"""Where there are such objects of the chart as say who may what."""
+"""The API groups of the chart's RBAC objects."""
 
 
 class Service:
-    """Tells of open episodes as the simulator service does."""
+    """Reports open episodes as the simulator service does."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -77,19 +77,19 @@ class Service:
 
 
 class Operator:
-    """A process of its own."""
+    """An operator in a separate process."""
 
     def __init__(
         self, log: Path, settings: Mapping[str, object], module: str = "machines.older_operator"
     ) -> None:
-        told = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+        variables = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = log
-        with log.open("ab") as written:
+        with log.open("ab") as log_file:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", module],
-                env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdout=written,
-                stderr=written,
+                env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdout=log_file,
+                stderr=log_file,
             )
 
     @property
@@ -101,7 +101,7 @@ class Operator:
         return " leads\n" in self.said
 
     def stop(self) -> int:
-        """As a cluster stops a pod."""
+        """Stops it as a cluster stops a pod."""
         self.process.terminate()
         return self.process.wait(60)
 
@@ -129,7 +129,7 @@ class Namespace(Cluster):
         return self._server.call(method, path, body=body, query=query, content_type=kind)
 
     def change(self, name: str, **serving: object) -> None:
-        """Of a Simulator, how it is served."""
+        """Changes how a Simulator is served."""
         self.patch("Simulator", name, {"spec": {"serving": serving}})
 
     def patch(self, kind: str, name: str, body: Object) -> None:
@@ -139,11 +139,11 @@ class Namespace(Cluster):
         self._server.call("DELETE", API_RESOURCES[kind].path(self.namespace, name))
 
     def end_lease(self) -> None:
-        """Of an operator that was killed, as if its time was over."""
+        """Expires the lease of a killed operator."""
         self.delete("Lease", OPERATOR)
 
     def watch(self, kind: str, stop: Event) -> Iterator[Object]:
-        """Every object that is new or another one, until this is set."""
+        """Yields every new or changed object, until `stop` is set."""
         path = API_RESOURCES[kind].path(self.namespace)
         while not stop.is_set():
             answer = self._client.call_api(
@@ -160,24 +160,24 @@ class Namespace(Cluster):
                 yield from (json.loads(line)["object"] for line in lines)
 
     def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
-        found = self.get(kind, name)
-        told = (found or {}).get("status", {}).get("conditions", ())
-        return {each["type"]: (each["status"], each["reason"]) for each in told}
+        resource = self.get(kind, name)
+        conditions = (resource or {}).get("status", {}).get("conditions", ())
+        return {item["type"]: (item["status"], item["reason"]) for item in conditions}
 
     def names(self, kind: str) -> list[str]:
-        return sorted(each["metadata"]["name"] for each in self.all(kind).objects)
+        return sorted(item["metadata"]["name"] for item in self.all(kind).objects)
 
 
 def define(cluster: ControlPlane) -> None:
-    """Makes the custom resources of this release known."""
-    known = Namespace(cluster.client, "default")
+    """Registers the custom resources of this release."""
+    namespace = Namespace(cluster.client, "default")
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for kind in KINDS:
-        known.call("POST", path, crd(kind))
+        namespace.call("POST", path, crd(kind))
 
     def is_served() -> bool:
         try:
-            return not any(known.all(kind.kind).objects for kind in KINDS)
+            return not any(namespace.all(kind.kind).objects for kind in KINDS)
         except ClusterError:
             return False
 
@@ -189,35 +189,35 @@ PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
 def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
-    """With the chart's service accounts and just their rights."""
+    """A namespace with the chart's service accounts and exactly their rights."""
     name = f"test-{secrets.token_hex(4)}"
-    made = Namespace(cluster.client, name)
-    made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    for each in make.chart.objects(namespace=name):
-        if each["kind"] in RIGHTS:
-            if plain and each["kind"] == "Role":
-                each["rules"] = PLAIN_RULES
-            made.call("POST", RIGHTS[each["kind"]].path(name), each)
-    made.create({**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}})
-    return made
+    namespace = Namespace(cluster.client, name)
+    namespace.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    for manifest in make.chart.objects(namespace=name):
+        if manifest["kind"] in RIGHTS:
+            if plain and manifest["kind"] == "Role":
+                manifest["rules"] = PLAIN_RULES
+            namespace.call("POST", RIGHTS[manifest["kind"]].path(name), manifest)
+    namespace.create({**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}})
+    return namespace
 
 
 def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
-    """Of a service account."""
+    """The token of a service account."""
     path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
-    made = namespace.call("POST", path, {"spec": {"audiences": []}})
-    return str(made["status"]["token"])
+    response = namespace.call("POST", path, {"spec": {"audiences": []}})
+    return str(response["status"]["token"])
 
 
 def kubeconfig(
     cluster: ControlPlane, namespace: Namespace, account: str = "agentworld-operator"
 ) -> Path:
-    """Of a service account."""
+    """The kubeconfig of a service account."""
     return cluster.kubeconfig_of(token(namespace, account))
 
 
 def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:
-    """What an operator of the namespace is told, but for its name."""
+    """The settings of the namespace's operator, without its name."""
     return {
         "namespace": namespace.namespace,
         "service_url": service.url,

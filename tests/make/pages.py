@@ -1,7 +1,7 @@
-"""What pages show of a terminal, run as a reader would: each line after a `$` in bash, in order.
+"""Runs the console blocks of pages as a reader would: each line after a `$`, in order.
 
-`python -m make.pages FOLDER PAGE...` runs the pages in a folder that holds `demo-output/smoke`, the
-store of `make demo PROFILE=smoke`, and writes anew what their commands print.
+`python -m make.pages FOLDER PAGE...` runs the pages in a folder with `demo-output/smoke`, the store
+of `make demo PROFILE=smoke`, and rewrites the printed output.
 """
 
 import os
@@ -22,17 +22,17 @@ from agentworld.engine.process import free_port
 ROOT = Path(__file__).parents[2]
 STORE = "demo-output/smoke"
 LEFT_OUT = "..."
-"""A line that stands for any lines."""
+"""A line that stands for any number of lines."""
 
 _LONG = {"data-sets", "upgrades"}
-"""Their commands train or record for a minute."""
+"""Pages with commands that train or record for a minute."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 _SHORT = 12
-"""The start of an id, as a person writes it."""
+"""The length of an abbreviated id."""
 _ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 _PORT = re.compile(r"\b8\d{3}\b")
 _PROGRESS = re.compile(r"^[\w-]+ +(?:running|finished in \d+ s)$")
-"""A terminal shows a bar in its place."""
+"""A progress line, which a terminal shows as a bar."""
 _FORMS = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (_ID, "ID"),
@@ -43,40 +43,40 @@ _FORMS = (
     (re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?|[-+]?\.\d+"), "N"),
     (re.compile(r"[─\s]+"), " "),
 )
-"""What differs from run to run: ids, times, who asks, numbers, and the width of a column."""
+"""Parts that differ between runs: ids, times, user names, numbers, and the width of a column."""
 
 
 class Shown(NamedTuple):
-    """A command of a page, and the lines that the page shows below it."""
+    """A command of a page, and the lines of output below it."""
 
     command: str
     output: list[str]
 
 
 def transcript(block: str) -> list[Shown]:
-    """The commands of a console block; a line that ends in a backslash goes on in the next."""
-    shown: list[Shown] = []
+    """The commands of a console block; a backslash at the end continues a line."""
+    commands: list[Shown] = []
     is_open = False
     for line in block.splitlines():
         if line.startswith("$ "):
-            shown.append(Shown(line[2:], []))
+            commands.append(Shown(line[2:], []))
         elif is_open:
-            shown[-1] = shown[-1]._replace(command=f"{shown[-1].command}\n{line}")
+            commands[-1] = commands[-1]._replace(command=f"{commands[-1].command}\n{line}")
         else:
-            shown[-1].output.append(line)
+            commands[-1].output.append(line)
         is_open = line.endswith("\\") and (line.startswith("$ ") or is_open)
-    return shown
+    return commands
 
 
 def form(line: str) -> str:
-    """A line without what differs from run to run."""
+    """A line without the parts that differ between runs."""
     for pattern, word in _FORMS:
         line = pattern.sub(word, line)
     return line.strip()
 
 
 def shorten(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
-    """The printed lines that a page shows: all, or those of its own lines around `...`."""
+    """The printed lines that a page shows: all, or those around `...`."""
     if LEFT_OUT not in shown:
         return [*printed]
     rest, lines = iter(printed), []
@@ -107,40 +107,42 @@ class Terminal:
         self._environment.pop("MLFLOW_TRACKING_URI", None)
 
     def play(self, text: str, word: str = STORE) -> str:
-        """Runs the console blocks of a page that hold a word; the page as it would be now."""
+        """Runs the console blocks of a page that contain a word; returns the page with the new
+        output.
+        """
 
         def again(match: re.Match[str]) -> str:
             if word not in match[1]:
                 return match[0]
             lines: list[str] = []
-            for shown in transcript(match[1]):
-                printed = shorten(shown.output, self.run(shown))
-                ids = [_ID.findall("\n".join(output)) for output in (shown.output, printed)]
+            for step in transcript(match[1]):
+                printed = shorten(step.output, self.run(step))
+                ids = [_ID.findall("\n".join(output)) for output in (step.output, printed)]
                 for old, new in zip(*ids, strict=False):
                     self._ids |= {old: new, old[:_SHORT]: new[:_SHORT]}
-                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
                 lines += [f"$ {command}", *printed]
             return "".join(["```console\n", *(f"{line}\n" for line in lines), "```"])
 
         return _BLOCK.sub(again, text)
 
-    def run(self, shown: Shown) -> list[str]:
-        """The lines that a command prints; of one that goes on, as many as the page shows."""
-        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+    def run(self, step: Shown) -> list[str]:
+        """The output of a command; of a background command, as many lines as the page shows."""
+        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
         command = _PORT.sub(lambda old: str(self._port(old[0])), command.replace(".venv/bin/", ""))
         if command.startswith("export "):
             variables = self._bash(f"{command}; env --null").stdout.split("\0")
             self._environment = dict(line.split("=", 1) for line in variables if line)
             return []
         if command.endswith(" &"):
-            return self._ports_back(self._serve(command[:-2], max(1, len(shown.output))))
+            return self._ports_back(self._serve(command[:-2], max(1, len(step.output))))
         done = self._bash(command)
         assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
         lines = [line.rstrip() for line in done.stdout.splitlines()]
         return self._ports_back([line for line in lines if not _PROGRESS.match(line)])
 
     def end(self) -> None:
-        """Ends what still goes on."""
+        """Ends the background processes."""
         for server in self._servers:
             server.terminate()
             server.communicate()
@@ -169,21 +171,24 @@ class Terminal:
         assert server.stdout
         return [server.stdout.readline().rstrip() for _ in range(num_lines)]
 
-    def _port(self, shown: str) -> int:
-        return self._ports.setdefault(shown, free_port())
+    def _port(self, port: str) -> int:
+        return self._ports.setdefault(port, free_port())
 
     def _ports_back(self, lines: list[str]) -> list[str]:
-        shown = {str(port): name for name, port in self._ports.items()}
-        return [re.sub(r"\b\d{4,5}\b", lambda port: shown.get(port[0], port[0]), x) for x in lines]
+        names_by_port = {str(port): name for name, port in self._ports.items()}
+        return [
+            re.sub(r"\b\d{4,5}\b", lambda port: names_by_port.get(port[0], port[0]), x)
+            for x in lines
+        ]
 
 
 def forms(text: str) -> list[str]:
-    """The lines of a page without what differs from run to run."""
+    """The lines of a page without the parts that differ between runs."""
     return [form(line) for line in text.splitlines()]
 
 
 def params(word: str) -> list[object]:
-    """A test's parameters: the pages with a console block that holds a word."""
+    """A test's parameters: the pages with a console block that contains a word."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         pytest.param(
@@ -198,7 +203,7 @@ def params(word: str) -> list[object]:
 
 @contextmanager
 def terminal(folder: Path, ports: Mapping[str, int] = {}) -> Iterator[Terminal]:
-    """A terminal whose programs end with the block; a page's ports are others, or those given."""
+    """A terminal whose programs end with the block; a page's ports are replaced."""
     with TemporaryDirectory() as programs:
         running = Terminal(folder, Path(programs), ports)
         try:
@@ -213,7 +218,7 @@ def _write_program(path: Path, words: str) -> None:
 
 
 def main(folder: str, *names: str) -> None:
-    """Each page finds the store as the demo left it."""
+    """Each page starts with the store as the demo left it."""
     for name in names:
         with TemporaryDirectory() as place, terminal(Path(place)) as running:
             shutil.copytree(Path(folder) / STORE, Path(place) / STORE)

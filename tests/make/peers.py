@@ -1,4 +1,4 @@
-"""Programs of others, unmodified: each in an environment of its own, which `make peers` builds."""
+"""Other projects' programs, unmodified, each in a separate environment that `make peers` builds."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ def python_of(environment: str) -> Path:
 
 
 def run_peer(environment: str, *arguments: object, **variables: str) -> str:
-    """What `python -m` with these arguments prints there, where agentworld is not known."""
+    """The output of `python -m` with these arguments in an environment without agentworld."""
     command = [python_of(environment), "-m", *map(str, arguments)]
-    told = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
+    environment_variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
     done = subprocess.run(
-        command, env=told, capture_output=True, text=True, check=False, timeout=300
+        command, env=environment_variables, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout

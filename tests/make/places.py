@@ -1,4 +1,4 @@
-"""The place of a stage that several nodes train, with all that a place can say."""
+"""The placement of a multi-node training stage, with every field set."""
 
 from agentworld_pipelines.placement import Place
 

@@ -10,7 +10,7 @@ from agentworld.storage.pools import PoolWriter, pool_rows
 
 
 def write_pool(path: Path, samples: Iterable[Sample], samples_per_batch: int = 1_000) -> PoolFile:
-    """Writes a pool, whole or not at all."""
+    """Writes a pool, atomically."""
     waiting = iter(samples)
     with PoolWriter(path) as pool:
         while batch := list(islice(waiting, samples_per_batch)):

@@ -42,24 +42,25 @@ RUNTIME_ACTIONS: Mapping[str, Sequence[str]] = {
     "shell": _COMMANDS,
     "terminal": _keys(*_COMMANDS, "clear", "date", "jobs -l", "ps"),
 }
-"""Actions that show what differs in every run: times, names of temporary files, processes."""
+"""Actions whose output differs in every run: times, names of temporary files, processes."""
 RUNTIME_FORMS: Mapping[str, Sequence[str]] = {
     "mcp": ("time", "id", "path"),
     "shell": ("time", "clock", "name", "process"),
     "terminal": ("time", "clock", "name", "process", "row"),
 }
-"""What of it each domain has, by the names of `changed_observations.FORMS`."""
+"""The forms of each domain, by the names of `changed_observations.FORMS`."""
 
 
 class DoubleTurn(NamedTuple):
-    """An action, and what it showed in each of two runs."""
+    """An action, and its observation in each of two runs."""
 
     action: str
     first: str
     second: str
     stale: str | None
-    """What it shows where an earlier action that changed the state is left out; null where none
-    before it was left out."""
+    """Its observation without an earlier action that changed the state; null if no earlier action
+    was left out.
+    """
 
 
 Episode = list[DoubleTurn]
@@ -69,7 +70,7 @@ class _Plan(NamedTuple):
     seed: int
     task: Task
     actions: Sequence[str] = ()
-    """Without any, an explorer chooses them."""
+    """If empty, an explorer chooses them."""
 
 
 class _Step(NamedTuple):

@@ -1,6 +1,6 @@
-"""MLflow's databases, copied from one that each process makes once.
+"""MLflow's databases, copied from one that each process creates once.
 
-MLflow makes an empty one by all its migrations, which takes it seconds.
+Creating an empty one runs all of MLflow's migrations, which takes seconds.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ _DATABASE = "mlflow.db"
 
 
 def database(folder: Path) -> str:
-    """The address of the database in a folder, an empty one where there is none yet."""
+    """The address of the database in a folder, which is created if it is missing."""
     file = folder.resolve() / _DATABASE
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def database(folder: Path) -> str:
 
 
 def registry(store: Path) -> "MlflowRegistry":
-    """A store's own registry, an empty one where there is none yet."""
+    """A store's own registry, which is created if it is missing."""
     from agentworld.operations.registry import open_registry
 
     database(store)

@@ -1,4 +1,4 @@
-"""A release of our chart on the tests' nodes, and agents that play in it all the while."""
+"""A release of our chart on the tests' nodes, and agents that use it continuously."""
 
 import asyncio
 import base64
@@ -49,9 +49,9 @@ class Release(NamedTuple):
     cluster: Cluster
     namespace: Namespace
     folder: Path
-    """Of the volumes' files, and of charts."""
+    """The folder of the volumes' files, and of charts."""
     url: str
-    """Of the service."""
+    """The URL of the service."""
 
     @property
     def core(self) -> client.CoreV1Api:
@@ -61,37 +61,38 @@ class Release(NamedTuple):
         return config(self.cluster)
 
     def pods(self, component: str, node: str = "") -> list[str]:
-        """The names of a component's pods that are not going, perhaps of one node."""
-        listed = self.core.list_namespaced_pod(
+        """The names of a component's pods that are not terminating, optionally on one node."""
+        pod_list = self.core.list_namespaced_pod(
             NAMESPACE, label_selector=f"app.kubernetes.io/component={component}"
         ).items
         return [
-            each.metadata.name
-            for each in listed
-            if not each.metadata.deletion_timestamp and (not node or each.spec.node_name == node)
+            item.metadata.name
+            for item in pod_list
+            if not item.metadata.deletion_timestamp and (not node or item.spec.node_name == node)
         ]
 
     def is_up(self) -> bool:
-        """Whether every pod that anybody asked for is ready."""
+        """Whether every requested pod is ready."""
         apps = client.AppsV1Api(self.cluster.client)
         deployments = apps.list_namespaced_deployment(NAMESPACE).items
         sets = apps.list_namespaced_stateful_set(NAMESPACE).items
         return all(
-            each.spec.replicas == (each.status.ready_replicas or 0) for each in deployments + sets
+            deployment.spec.replicas == (deployment.status.ready_replicas or 0)
+            for deployment in deployments + sets
         )
 
-    def create(self, made: Object) -> None:
-        """As a user does, who tries again until the operator answers for what is made."""
+    def create(self, manifest: Object) -> None:
+        """Creates an object as a user does, with retries until the operator has processed it."""
         was_unanswered = False
 
         def is_taken() -> bool:
             nonlocal was_unanswered
             try:
-                self.namespace.create(made)
+                self.namespace.create(manifest)
             except ClusterError as error:
                 if error.status == EXISTS and was_unanswered:
                     return True
-                if error.status not in (0, 500):  # nobody answers, or nobody the webhook yet
+                if error.status not in (0, 500):  # no response, or the webhook has none yet
                     raise
                 was_unanswered |= error.status == 0
                 return False
@@ -100,11 +101,11 @@ class Release(NamedTuple):
         wait_for(is_taken, _SECONDS)
 
     def kill(self, pod: str) -> None:
-        """At once, as a node's end does."""
+        """Kills a pod at once, as the failure of its node does."""
         self.core.delete_namespaced_pod(pod, NAMESPACE, grace_period_seconds=0)
 
     def secret(self, name: str) -> dict[str, str]:
-        """What is in a Secret, as text."""
+        """The content of a Secret, as text."""
         data = self.namespace.get("Secret", name)["data"]
         return {key: base64.b64decode(value).decode("latin-1") for key, value in data.items()}
 
@@ -116,11 +117,11 @@ def config(cluster: Cluster) -> Config:
 
 @contextmanager
 def installed(cluster: Cluster, folder: Path) -> Iterator[Release]:
-    """Our own images, a PostgreSQL and an MLflow, in a namespace with a quota and limits; what it
-    starts may not be ready yet.
+    """Our own images, a PostgreSQL and an MLflow, in a namespace with a quota and limits; its pods
+    may not be ready yet.
     """
     core = client.CoreV1Api(cluster.client)
-    # As an API server of today does by itself.
+    # Current API servers do this by default.
     labels = {"kubernetes.io/metadata.name": NAMESPACE}
     core.create_namespace({"metadata": {"name": NAMESPACE, "labels": labels}})
     wait_for(lambda: core.list_namespaced_service_account(NAMESPACE).items)
@@ -129,7 +130,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Release]:
     set_limits(namespace)
     for claim in ("agentworld-stores", "data-agentworld-database-0", "agentworld-mlflow"):
         _volume(core, folder, claim)
-    # A claim that is bound before its pod is there is mounted without a pause.
+    # A claim that is bound before its pod exists is mounted without a delay.
     _claim(core, "data-agentworld-database-0", "ReadWriteOnce")
     with config(cluster) as helm:
         chart = older_chart.older(folder / "before", "0.0.9")
@@ -140,7 +141,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Release]:
 
 
 def values(**more: object) -> Object:
-    """What an administrator of this cluster says."""
+    """The values of this cluster's administrator."""
     small = {"requests": {"cpu": "50m", "memory": "64Mi"}}
     keys = {"trainer": {"sha256": key_digest(AGENT), "roles": ["agent"]}}
     built = images.built("control"), images.built("train"), images.postgres()
@@ -211,7 +212,7 @@ def _claim(core: client.CoreV1Api, name: str, mode: str) -> None:
 
 
 def manifest(model: Path, seed: str) -> SimulatorManifest:
-    """Of a model that our CPU image serves; another seed makes another world of it."""
+    """The manifest of a model that our CPU image serves; another seed gives another simulator."""
     recipe = SimulateRecipe.model_validate(
         {"sampling": {"max_tokens": 256}, "domains": {"shell": f"A world, {seed}."}}
     )
@@ -225,7 +226,7 @@ def manifest(model: Path, seed: str) -> SimulatorManifest:
 
 
 def simulator(name: str, pinned: SimulatorManifest, **serving: object) -> Object:
-    """As a user writes it."""
+    """A Simulator as a user writes it."""
     placed = {
         "image": "localhost/agentworld/engine-cpu",
         "weights": {"claim": "weights"},
@@ -241,7 +242,9 @@ def simulator(name: str, pinned: SimulatorManifest, **serving: object) -> Object
 
 
 class Agents:
-    """Agents that open runs by an alias and play on; a failure is what no retry mended."""
+    """Agents that open runs by an alias and play continuously; a failure is one that retries did
+    not fix.
+    """
 
     def __init__(self, url: str, alias: str) -> None:
         self.steps = 0
@@ -252,7 +255,7 @@ class Agents:
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
-        """One more agent, in a run of its own; returns once any of them has taken a step."""
+        """Starts another agent with its own run; returns after its first step."""
         before = self.steps
         thread = threading.Thread(target=lambda: asyncio.run(self._play()))
         thread.start()
@@ -260,7 +263,7 @@ class Agents:
         wait_for(lambda: self.failures or self.steps > before, _SECONDS)
 
     def played(self, steps: int) -> None:
-        """Waits until so many more steps were answered."""
+        """Waits until `steps` more steps were answered."""
         before = self.steps
         wait_for(lambda: self.failures or self.steps >= before + steps, _SECONDS)
 
@@ -278,11 +281,11 @@ class Agents:
             run = await player.open_run(opening)
             self.runs[run.id] = run.simulator
             while not self._over.is_set():
-                begun = await player.begin(EpisodeOpening(run=run.id))
+                episode = await player.begin(EpisodeOpening(run=run.id))
                 for number in range(3):
-                    await player.step(begun.episode, f"echo {number}")
+                    await player.step(episode.episode, f"echo {number}")
                     self.steps += 1
-                await player.end(begun.episode)
+                await player.end(episode.episode)
             await player.close_run(records.digest("weights made"))
         except SimulatorError as error:
             self.failures.append(f"{type(error).__name__}: {error}")
@@ -291,16 +294,16 @@ class Agents:
 
 
 def drain(release: Release, node: str) -> None:
-    """As an administrator does before a node is exchanged: no pod is left in the namespace."""
+    """Drains a node as an administrator does: no pod is left in the namespace."""
     release.core.patch_node(node, {"spec": {"unschedulable": True}})
 
     def is_empty() -> bool:
-        listed = release.core.list_namespaced_pod(
+        pod_list = release.core.list_namespaced_pod(
             NAMESPACE, field_selector=f"spec.nodeName={node}"
         ).items
-        for pod in listed:
+        for pod in pod_list:
             _evict(release.core, pod.metadata.name)
-        return not listed
+        return not pod_list
 
     wait_for(is_empty, _SECONDS)
 
@@ -309,5 +312,5 @@ def _evict(core: client.CoreV1Api, pod: str) -> None:
     try:
         core.create_namespaced_pod_eviction(pod, NAMESPACE, {"metadata": {"name": pod}})
     except ApiException as error:
-        if error.status not in (404, 429):  # gone, or a budget keeps it a while
+        if error.status not in (404, 429):  # gone, or protected by a budget for a while
             raise

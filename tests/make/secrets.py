@@ -1,7 +1,7 @@
-"""Trajectories with planted secrets, and with values that look like some and are none.
+"""Trajectories with planted secrets, and with similar values that are not secrets.
 
-Everything is put together from parts and drawn at random, so that no file here holds anything
-that a scanner takes for a secret.
+All values are composed at random from parts, so that no file here contains anything that a scanner
+reports.
 """
 
 import base64
@@ -28,7 +28,7 @@ def _run(rng: Random, alphabet: str, length: int) -> str:
 
 def _password(rng: Random) -> str:
     word, number = _run(rng, string.ascii_letters, 7), _run(rng, string.digits, 3)
-    return word + number + rng.choice("!#%_-")  # a shell and a URL take these as they are
+    return word + number + rng.choice("!#%_-")  # a shell and a URL need no quoting of these
 
 
 def _json_web_token(rng: Random) -> str:
@@ -204,7 +204,7 @@ _HASHES: tuple[tuple[Callable[[Random], str], tuple[str, ...]], ...] = (
 
 
 def planted_secrets(number: int, seed: int = 0) -> Iterator[tuple[str, str, Trajectory]]:
-    """So many times kind, secret and a trajectory that shows the secret."""
+    """`number` tuples of a kind, a secret and a trajectory that contains the secret."""
     rng = Random(seed)
     for index in range(number):
         kind = list(KINDS)[index % len(KINDS)]
@@ -214,7 +214,7 @@ def planted_secrets(number: int, seed: int = 0) -> Iterator[tuple[str, str, Traj
 
 
 def planted_hashes(number: int, seed: int = 0) -> Iterator[tuple[str, Trajectory]]:
-    """So many times a value that is no secret, and a trajectory that shows it."""
+    """`number` pairs of a value that is not a secret, and a trajectory that contains it."""
     rng = Random(seed)
     for index in range(number):
         make, contexts = _HASHES[index % len(_HASHES)]
@@ -223,7 +223,7 @@ def planted_hashes(number: int, seed: int = 0) -> Iterator[tuple[str, Trajectory
 
 
 def secret_recall(number: int = 4_800) -> float:
-    """Share of planted secrets that no text of their trajectory shows any more."""
+    """The share of planted secrets that a redaction removed from their trajectories."""
     removed = [
         json.dumps(secret)[1:-1] not in redact(trajectory).trajectory.model_dump_json()
         for _, secret, trajectory in planted_secrets(number)
@@ -232,14 +232,16 @@ def secret_recall(number: int = 4_800) -> float:
 
 
 def hashes_redacted(number: int = 7_000) -> int:
-    """How many planted SHAs, UUIDs, digests and images in base64 a redaction changed."""
+    """The number of planted SHAs, UUIDs, digests and images in base64 that a redaction changed."""
     return sum(
         redact(trajectory).trajectory != trajectory for _, trajectory in planted_hashes(number)
     )
 
 
 def _trajectory(rng: Random, text: str, value: str) -> Trajectory:
-    """In the action or the observation of a turn; in half of them it stands alone in another."""
+    """The value is in the action or the observation of a turn; in half of them it is alone in
+    another.
+    """
     echo = value if rng.random() < 1 / 2 else "it"
     turns = [("ls", "a.txt\nb.txt"), ("cat a.txt", f"one\n{text}\ntwo"), (f"use {echo}", "ok")]
     if rng.random() < 1 / 2:

@@ -1,4 +1,4 @@
-"""Fixtures: a service on a real ledger with an engine of no model, as its clients reach it."""
+"""Fixtures: a service with a real ledger and a scripted engine, and its clients."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("start
 
 
 def shell(messages):
-    """Knows `echo`; shows nothing for everything else."""
+    """Supports `echo`; other commands print nothing."""
     action = messages[-1]["content"]
     return f"{action.removeprefix('echo ')}\n[0] ~" if action.startswith("echo ") else "[0] ~"
 
@@ -44,7 +44,7 @@ class Served(NamedTuple):
         return SimulatorClient("http://simulator", transport=self.transport, **settings)
 
     def http(self, method, path, body=None, **headers) -> httpx.Response:
-        """One request of somebody else's client."""
+        """One HTTP request of an external client."""
         content = b"" if body is None else json.dumps(body).encode()
         return self.send(method, path, content, **headers)
 
@@ -75,7 +75,9 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def serve(tmp_path) -> Iterator[Callable[..., Served]]:
-    """Serves with an answer and a manifest of the test's own; all share one ledger."""
+    """Serves a function's responses and a manifest of the test's own; all services share one
+    ledger.
+    """
 
     def start(
         answer=shell, ledger=Ledger, states=dict, access=ACCESS, accelerators=tuple, **manifest
@@ -118,7 +120,7 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def told(caplog) -> Iterator[Callable[[], list[str]]]:
-    """What the service's process has logged until now; a stack belongs to its line."""
+    """The log of the service's process so far; a stack trace belongs to its line."""
 
     def collect_record(record: logging.LogRecord) -> bool:
         caplog.handler.emit(record)
@@ -128,7 +130,7 @@ def told(caplog) -> Iterator[Callable[[], list[str]]]:
         records = [record for record in caplog.records if record.msg not in IGNORED_MESSAGES]
         return list(map(caplog.handler.format, records))
 
-    wire = logging.getLogger("uvicorn.error")
-    wire.addFilter(collect_record)  # uvicorn takes every handler off its logger when it begins
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(collect_record)  # uvicorn removes all handlers from its logger at its start
     yield lines
-    wire.removeFilter(collect_record)
+    logger.removeFilter(collect_record)

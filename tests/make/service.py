@@ -1,4 +1,4 @@
-"""A store with a simulator service over it, whose engine is no model but a function."""
+"""A store with a simulator service whose engine is a function."""
 
 import asyncio
 import socket
@@ -47,7 +47,7 @@ from agentworld.storage.stores import Stores
 from make import records
 
 ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))
-"""Everybody is let in."""
+"""Admits all callers."""
 
 _END_SECONDS = 60
 
@@ -56,13 +56,13 @@ SIMULATOR = records.manifest().digest
 
 
 def shell(messages):
-    """Knows `echo`; shows nothing for everything else."""
+    """Supports `echo`; other commands print nothing."""
     action = messages[-1]["content"]
     return f"{action.removeprefix('echo ')}\n[0] ~" if action.startswith("echo ") else "[0] ~"
 
 
 class Service(NamedTuple):
-    """In this process, without a socket."""
+    """A service in this process, without a socket."""
 
     store: Path
     engine: FakeEngine
@@ -82,7 +82,7 @@ class Service(NamedTuple):
 
 
 def ledger(store: Path) -> Ledger:
-    """A store's ledger, an empty one where there is none yet."""
+    """A store's ledger, which is created if it is missing."""
     make.ledger.laid(Stores.of(store).ledger_url)
     return open_ledger(store)
 
@@ -90,7 +90,7 @@ def ledger(store: Path) -> Ledger:
 def log_signer(
     store: Path, simulator: Digest = SIMULATOR, opened: Ledger | None = None
 ) -> LogCheckpointSigner:
-    """What signs the logs of a store's simulator, in its ledger where that is open already."""
+    """The signer of the logs of a store's simulator, in its ledger if that is open already."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
     for folder in (own, steps):
@@ -115,14 +115,14 @@ def service(
 
 
 class Alone(NamedTuple):
-    """A simulator alone in its process."""
+    """The only simulator of its process."""
 
     simulators: Simulators
     episode_store: EpisodeStore
 
 
 def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) -> Alone:
-    """As a service of one machine has it."""
+    """The service of a single machine."""
     episode_store = EpisodeStore(ledger, simulator=manifest.digest)
     catalog = OneSimulator(
         ConnectedSimulator(manifest, engine, states, accelerators), ledger.aliases
@@ -131,7 +131,9 @@ def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) ->
 
 
 class PromptServer(uvicorn.Server):
-    """Ends at once; uvicorn looks ten times a second whether to, and then waits a tenth of one."""
+    """Stops at once; uvicorn polls for its stop ten times a second, and then waits a tenth of
+    one.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -139,7 +141,7 @@ class PromptServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self) -> None:
-        """Lets it look whether to end, from another thread; it has started."""
+        """Makes the started server check for its stop, from another thread."""
         assert self._loop
         self._loop.call_soon_threadsafe(self._woken.set)
 
@@ -157,7 +159,7 @@ class PromptServer(uvicorn.Server):
             listener.close()
         shut, deadline = set(), time.monotonic() + _END_SECONDS
         while self.server_state.connections or self.server_state.tasks:
-            # Also of those that came as the listener closed: their clients may keep them open.
+            # Also those accepted while the listener closed: their clients may keep them open.
             for connection in self.server_state.connections - shut:
                 connection.shutdown()
                 shut.add(connection)
@@ -181,7 +183,7 @@ def listening(
 
 @contextmanager
 def running(server: uvicorn.Server) -> Iterator[None]:
-    """Serves in a thread of its own while the block runs."""
+    """Serves in a separate thread while the block runs."""
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -205,7 +207,7 @@ def run(url: str) -> str:
 
 
 def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Response:
-    """Lets a name mean a simulator, as an operator asks for it."""
+    """Points an alias at a simulator, as an operator requests it."""
     return httpx.put(
         f"{url}/aliases/{alias}",
         json={"kind": "simulator", "simulator": simulator, "by": "ada", **move},
@@ -215,11 +217,11 @@ def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Respo
 
 
 async def play(client: SimulatorClient, *actions: str, run: str = "", **opening) -> str:
-    """An episode of these actions in a run, a new one where none is named; returns its id."""
+    """An episode of these actions in a run, a new one by default; returns its id."""
     from agentworld.records.episode import EpisodeOpening
 
-    into = run or (await client.open_run(OPENING)).id
-    begun = await client.begin(EpisodeOpening(run=into, **opening))
+    run_id = run or (await client.open_run(OPENING)).id
+    episode = await client.begin(EpisodeOpening(run=run_id, **opening))
     for action in actions:
-        await client.step(begun.episode, action)
-    return begun.episode
+        await client.step(episode.episode, action)
+    return episode.episode

@@ -1,7 +1,8 @@
-"""Logs of agents that ask a shop for prices, and an untrained checkpoint that can learn to answer.
+"""Logs of agents that ask a shop for prices, and an untrained checkpoint that can learn the
+responses.
 
-A price belongs to its item, so that who learned the items can answer any list of them; a list as
-a whole is hardly ever asked for twice.
+A price belongs to its item, so that a model that has learned the items can answer any list of them;
+a whole list is rarely repeated.
 """
 
 import json
@@ -41,7 +42,7 @@ def logs(num: int) -> Iterator[str]:
 
 
 def answer(items: list[str]) -> str:
-    """What the shop says."""
+    """The shop's response."""
     return "\n".join(f"{item} {_PRICES[item]}" for item in items)
 
 

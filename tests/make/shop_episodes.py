@@ -1,4 +1,4 @@
-"""Episodes of explorers in a shop that runs in this process: the same tools, no server."""
+"""Episodes of explorers in a shop in this process: the same tools, without a server."""
 
 import random
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class ShopEpisode(NamedTuple):
 
 
 def episode(seed: int, *, pursues_task: bool = False, num_turns: int = 12) -> ShopEpisode:
-    """What an explorer does, and what it sees."""
+    """An explorer's actions and observations."""
     solved = solved_task(seed, held_out=False, has_goal=pursues_task)
     explorer = new_explorer(
         random.Random(seed), solved, pursues_task=pursues_task, num_turns=num_turns
@@ -37,6 +37,6 @@ def episode(seed: int, *, pursues_task: bool = False, num_turns: int = 12) -> Sh
 
 
 def replay(recorded: ShopEpisode) -> list[str]:
-    """What the same actions show once more."""
+    """The observations of the same actions in a second run."""
     shop = Shop(recorded.solved.task.initial_state)
     return [answer(shop, turn.action) for turn in recorded.turns]

@@ -1,4 +1,4 @@
-"""Builders of Kubernetes objects: ours, and what a cluster tells of an engine."""
+"""Builders of Kubernetes objects: our resources, and the state of an engine."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def pinned_manifest(seed: str = "one", **fields: object) -> SimulatorManifest:
-    """Of a world that vLLM serves from an image."""
+    """The manifest of a simulator that vLLM serves from an image."""
     engine = EnginePin(
         kind="vllm",
         version="vllm 0.32.0",
@@ -30,7 +30,7 @@ def pinned_manifest(seed: str = "one", **fields: object) -> SimulatorManifest:
 
 
 def simulator(name: str = "one", seed: str | None = None, **serving: object) -> Object:
-    """As a user writes it."""
+    """A Simulator as a user writes it."""
     manifest = json.loads(pinned_manifest(seed or name).canonical)
     return {
         **type_fields("Simulator"),
@@ -40,7 +40,7 @@ def simulator(name: str = "one", seed: str | None = None, **serving: object) -> 
 
 
 def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Object:
-    """A name for it."""
+    """A SimulatorAlias that points at it."""
     return {
         **type_fields("SimulatorAlias"),
         "metadata": {"name": name},
@@ -49,13 +49,13 @@ def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Objec
 
 
 def schedule(name: str = "nightly", **spec: object) -> Object:
-    """A pipeline every night."""
-    known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
-    return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
+    """A PipelineSchedule that runs every night."""
+    defaults = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
+    return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": defaults | spec}
 
 
 def there(resource: Object, version: int = 1, **fields: object) -> Object:
-    """An object as an API server has it."""
+    """An object as an API server returns it."""
     metadata = resource["metadata"] | {
         "namespace": "n",
         "uid": f"uid-{resource['metadata']['name']}",
@@ -71,8 +71,8 @@ def serving(**fields: object) -> Serving:
 
 
 def deployment(*, replicas: int = 1, ready: int = 0, **status: object) -> Object:
-    told = {"replicas": replicas, "readyReplicas": ready, **status}
-    return {"metadata": {}, "status": told}
+    status_fields = {"replicas": replicas, "readyReplicas": ready, **status}
+    return {"metadata": {}, "status": status_fields}
 
 
 def pod(
@@ -83,12 +83,12 @@ def pod(
     last: Object | None = None,
     **status: object,
 ) -> Object:
-    """With the states of its two containers."""
+    """A pod with the states of its two containers."""
     inits = [{"name": VERIFIER, "state": verifier or {}, "lastState": {}}]
     own = {"name": "engine", "state": engine or {}, "lastState": last or {}, "ready": ready}
-    told = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
+    status_fields = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
     labels = child_labels(records.digest("simulator"))
-    return {"metadata": {"name": "pod", "labels": labels}, "status": told}
+    return {"metadata": {"name": "pod", "labels": labels}, "status": status_fields}
 
 
 def ended(code: int, message: str = "") -> Object:

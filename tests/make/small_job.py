@@ -1,7 +1,7 @@
-"""The world model's pipeline on a model of one layer, for tests of what happens to its processes.
+"""The world model's pipeline with a model of one layer, for tests of failing processes.
 
-CPT, RL, the gate and the step that registers are the real ones; the others make in a moment what
-these need, and keep receipts as all steps do.
+CPT, RL, the gate and the registering step are real; the other steps are stand-ins that create the
+necessary inputs at once, with receipts.
 """
 
 import os
@@ -28,9 +28,9 @@ _PIPELINE = "world_model"
 _STEPS = steps_of(_PIPELINE)
 REAL = ("cpt", "rl", "gate", "register")
 NUM_STEPS, CHECKPOINT_EVERY = 120, 40
-"""Of CPT: each third of it takes half a second, in which a test has to act."""
+"""Of CPT: each third of it takes half a second, in which a test must act."""
 MOST_SECONDS = 400
-"""Of a run, on a machine that has much else to do."""
+"""The limit for a run, on a busy machine."""
 RECIPE = f"""
 name: tiny
 model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_warmup_texts: 50}}
@@ -99,7 +99,7 @@ sys.meta_path.insert(0, StandIns)
 
 
 class Job:
-    """The pipeline over a store of its own."""
+    """The pipeline with its own store."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -113,13 +113,13 @@ class Job:
         (store / "recipe.yaml").write_text(RECIPE)
 
     def has_done(self, other: Path, *, but: set[str]) -> None:
-        """All that was done in another store, but for some steps."""
+        """Whether the results equal those in another store, except for some steps."""
         for folder in (other / "steps").iterdir():
             if folder.name not in but:
                 shutil.copytree(folder, self.store / "steps" / folder.name)
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Each step is a process, which finds the stand-ins."""
+        """Starts the pipeline; each step is a process with access to the stand-ins."""
         arguments = [f"recipe={self.store / 'recipe.yaml'}", f"store={self.store}"]
         path = os.pathsep.join([str(self._stand_ins), *sys.path])
         with (self.store / LOG).open("wb") as log:
@@ -131,51 +131,53 @@ class Job:
             )
 
     def run(self) -> None:
-        """To its end."""
+        """Runs the pipeline to its end."""
         assert self.start().wait(MOST_SECONDS) == 0, self.log()
 
     def until(self, running: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> None:
-        """Waits for an instant of a run, before which it does not end."""
+        """Waits for a point of a run, which must not end before."""
         while not is_time():
             assert running.poll() is None, self.log()
             time.sleep(0.02)
 
     def failed(self, running: subprocess.Popen[bytes]) -> Conclusion:
-        """How a run that cannot end well did end."""
+        """The result of a run that must fail."""
         assert running.wait(MOST_SECONDS) != 0, self.log()
         return conclusions(self.store)[0]
 
     def struck(
         self, step: str, number: signal.Signals, *instants: Callable[[], bool]
     ) -> Conclusion:
-        """Runs through these instants, at the last of which the step's process gets a signal."""
+        """Runs through these points; at the last one, the step's process gets a signal."""
         running = self.start()
         for is_time in instants:
             self.until(running, is_time)
         self._process_of(running, step).send_signal(number)
-        told = self.failed(running)
+        error_text = self.failed(running)
         assert not list(finished_steps(self.store, step))
-        return told
+        return error_text
 
     def checkpoints(self, step: str) -> dict[int, int]:
-        """What a training that is under way could go on from, and when each was sealed (ns)."""
-        found = {}
+        """The checkpoints from which a running training can resume, with the time of each (ns)."""
+        times = {}
         for sealed in self.store.glob(f"steps/{step}/*/checkpoints/*/manifest.json"):
-            with suppress(FileNotFoundError):  # an older one goes when the next is there
-                found[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
-        return found
+            with suppress(FileNotFoundError):  # an older one is deleted when the next one exists
+                times[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
+        return times
 
     def goes_on(self, step: str, checkpoint: int, sealed: int) -> bool:
-        """Whether a training has gone on from a checkpoint; one that begins before it takes it."""
-        kept = self.checkpoints(step)
-        return kept.get(checkpoint) == sealed and max(kept) > checkpoint
+        """Whether a training has resumed from a checkpoint; a training that starts before it takes
+        it.
+        """
+        checkpoints = self.checkpoints(step)
+        return checkpoints.get(checkpoint) == sealed and max(checkpoints) > checkpoint
 
     def log(self) -> str:
-        """What Kubeflow printed last."""
+        """The end of Kubeflow's output."""
         return (self.store / LOG).read_text()[-20_000:]
 
     def _process_of(self, running: subprocess.Popen[bytes], step: str) -> psutil.Process:
-        """Python's own, and not the shell's that waits for it."""
+        """Python's process, and not the shell that waits for it."""
         for process in psutil.Process(running.pid).children(recursive=True):
             with suppress(psutil.Error):
                 if {step, "kfp.dsl.executor_main"} <= set(process.cmdline()):
@@ -184,12 +186,12 @@ class Job:
 
 
 def receipts(store: Path) -> dict[str, StepReceipt]:
-    """Of each step that was done, of which there has to be one."""
+    """The receipt of each finished step; there must be exactly one."""
     done = {step: list(finished_steps(store, step)) for step in _STEPS}
-    assert {len(each) for each in done.values()} <= {0, 1}
-    return {step: each[0].receipt for step, each in done.items() if each}
+    assert {len(value) for value in done.values()} <= {0, 1}
+    return {step: group[0].receipt for step, group in done.items() if group}
 
 
 def made(store: Path) -> dict[str, tuple[Digest, Digest]]:
-    """What each step that was done was to make, and what it made."""
-    return {step: (each.key, each.output) for step, each in receipts(store).items()}
+    """Each finished step's key and output."""
+    return {step: (receipt.key, receipt.output) for step, receipt in receipts(store).items()}

@@ -1,4 +1,4 @@
-"""What somebody can put where a file was, to keep its reader waiting for ever."""
+"""Special files that can replace a file and block its reader for ever."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ SPECIAL: dict[str, Callable[[Path], object]] = {
 
 
 def exchange(path: Path, kind: str = "a pipe") -> None:
-    """Puts this in the place of a file, or where there was none."""
+    """Replaces a file by a special file, or creates it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     SPECIAL[kind](path)

@@ -1,4 +1,4 @@
-"""What steps sign of their own work, handed in at once, as a step does at its end."""
+"""Steps' signed statements about their own work, submitted at once, as a step does at its end."""
 
 from pathlib import Path
 

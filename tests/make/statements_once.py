@@ -1,7 +1,7 @@
 """SQLite's statements, compiled once for all ledgers of a process.
 
-An engine compiles each statement once, and each ledger has an engine of its own. A process has few
-ledgers, but for that of tests, which would compile the same ten thousand times.
+An engine compiles each statement once, and each ledger has its own engine. Test processes have many
+ledgers, and would compile the same statements ten thousand times.
 """
 
 from functools import cache
@@ -16,17 +16,17 @@ _connect = database.connect
 
 
 def connect(url: str) -> Engine:
-    """Stands in for `agentworld.ledger.database.connect`."""
+    """Replaces `agentworld.ledger.database.connect`."""
     engine = _connect(url)
     if engine.dialect.name == "sqlite":
         engine.update_execution_options(compiled_cache=_compiled)
-        engine.dialect = _dialect()  # what is compiled is kept by its dialect
+        engine.dialect = _dialect()  # the dialect caches compiled statements
     return engine
 
 
 @cache
 def _dialect() -> Dialect:
-    """That has seen a database, as the one of each engine does."""
+    """An initialised dialect, as each engine has one."""
     engine = _connect("sqlite://")
     engine.connect().close()
     return engine.dialect

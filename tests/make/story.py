@@ -1,4 +1,4 @@
-"""A store in which a simulator trained an agent, all of it signed: what audits are asked about."""
+"""A store in which a simulator trained an agent, with signed statements, for tests of audits."""
 
 import time
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ BASE = records.digest("base")
 
 
 class Story(NamedTuple):
-    """What happened, and moments after each part of it."""
+    """The events, and a time after each part of them."""
 
     sources: Sources
     world_model: VersionRef
@@ -51,7 +51,7 @@ class Story(NamedTuple):
 
 
 def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:
-    """A world model, its simulator, a run of two steps, and the agent that it made."""
+    """A world model, its simulator, a run of two steps, and the agent from it."""
     if registry is None:
         return copied(_story, store, signed=signed)
     return _story(store, registry, signed=signed)
@@ -69,11 +69,15 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
     run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
     moments["a run"] = moment()
     _play(ledger, run)
-    made = _model(store / "agent")
-    weights = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=made), signer)
-    run = ledger.close_run(run.id, RunClosing(final_weights=made, signature=weights))
+    model_folder = _model(store / "agent")
+    weights = sign_weights(
+        RunWeights(run=run.id, simulator=simulator, weights=model_folder), signer
+    )
+    run = ledger.close_run(run.id, RunClosing(final_weights=model_folder, signature=weights))
     moments["weights"] = moment()
-    trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
+    trained = records.checkpoint(
+        "agent", artifact=model_folder, parents=[STARTED], simulator=simulator
+    )
     what = Agent(checkpoint=trained, run=run.id)
     agent = _registered("hero", what, store, registry, signed=signed)
     moments["an agent"] = moment()
@@ -82,26 +86,28 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
     return Story(sources, ref, simulator, run, agent, moments)
 
 
-def without(told: Story, ref: str) -> Story:
-    """Whose registry lost a version."""
+def without(story: Story, ref: str) -> Story:
+    """The same story after the registry lost a version."""
     registry = MemoryRegistry()
-    for each in (told.world_model, told.agent):
-        model = told.store / ("world" if each == told.world_model else "agent")
-        stored = told.sources.registry.stored(each)
-        if str(each) == ref:
+    for version in (story.world_model, story.agent):
+        model = story.store / ("world" if version == story.world_model else "agent")
+        stored = story.sources.registry.stored(version)
+        if str(version) == ref:
             continue
-        if each == told.world_model:
-            what = told.sources.registry.world_model(each)
-            registry.register_world_model(each.name, what, model, signature=stored.signature)
+        if version == story.world_model:
+            what = story.sources.registry.world_model(version)
+            registry.register_world_model(version.name, what, model, signature=stored.signature)
         else:
-            what = told.sources.registry.agent(each)
-            served = {"signature": stored.signature, "world_model": told.world_model}
-            registry.register_agent(each.name, what, model, **served)
-    return told._replace(sources=told.sources._replace(registry=registry))
+            what = story.sources.registry.agent(version)
+            served = {"signature": stored.signature, "world_model": story.world_model}
+            registry.register_agent(version.name, what, model, **served)
+    return story._replace(sources=story.sources._replace(registry=registry))
 
 
 def world_of(artifact: Digest) -> WorldModel:
-    """Whose first stage began with a folder's weights, and read other data than the next ones."""
+    """A world model whose first stage started from a folder's weights, with other data than the
+    next ones.
+    """
     cpt = records.checkpoint("cpt", data=EARLY_DATA, parents=[BASE])
     sft = records.checkpoint("sft", data=DATA, parents=[cpt.artifact])
     rl = records.checkpoint("rl", data=DATA, parents=[sft.artifact], artifact=artifact)
@@ -115,7 +121,7 @@ def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
 def _registered(
     name: str, what: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
 ) -> VersionRef:
-    """As a step does it, or as one of long ago did."""
+    """Registers a version, signed as a step does, or unsigned as in old versions."""
     model = store / ("world" if isinstance(what, WorldModel) else "agent")
     if signed:
         return registered(name, what, model, registry, store)
@@ -126,15 +132,15 @@ def _registered(
 
 def _model(folder: Path) -> Digest:
     folder.mkdir()
-    (folder / "model.safetensors").write_text(str(folder))  # of each story that is built its own
+    (folder / "model.safetensors").write_text(str(folder))  # different for each story
     return ArtifactManifest.of(folder).digest
 
 
 def _play(ledger: Ledger, run: AgentRun) -> None:
-    begun = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
-    ledger.write([EpisodeOpened(begun)])
+    episode = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([EpisodeOpened(episode)])
     ledger.write(
-        [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
+        [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=episode).steps]
     )
 
 
@@ -145,7 +151,7 @@ def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
 
 
 def moment() -> datetime:
-    """Apart from what was before and what comes next, which are told in milliseconds."""
+    """A time that differs, in milliseconds, from those of the previous and the next event."""
     time.sleep(0.001)
     now = datetime.now(UTC)
     time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Versions that others wrote into a registry with our tags, and that nobody can read."""
+"""Unreadable versions in a registry that other programs wrote with our tags."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from agentworld.lineage.memory import MemoryRegistry
 
 
 class RegistryWithStrays(MemoryRegistry):
-    """What is registered as `a-stray`, which sorts before ours, has no record."""
+    """`a-stray`, which sorts before ours, has no record."""
 
     def stray(self, entity: WorldModel | Agent) -> VersionRef:
         if isinstance(entity, Agent):
@@ -16,7 +16,7 @@ class RegistryWithStrays(MemoryRegistry):
         return self.register_world_model("a-stray", entity, Path())
 
     def world_models_of(self, artifact: str) -> list[VersionRef]:
-        """In the order of names, as MLflow tells them."""
+        """In the order of names, as in MLflow."""
         return sorted(super().world_models_of(artifact), key=str)
 
     def world_model(self, ref: VersionRef) -> WorldModel:

@@ -1,4 +1,4 @@
-"""A store that each process builds once, copied for each test, whose own its copy is."""
+"""A store that each process builds once and copies for each test."""
 
 import io
 import pickle
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 def copied(build: Callable[..., T], store: Path, **arguments: object) -> T:
-    """What a function builds in an empty folder, and returns of it.
+    """Builds a store in an empty folder once, and returns the function's result for a copy.
 
-    What it returns names the copy, its ledger, objects and mirror. It takes a fifth of a second
-    to build what takes some milliseconds to copy.
+    The result refers to the copy, its ledger, objects and mirror. Building takes a fifth of a
+    second, copying some milliseconds.
     """
     return cast(T, _template(build, **arguments).copied(store))
 
@@ -35,7 +35,7 @@ def _template(build: Callable[..., object], **arguments: object) -> "_Template":
 
 class _Template:
     def __init__(self, build: Callable[..., object], arguments: dict[str, object]) -> None:
-        self._home = TemporaryDirectory()  # it goes when the process ends
+        self._home = TemporaryDirectory()  # deleted when the process ends
         self._folder = Path(self._home.name).resolve() / "store"
         self._folder.mkdir()
         pickled = io.BytesIO()
@@ -50,7 +50,7 @@ class _Template:
 
 
 class _Pickler(pickle.Pickler):
-    """Notes what lies in the store by its place there."""
+    """Replaces references to files of the store by their relative paths."""
 
     def __init__(self, file: io.BytesIO, store: Path) -> None:
         super().__init__(file)

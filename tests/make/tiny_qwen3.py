@@ -1,6 +1,6 @@
-"""What all tiny models of the tests share: a byte-level tokenizer, and the shape of a Qwen3.
+"""Shared parts of the tests' tiny models: a byte-level tokenizer, and the shape of a Qwen3.
 
-It imports nothing of ours: the peers' programs, in environments of their own, use it too.
+Imports none of our packages, because programs in separate environments use it, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ def byte_level(
     special_tokens: Sequence[str] = CHATML_TOKENS,
     pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
 ) -> Tokenizer:
-    """A tokenizer of `size` tokens at most, merged from these texts; it loses no byte."""
+    """A tokenizer of at most `size` tokens, trained on these texts; it is lossless."""
     tokenizer = Tokenizer(models.BPE())
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.pre_tokenizer = pre_tokenizer or plain
@@ -33,7 +33,7 @@ def byte_level(
 
 
 def shape(tokenizer: PreTrainedTokenizerFast, **sizes: object) -> Qwen3Config:
-    """Two layers for this tokenizer; the caller gives `hidden_size` and whatever else differs."""
+    """Two layers for this tokenizer; the caller sets `hidden_size` and other fields."""
     fields = {
         "vocab_size": len(tokenizer),
         "num_hidden_layers": 2,

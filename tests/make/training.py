@@ -18,9 +18,9 @@ TINY = {
     "gradient_checkpointing": False,
     "warmup_share": 0.02,
 }
-"""A stage of a new model, as the shipped recipes of one have it."""
+"""A stage of a new model, as in the shipped recipes."""
 OF_RL = {"learning_rate": 1e-4, "gradient_checkpointing": False}
-"""The same of RL."""
+"""The same for RL."""
 _STAGE = {**TINY, "tokens_per_batch": 256, "epochs": 4, "checkpoint_every": 5}
 _RECIPE = {
     "name": "tiny",
@@ -39,7 +39,7 @@ _RECIPE = {
 
 
 class Training(NamedTuple):
-    """What a training step is given, in the order of its arguments."""
+    """A training step's arguments, in their order."""
 
     recipe: str
     store: str
@@ -47,7 +47,7 @@ class Training(NamedTuple):
 
 
 def training(folder: Path, **stages: dict[str, object]) -> Training:
-    """A new store in a folder; a stage's fields go before those of the recipe here."""
+    """A new store in a folder; a stage's fields override those of the recipe here."""
     recipe = {
         key: {**part, **stages.get(key, {})} if isinstance(part, dict) else part
         for key, part in _RECIPE.items()
@@ -63,12 +63,12 @@ def training(folder: Path, **stages: dict[str, object]) -> Training:
 
 
 def samples() -> list[Sample]:
-    """Of a few turns each, every one of which is a target."""
+    """Samples of a few turns each, all of which are targets."""
     return [records.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
 
 
 def one_target(sample: Sample) -> Sample:
-    """The same, of which one turn alone is a target."""
+    """The same sample with one target turn."""
     turns = [
         turn.model_copy(update={"target": place == 1}) for place, turn in enumerate(sample.turns)
     ]

@@ -1,11 +1,11 @@
-"""A store of two tenants with each kind of statement and each outcome, in an MLflow of its own.
+"""A store of two tenants with each kind of statement and each outcome, with its own MLflow.
 
-Everything is done as a service, a step or an operator does it. What happens has names, and so has
-what it makes: who tells of the store can tell by names what differs from one store to the next.
+Services, steps and an operator create it. Acts and objects have names, so that tests can refer to
+parts that differ between stores.
 
 The agents of `acme` are proven, observed and disputed, and one is withdrawn; the one of `home` is
-validated anew. Aliases move by a gate, past one and with a canary, and end. A backup loses a run, a
-move and an erasure. At last somebody writes into MLflow and into the ledger.
+revalidated. Aliases move by a gate, past one and with a canary, and end. A backup loses a run, a
+move and an erasure. Finally, MLflow and the ledger are tampered with.
 """
 
 import asyncio
@@ -55,11 +55,11 @@ from make.story import moment
 STARTED = records.digest("imitated")
 DATA = records.digest("data of both")
 MOMENTS = ("a world", "agents", "moves", "losses", "now")
-"""After the parts of the story; the last one is when it is over."""
+"""The times after the parts of the story; the last one is its end."""
 
 
 def two_tenants(store: Path) -> Told:
-    """All of it, in an empty folder."""
+    """Builds the store in an empty folder."""
     player, moments = _Player(store), {}
     parts = (_a_world, _agents, _moves, _losses, _now)
     for name, part in zip(MOMENTS, parts, strict=True):
@@ -134,7 +134,7 @@ def _now(player: "_Player") -> None:
 
 
 class _Player:
-    """A service, steps and an operator at one store."""
+    """A service, steps and an operator of one store."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -147,10 +147,10 @@ class _Player:
 
     @contextmanager
     def act(self, name: str) -> Iterator[None]:
-        """Whatever gets a time in the block has that of this act."""
-        began = moment()
-        # As precise as what is signed.
-        self.names.acts.append((began.replace(microsecond=began.microsecond // 1000 * 1000), name))
+        """Times within the block belong to this act."""
+        start = moment()
+        # Signed times have this precision.
+        self.names.acts.append((start.replace(microsecond=start.microsecond // 1000 * 1000), name))
         yield
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ class _Player:
         self._name_key(SIMULATOR_KEYS, "service key 2")
 
     def world(self, name: str) -> None:
-        """A world model, its simulator, and an evaluation of that."""
+        """A world model, its simulator, and its evaluation."""
         model, artifact = self._model(name)
         cpt = records.checkpoint("cpt", data=DATA, artifact=records.digest(f"cpt of {name}"))
         rl = records.checkpoint("rl", data=DATA, parents=[cpt.artifact], artifact=artifact)
@@ -197,33 +197,33 @@ class _Player:
         return self.ledger.run(run)
 
     def go_on(self, run: str) -> None:
-        """Two more episodes."""
+        """Plays two more episodes."""
         asyncio.run(self._episodes(run))
         self._log_signer.seal(run)
 
     def train(
         self, run: str, tenant: str, agent: str, *, is_signed: bool, claimed: str = "first"
     ) -> None:
-        """A run that makes an agent, in the simulator that its trainer `claimed`, or another."""
+        """A run that trains an agent, in the simulator that its trainer `claimed`, or another."""
         opened = self.play(run, tenant, agent)
         model, weights = self._model(run)
-        made = RunWeights(run=run, simulator=opened.simulator, weights=weights)
+        statement = RunWeights(run=run, simulator=opened.simulator, weights=weights)
         signer = load_signer(self.store / "keys" / STEP_KEYS)
         with self.act(f"run {run} is closed"):
-            signature = sign_weights(made, signer) if is_signed else None
+            signature = sign_weights(statement, signer) if is_signed else None
             closing_ = RunClosing(final_weights=weights, signature=signature)
             closed = self.ledger.close_run(run, closing_)
             self._log_signer.seal(run)
-        known = {"artifact": weights, "simulator": self._digest(claimed)}
-        claim = Claim(agent=agent, starting_weights=STARTED, data=(DATA,), **known)
-        checkpoint = records.checkpoint("agent", parents=[STARTED], **known)
+        fields = {"artifact": weights, "simulator": self._digest(claimed)}
+        claim = Claim(agent=agent, starting_weights=STARTED, data=(DATA,), **fields)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
         with self.act(f"agent of {run} is registered"):
             edge = self._log_signer.statement_signer.edge(closed, claim)
             what = Agent(checkpoint=checkpoint, run=run, edge=edge)
             registered(agent, what, model, self.registry, self.store)
 
     def validate(self, ref: str, run: str, simulator: str) -> None:
-        """In a live shell beside a simulator."""
+        """A validation in a live shell and in a simulator."""
         artifact = self.ledger.run(run).final_weights
         assert artifact
         report = records.agent_report(simulator=self._digest(simulator))
@@ -232,9 +232,9 @@ class _Player:
         report.write(step / "report.json")
         words = {report.digest: f"validation in {simulator}", step.name: f"of-{run}"}
         self.names.words.update(words)
-        known = {"artifact": artifact, "imitated": STARTED, "step": step.name}
+        fields = {"artifact": artifact, "imitated": STARTED, "step": step.name}
         with self.act(f"{ref} is validated in {simulator}"):
-            file(Validation(report=report, at=now(), **known), self.store)
+            file(Validation(report=report, at=now(), **fields), self.store)
 
     def set_alias(self, alias: str, simulator: str, *, gate: float, override: str = "") -> None:
         pinned = self.simulators[simulator]
@@ -244,7 +244,7 @@ class _Player:
         set_alias(alias, pinned.digest, self.store, "ada", conditions)
 
     def move(self, alias: str, simulator: str, *, canary: str = "") -> None:
-        """As the operator asks a service."""
+        """A move as the operator requests it from a service."""
         part = Canary(simulator=self._digest(canary), percent=20) if canary else None
         move = AliasMove(kind="simulator", simulator=self._digest(simulator), by="bob", canary=part)
         self._aliases.move(alias, move, None, new_name(), dry_run=False)
@@ -272,19 +272,19 @@ class _Player:
             path.unlink()
         shutil.copy(self.store / "backup.db", self.store / "ledger.db")
         self.ledger = make.service.ledger(self.store)
-        missed = declare_restored(self.store, reason, "bob")
-        self.missed["audit restored before it is recorded"] = missed.model_dump_json()
+        losses = declare_restored(self.store, reason, "bob")
+        self.missed["audit restored before it is recorded"] = losses.model_dump_json()
 
     def withdraw(self, ref: str, reason: str) -> None:
         name, version = ref.split("@")
         self._change("mlflow.db", "DELETE FROM model_version_tags WHERE name = ?", name)
         deleted = "DELETE FROM model_versions WHERE name = ? AND version = ?"
         self._change("mlflow.db", deleted, name, version)
-        missed = declare_withdrawn(self.store, [ref], reason, "bob")
-        self.missed["audit withdrawn before it is recorded"] = missed.model_dump_json()
+        withdrawn = declare_withdrawn(self.store, [ref], reason, "bob")
+        self.missed["audit withdrawn before it is recorded"] = withdrawn.model_dump_json()
 
     def tamper(self) -> None:
-        """What nobody signed: an alias and a tag in MLflow, and an erasure."""
+        """Unsigned changes: an alias and a tag in MLflow, and an erasure."""
         ref = VersionRef.parse("acme-agent@1")
         self.registry.set_alias(ref, "champion")
         self.registry.mark(ref, "recipe", "another")
@@ -307,9 +307,9 @@ class _Player:
         engine = FakeEngine(make.service.shell)
         service = SimulatorService(self.simulators["first"].manifest, engine, store)
         for number in (1, 2):
-            begun = await service.reset(EpisodeOpening(run=run))
-            await service.step(begun.episode, Request(None, f"echo {run} {number}"))
-            await store.end(begun.episode)
+            episode = await service.reset(EpisodeOpening(run=run))
+            await service.step(episode.episode, Request(None, f"echo {run} {number}"))
+            await store.end(episode.episode)
         await store.close()
 
     def _model(self, name: str) -> tuple[Path, Digest]:

@@ -1,4 +1,4 @@
-"""How well a domain's verifier tells right from wrong, on episodes that were recorded twice."""
+"""The accuracy of a domain's verifier on episodes that were recorded twice."""
 
 import re
 from collections import defaultdict
@@ -20,18 +20,18 @@ from make.changed_observations import (
 from make.recorded_twice import RUNTIME_FORMS, Episode
 
 _NUM_REWRITES = 20
-"""Of each observation that shows runtime metadata, because few turns do."""
+"""For each observation with runtime metadata, because few turns have any."""
 
 
 class Share(NamedTuple):
-    """So many of so many."""
+    """A count and its total."""
 
     num: int = 0
     total: int = 0
 
     @property
     def value(self) -> float:
-        """Between 0 and 1; raises ZeroDivisionError where there was nothing to count."""
+        """Between 0 and 1; raises ZeroDivisionError if the total is 0."""
         return self.num / self.total
 
     def add(self, holds: bool | None) -> "Share":
@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """Of turns that were recorded twice, and of changes of those with a verdict."""
+    """The accuracy for turns that were recorded twice, and for changes of those with a verdict."""
 
     replay_agreement: Share
     """Turns whose two observations have the same bytes."""
@@ -49,7 +49,7 @@ class Quality(NamedTuple):
     killed: dict[str, Share]
     """By kind of wrong change."""
     mistakes: list[str]
-    """Each wrong verdict: the kind, the truth and what was judged."""
+    """Each wrong verdict: the kind, the truth and the judged observation."""
 
 
 class _Turn(NamedTuple):
@@ -100,7 +100,7 @@ def _turns(domain: Domain, episodes: Sequence[Episode], forms: Forms) -> Iterato
     for episode in episodes:
         previous = None
         for turn in episode:
-            # What differs between two equal runs says nothing about an earlier change.
+            # A difference between two equal runs says nothing about an earlier change.
             is_stable = meaning(turn.first, forms) == meaning(turn.second, forms)
             stale = turn.stale if is_stable else None
             is_failure = domain.is_failure(turn.first)
@@ -109,7 +109,7 @@ def _turns(domain: Domain, episodes: Sequence[Episode], forms: Forms) -> Iterato
 
 
 class _Others:
-    """Failures by what they failed to do, and successes likewise."""
+    """Failures by their program, and successes likewise."""
 
     def __init__(self, turns: Sequence[_Turn]) -> None:
         self._turns: dict[tuple[str, bool], list[_Turn]] = defaultdict(list)
@@ -118,8 +118,8 @@ class _Others:
                 self._turns[key, turn.is_failure].append(turn)
 
     def outcome(self, rng: Random, turn: _Turn) -> str | None:
-        """What the same action, or the same program, or any other one shows with the reverse
-        outcome, below the lines that this turn shows of the turn before it.
+        """The opposite outcome's observation of the same action, or the same program, or any other
+        one, below the lines that this turn shares with the previous one.
         """
         for key in (turn.action, _program(turn.action), ""):
             if turns := self._turns.get((key, not turn.is_failure)):
@@ -137,7 +137,7 @@ def _program(action: str) -> str:
 
 
 def _common_lines(turn: _Turn) -> list[str]:
-    """The lines with which it and the turn before it begin."""
+    """The common first lines of its observation and the previous one."""
     if turn.previous is None:
         return []
     pairs = zip(turn.previous.split("\n"), turn.truth.split("\n"), strict=False)

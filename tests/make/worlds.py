@@ -1,4 +1,4 @@
-"""A world that needs no simulator, for tests of training."""
+"""A scripted world for tests of training, without a simulator."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from agentworld.records.trajectory_log import Sampled
 
 
 class Shown(NamedTuple):
-    """What the scripted world answers."""
+    """A response of the scripted world."""
 
     observation: str = "kolmir\n[0] ~"
     reward: float | None = None
@@ -19,8 +19,8 @@ class Shown(NamedTuple):
 
 
 class ScriptedWorld:
-    """Ends every episode at its third step; fails the episodes that it is told to, those that
-    are `shut` before they begin. It is `unsure` of steps by task and number.
+    """Ends every episode at its third step; fails given episodes, the `shut` ones before they
+    begin. Its confidence is low for the `unsure` steps, by task and number.
     """
 
     def __init__(

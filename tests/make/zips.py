@@ -1,4 +1,4 @@
-"""Zips, also as newer tools write them and as damage leaves them."""
+"""Zip files, including those of newer tools and damaged ones."""
 
 import struct
 import zipfile
@@ -10,7 +10,7 @@ _LOCAL, _CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
 
 
 def write_zip(path, members):
-    """Compressed by deflate."""
+    """Compressed with deflate."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
@@ -18,11 +18,13 @@ def write_zip(path, members):
 
 
 def write_zstd_zip(path, members):
-    """Compressed by zstd: its frames are stored, and then the zip says what they are."""
+    """Compressed with zstd: writes its frames as stored, and then sets the method in the
+    headers.
+    """
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, pyarrow.compress(data, codec="zstd", asbytes=True))
-        places = [each.header_offset for each in archive.infolist()]
+        places = [item.header_offset for item in archive.infolist()]
     content = bytearray(path.read_bytes())
     place = content.index(_CENTRAL)
     for local, data in zip(places, members.values(), strict=True):

@@ -1,1 +1,1 @@
-"""Questions over what was registered, served and written down; answers and no opinions."""
+"""Answers questions about registered agents, served runs and their records."""

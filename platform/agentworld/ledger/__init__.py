@@ -1,4 +1,4 @@
-"""Runs, episodes and steps in a database: append-only, and durable once it says so."""
+"""Runs, episodes and steps in a database: append-only and durable."""
 
 from agentworld.ledger.ledger import Ledger
 

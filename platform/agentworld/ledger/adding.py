@@ -1,4 +1,4 @@
-"""Adding to an open run, whose row is held until the transaction ends."""
+"""Appends to an open run; the run's row is locked until the transaction ends."""
 
 from collections.abc import Collection, Sequence
 
@@ -26,20 +26,20 @@ from agentworld.records.run import AgentRun, RunClosing
 
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
-    """Adds what happened to a run's episodes, and its log's entries for it."""
+    """Adds the events of a run's episodes and the log entries for them."""
     growth = RunGrowth(episodes=len(writes.opened), steps=len(writes.own_steps))
     simulators = {episode.simulator for episode in writes.opened}
     first = _extend_log(connection, run, writes.log_fields, growth, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
-    # Erasing waits for the rows above, and so does not take away what they name.
+    # Erasing waits for these rows, so it does not remove the texts that they name.
     texts.keep_in_use(texts.long(writes.texts))
     for end in writes.closed:
         _close(connection, end)
 
 
 def begin(connection: Connection, run: AgentRun) -> None:
-    """Opens a run with the first entry of its log; raises Conflict for one that was lost."""
+    """Opens a run with the first entry of its log; raises Conflict if the run was lost."""
     if is_lost(connection, run.id):
         raise Conflict(f"run {run.id} was lost when the ledger was restored; name another")
     row = run.model_dump(include={"id", "simulator", "tenant"})
@@ -49,8 +49,8 @@ def begin(connection: Connection, run: AgentRun) -> None:
 
 
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
-    """Ends a run: first its episodes that are open, then the run."""
-    # This locks the run's row, so that no other episode is opened meanwhile.
+    """Closes a run: first its open episodes, then the run."""
+    # This locks the run's row, so no other episode is opened in the meantime.
     lengthen_run(connection, run, RunGrowth())
     add(connection, run, Writes.of(closings_of(connection, run)), texts)
     _extend_log(connection, run, [log.run_closed(closing)], RunGrowth())
@@ -64,9 +64,9 @@ def _extend_log(
     growth: RunGrowth,
     simulators: Collection[Digest] = (),
 ) -> int:
-    """Appends to the log of an open run and holds the run; returns the first sequence number.
+    """Appends to the log of an open run and locks the run; returns the first sequence number.
 
-    Raises NotFound, and Conflict where the run is closed or served by another simulator.
+    Raises NotFound, and Conflict if the run is closed or served by another simulator.
     """
     run_state = lengthen_run(connection, run, growth._replace(entries=len(entries)))
     if run_state is None:
@@ -81,16 +81,14 @@ def _extend_log(
 
 
 def _refusal(connection: Connection, run: str) -> AgentworldError:
-    """Why nothing can be added to a run."""
+    """The error for a run that accepts no more entries."""
     row = connection.execute(select(RUNS.c.final_weights).where(RUNS.c.id == run)).first()
     if row is None:
         return NotFound(
-            f"there is no run {run} in the ledger any more; restore the ledger, or open another"
+            f"run {run} is no longer in the ledger; restore the ledger, or open another run"
         )
     if is_lost(connection, run):
-        return Conflict(
-            f"run {run} lost what was answered in it when the ledger was restored; open another"
-        )
+        return Conflict(f"run {run} lost entries when the ledger was restored; open another")
     if row.final_weights is None:
         return dropped_rows_error(RUNS, 0, 1)
     return Conflict(f"run {run} is closed; open another one")
@@ -99,7 +97,7 @@ def _refusal(connection: Connection, run: str) -> AgentworldError:
 def _add_steps(
     connection: Connection, run: str, steps: Sequence[EpisodeStep], entry: int, texts: Texts
 ) -> None:
-    """The caller has locked the run's row, so that none of its episodes is closed meanwhile."""
+    """The caller has locked the run's row, so none of its episodes is closed in the meantime."""
     if not steps:
         return
     episodes = {step.episode for step in steps}
@@ -110,7 +108,7 @@ def _add_steps(
 
 
 def _close(connection: Connection, end: EpisodeClosed) -> None:
-    """Refuses where the episode is not, or no more, as the writer knows it."""
+    """Raises Conflict if the episode has changed since the writer read it."""
     parameters = {
         "episode": end.episode,
         "owner": end.run,
@@ -120,10 +118,10 @@ def _close(connection: Connection, end: EpisodeClosed) -> None:
     if connection.execute(_CLOSE, parameters).rowcount != 1:
         if connection.scalar(_FIND, parameters) is not None:
             raise dropped_rows_error(EPISODES, 0, 1)
-        raise Conflict(f"episode {end.episode} is closed, or went on; read it again")
+        raise Conflict(f"episode {end.episode} is closed or has new steps; read it again")
 
 
-# Made once: to make one takes longer than to run it.
+# Created once: creating the statement takes longer than running it.
 _NEWEST = select(func.coalesce(func.max(STEPS.c.number), 0)).where(
     STEPS.c.episode == EPISODES.c.key
 )

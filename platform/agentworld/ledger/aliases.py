@@ -1,6 +1,6 @@
-"""People's names for simulators and for agents in use, and who gave them when.
+"""Aliases of simulators and agents, and who set them when.
 
-A name is resolved, never stored.
+An alias is resolved when used; records hold digests.
 """
 
 import json
@@ -32,19 +32,19 @@ from agentworld.records.statements.base import Declare
 
 _GATE = TypeAdapter(tuple[GateResult, ...])
 _BuildChange = Callable[[AliasChange | None], AliasChange]
-"""From the last change of an alias, if it has one, to the next."""
+"""Returns the next change of an alias from its last one, if there is one."""
 
 
 class History(NamedTuple):
-    """What aliases meant over time, in the order of the changes."""
+    """The targets of aliases over time, in the order of the changes."""
 
     changes: list[AliasChange]
     garbled: dict[str, str]
-    """By alias, why a change of it cannot be read."""
+    """The reason why a change cannot be read, by alias."""
 
 
 class Aliases:
-    """The history of all aliases; nothing in it changes."""
+    """The append-only history of all aliases."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,11 +59,11 @@ class Aliases:
         declare: Declare | None = None,
         **details: Any,
     ) -> AliasChange:
-        """From now on the alias means this simulator; runs that are open keep theirs.
+        """Points the alias at this simulator; open runs keep theirs.
 
-        Told again with its key it is recorded once. `declare` signs the change, which is kept
-        together with it or not at all; without it nobody signs it. `details` is what else a change
-        has: its canary, what let it move, and of an agent's alias its kind and the agent.
+        A repetition with the same key is recorded once. `declare` signs the change, and both are
+        kept in one transaction; without it the change is unsigned. `details` are the other fields
+        of the change: its canary, its gate, and, for an agent's alias, its kind and the agent.
         """
         check_alias(alias, details.get("kind", "simulator"))
         change = AliasChange(alias=alias, simulator=simulator, set_by=set_by, at=now(), **details)
@@ -79,8 +79,8 @@ class Aliases:
         key: str | None = None,
         declare: Declare | None = None,
     ) -> AliasChange:
-        """The alias means nothing from now on, which is recorded once; raises NotFound for one
-        that nobody gave.
+        """Ends the alias; a repetition is recorded once. Raises NotFound if the alias was never
+        set.
         """
 
         def build(last: AliasChange | None) -> AliasChange:
@@ -91,9 +91,9 @@ class Aliases:
         return self._add(alias, build, key, declare)
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
-        """The simulator that a digest is, or that an alias means now; raises NotFound.
+        """Resolves a digest or an alias to a simulator; raises NotFound.
 
-        A canary is meant for its part of the runs, and never where no run is named.
+        A canary gets its percentage of the runs, and nothing if no run is given.
         """
         if name.startswith("sha256:"):
             return name
@@ -103,7 +103,7 @@ class Aliases:
         return simulator
 
     def meaning(self, alias: str) -> Meaning:
-        """What the alias means now, by its last recorded change; raises NotFound for nothing."""
+        """The current target of the alias, from its last change; raises NotFound if it has none."""
         changes = self.history(alias, "simulator")
         if not changes or (meaning := changes[-1].meaning) is None:
             raise NotFound(
@@ -112,13 +112,13 @@ class Aliases:
         return meaning
 
     def history(self, alias: str | None = None, kind: AliasKind | None = None) -> list[AliasChange]:
-        """What an alias, or each of a kind, meant over time; raises EvidenceError where a row is
+        """The targets over time of an alias, or of all of a kind; raises EvidenceError if a row is
         garbled.
         """
         return self._changes(_conditions(alias=alias, kind=kind))
 
     def readable_history(self, kind: AliasKind | None = None) -> "History":
-        """The same of all aliases, as far as it can be read."""
+        """The history of all aliases, as far as it can be read."""
         changes, garbled = list[AliasChange](), dict[str, str]()
         with self._database.transaction() as connection:
             for row in connection.execute(_select(_conditions(kind=kind))):
@@ -183,7 +183,7 @@ def _row(change: AliasChange) -> Mapping[str, object]:
 
 
 def _change(row: Row[Any]) -> AliasChange:
-    """Raises EvidenceError where the row is none that a change ever had."""
+    """Raises EvidenceError if the row is not a valid change."""
     fields = dict(row._mapping)
     percent, gate = fields.pop("canary_percent"), fields.pop("gate")
     for name in ("sequence", "idempotency_key"):

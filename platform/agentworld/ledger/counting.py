@@ -1,4 +1,4 @@
-"""How many there are, and what they used."""
+"""Counts of runs, episodes and rewards, and resource usage."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,48 +16,50 @@ from agentworld.records.usage import Usage
 
 
 class RunUsage(NamedTuple):
-    """What a run, or one of its episodes, used."""
+    """The resource usage of a run, or of one of its episodes."""
 
     tenant: str
     simulator: Digest
     agent: str
     run: str
     episode: str | None
-    """Null for the whole run, and for a run that has none."""
+    """Null for the whole run, and for a run without episodes."""
     num_episodes: int
     num_steps: int
-    """Without those that came with a fork: another episode took them."""
+    """Without the steps that a fork copied: they belong to another episode."""
     usage: Usage
 
 
 class Rewards(NamedTuple):
-    """Of the episodes of a run that ended with a reward."""
+    """The rewards of a run's episodes that ended with a reward."""
 
     num_episodes: int
     num_successes: int
-    """Whose reward is 1."""
+    """The number of episodes whose reward is 1."""
     mean: float | None
-    """Null without any."""
+    """Null without rewards."""
 
 
 class Counts:
-    """Filters name a `tenant`, a `simulator`, a `run`, several of them, or nothing for all."""
+    """Filters are a `tenant`, a `simulator`, a `run`, or several of them; without filters, all are
+    counted.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def num_open_runs(self, **filters: str | None) -> int:
-        """How many runs go on."""
+        """The number of open runs."""
         query = select(func.count()).select_from(RUNS).where(IS_OPEN, *_conditions_of(filters))
         with self._database.transaction() as connection:
             return connection.scalar(query) or 0
 
     def num_open_episodes(self, **filters: str | None) -> int:
-        """How many episodes of open runs go on."""
+        """The number of open episodes of open runs."""
         return sum(self.open_episodes(**filters).values())
 
     def open_episodes(self, **filters: str | None) -> dict[Digest, int]:
-        """The same of each simulator that has any."""
+        """The number of open episodes of each simulator that has any."""
         query = (
             select(RUNS.c.simulator, func.count())
             .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
@@ -68,7 +70,7 @@ class Counts:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def rewards(self, run: str) -> Rewards:
-        """What the episodes of a run ended with; reads the rewards of all its steps."""
+        """The final rewards of a run's episodes; reads the rewards of all its steps."""
         reward = STEPS.c.reward
         query = (
             select(func.count(reward), func.count().filter(reward >= 1), func.avg(reward))
@@ -79,9 +81,9 @@ class Counts:
             return Rewards(*connection.execute(query).one())
 
     def run_usage(self, *, by_episode: bool = False, **filters: str | None) -> list[RunUsage]:
-        """What runs used, or each of their episodes; `filters` may name one `episode` too.
+        """The usage of runs, or of each of their episodes; `filters` may also name an `episode`.
 
-        The newest run first, its episodes in the order of their opening.
+        The newest run comes first, its episodes in the order of their opening.
         """
         own = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number > EPISODES.c.num_copied)
         owner_columns = [RUNS.c.tenant, RUNS.c.simulator, RUNS.c.opening, RUNS.c.id]
@@ -129,7 +131,7 @@ def _run_usage(row: Row[*tuple[Any, ...]]) -> RunUsage:
         episode=row.episode,
         num_episodes=row.num_episodes,
         num_steps=row.num_steps,
-        # Sums of a database may be of its own kinds of number.
+        # A database may return sums as its own numeric types.
         usage=Usage(
             int(row.input_tokens),
             int(row.cached_tokens),
@@ -140,7 +142,9 @@ def _run_usage(row: Row[*tuple[Any, ...]]) -> RunUsage:
 
 
 def _agent(opening: str) -> str:
-    """What whoever opened a run called its agent; a garbled opening hides no cost."""
+    """The agent's name from the run's opening; null if it is garbled, so its usage is still
+    counted.
+    """
     try:
         return RunOpening.model_validate_json(opening).agent
     except ValidationError:

@@ -1,8 +1,7 @@
-"""Connections that keep what they committed, the newest schema, and a database's errors in our
-words.
+"""Durable connections, schema migration, and translation of database errors.
 
-SQLite is for one machine; PostgreSQL for several replicas, any number of which may bring it to the
-newest schema at once. No error shows a password.
+SQLite is for one machine, PostgreSQL for several replicas, which may migrate the schema at the same
+time. No error shows a password.
 """
 
 import re
@@ -48,21 +47,22 @@ _BUSY_SECONDS = 30
 
 _RETRY_SECONDS = 0.01
 
-# FULL: an answered step outlives a power cut. secure_delete: an erased text is gone from the file.
+# FULL: a committed step survives a power failure. secure_delete: an erased text is overwritten in
+# the file.
 _PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
 
-# The same for PostgreSQL, whatever its own configuration says.
-# It may keep bytes without knowing what they mean (SQL_ASCII): they are UTF-8 all the same.
+# The same for PostgreSQL, independent of its configuration. A database with the encoding SQL_ASCII
+# stores bytes without conversion; they are always UTF-8.
 _SETTINGS = f"-c synchronous_commit=on -c lock_timeout={_BUSY_SECONDS}s -c client_encoding=UTF8"
 
-# A server that vanished without a word is noticed; by default that takes two hours.
+# Detects a server that disappeared without closing; the default takes two hours.
 _NETWORK = {
     "connect_timeout": 10,
     "keepalives_idle": _BUSY_SECONDS,
     "tcp_user_timeout": _BUSY_SECONDS * 1_000,
 }
 
-# A server that does not let us in gives words and no code.
+# A server that refuses a connection returns a message without a code.
 _REFUSAL = re.compile(
     "connection failed.*(authentication failed|no password supplied|does not exist|"
     "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
@@ -70,18 +70,19 @@ _REFUSAL = re.compile(
 
 _REVISIONS = "agentworld.ledger:migrations"
 
-# The number is anyone's; all replicas must use the same.
+# An arbitrary number; all replicas must use the same one.
 _LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7340611)"}
 
-# Alembic keeps the migration that it works on in its module.
+# Alembic keeps the current migration in a module's global.
 _ALEMBIC = threading.Lock()
 
-# What Alembic writes; to ask it for that takes as long as all else of opening a ledger.
+# The table that Alembic writes; asking Alembic for it takes as long as the rest of opening a
+# ledger.
 _VERSION = table("alembic_version", column("version_num"))
 
 
 def connect(url: str) -> Engine:
-    """A pool of connections; nothing is opened yet. Raises InputError for what is no URL."""
+    """Creates a connection pool without connecting. Raises InputError for an invalid URL."""
     parsed_url = _parse_url(url)
     try:
         if parsed_url.drivername == "sqlite":
@@ -94,7 +95,7 @@ def connect(url: str) -> Engine:
 
 
 class Database:
-    """A pool of connections; nothing is opened before the first transaction."""
+    """A connection pool; the first transaction opens the first connection."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -102,14 +103,14 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commits all that the block does, or nothing where it raises."""
+        """Commits the block's changes, or none of them if it raises."""
         with translate_errors(self.url), self.engine.begin() as connection:
             yield connection
 
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Errors of the database as errors of ours, in one sentence each."""
+    """Converts database errors to our errors, each with one sentence."""
     try:
         yield
     except DBAPIError as error:
@@ -118,23 +119,23 @@ def translate_errors(url: str) -> Iterator[None]:
         raise StoreError(f"the ledger {redact(url)} failed: {error}") from error
     except UnicodeEncodeError as error:
         raise InputError(
-            f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
-            " send another"
+            f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is not"
+            " Unicode; use another name"
         ) from error
 
 
 def bytes_of(value: object) -> bytes:
-    """A column's bytes; none where somebody put a value of another type there, of which a number
-    would otherwise become as many zeros.
+    """A column's bytes; empty if its value is of another type: bytes() of a number would return as
+    many zeros.
     """
     return value if isinstance(value, bytes) else b""
 
 
 def migrate(engine: Engine) -> None:
-    """Makes or changes the tables; raises Conflict for a database that it does not know.
+    """Creates or upgrades the tables; raises Conflict for an unknown schema.
 
-    One transaction under a lock: who comes second finds the work done, and a migration that was
-    killed left the schema as it had been.
+    Runs in one transaction under a lock: the second caller finds the work done, and a killed
+    migration leaves the schema unchanged.
     """
     revisions = _revisions(_REVISIONS)
     with translate_errors(_url(engine)):
@@ -152,7 +153,7 @@ def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # Not `from` the error, which may quote what stands where the password ends.
+        # Not `from` the error, which may quote part of the password.
         raise _no_url(url) from None
     is_supported = parsed.drivername in ("sqlite", "postgresql", "postgresql+psycopg")
     if not is_supported or "@" in (parsed.host or ""):
@@ -162,7 +163,7 @@ def _parse_url(url: str) -> URL:
 
 def _no_url(url: str) -> InputError:
     return InputError(
-        f"{redact(url)!r} is no database URL; give sqlite:////path/ledger.db or"
+        f"{redact(url)!r} is not a database URL; give sqlite:////path/ledger.db or"
         " postgresql://user:password@host/name, with %40 for an @ in the password"
     )
 
@@ -186,9 +187,10 @@ def _set_pragmas(connection: sqlite3.Connection) -> None:
 
 
 def _enter_wal(cursor: sqlite3.Cursor) -> None:
-    """Lets readers not wait for the writer; the file keeps this mode.
+    """Enables write-ahead logging, so readers do not wait for the writer; the mode is stored in the
+    file.
 
-    Two that change the mode of a new file at once bar each other's way, and SQLite refuses
+    Two connections that change the mode of a new file at once block each other, and SQLite refuses
     one of them without waiting for its time-out.
     """
     deadline = time.monotonic() + _BUSY_SECONDS
@@ -215,30 +217,32 @@ def _postgresql(url: URL) -> Engine:
 def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
     message = str(error.orig).strip().partition("\n")[0]
     if isinstance(error, IntegrityError):
-        return Conflict(f"the ledger already holds this, or not what it names: {message}")
+        return Conflict(f"the ledger already holds this, or lacks what it refers to: {message}")
     if isinstance(error, DataError):
-        return InputError(f"the ledger {url} cannot hold this: {message}; send another value")
+        return InputError(
+            f"the ledger {url} cannot store this value: {message}; send another value"
+        )
     if "not a database" in message:
-        return InputError(f"{url} is no database; name a new file or a ledger")
+        return InputError(f"{url} is not a database; name a new file or a ledger")
     if _REFUSAL.search(message):
-        return InputError(f"{url} does not let the ledger in: {message}; check user and password")
+        return InputError(f"{url} refused the connection: {message}; check user and password")
     passes = isinstance(error, OperationalError | InterfaceError)
     return StoreError(f"the ledger {url} failed: {message}", retryable=passes)
 
 
 @cache
 def _revisions(location: str) -> ScriptDirectory:
-    """Read once: to read them takes as long as to open a database that needs none."""
+    """Cached: reading the revisions takes as long as opening a database that is up to date."""
     config = Config()
     config.set_main_option("script_location", location)
     revisions = ScriptDirectory.from_config(config)
-    revisions.get_current_head()  # reads them, before another thread has hold of them
+    revisions.get_current_head()  # reads them before other threads use them
     return revisions
 
 
 @contextmanager
 def _hold_lock(engine: Engine) -> Iterator[Connection]:
-    """A transaction that one migration at a time is in."""
+    """A transaction that holds the migration lock."""
     with engine.begin() as connection:
         connection.exec_driver_sql(_LOCKS[connection.dialect.name])
         yield connection
@@ -248,12 +252,12 @@ def _check_known(connection: Connection, revisions: ScriptDirectory) -> None:
     revision = _revision(connection)
     url = redact(_url(connection.engine))
     if revision is None and inspect(connection).has_table(RUNS.name):
-        raise Conflict(f"{url} holds tables of an unknown schema; name another database")
+        raise Conflict(f"{url} has tables of an unknown schema; name another database")
     revision_ids = {script.revision for script in revisions.walk_revisions()}
     if revision is not None and revision not in revision_ids:
         raise Conflict(
-            f"the ledger {url} is of revision {revision}, which this agentworld does not know; use"
-            " the one that made it, or a later one"
+            f"the ledger {url} has revision {revision}, which this version of agentworld does not"
+            " know; use the version that created it, or a later one"
         )
 
 

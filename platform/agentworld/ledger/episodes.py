@@ -1,4 +1,4 @@
-"""From rows to episodes."""
+"""Converts rows to episodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -27,11 +27,11 @@ from agentworld.records.usage import Usage
 _Row = Row[*tuple[Any, ...]]
 
 _Reader = Callable[[bytes | None, Digest], str | None]
-"""The text of a row's bytes and its digest; null where it was erased."""
+"""Reads the text of a row from its bytes and its digest; null if it was erased."""
 
 
 def list_episodes(connection: Connection, names: Sequence[str], texts: Texts) -> dict[str, Episode]:
-    """Episodes with their steps, by their names; those that are there."""
+    """Existing episodes with their steps, by their names."""
     query = (
         select(EPISODES, RUNS.c.simulator)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
@@ -45,40 +45,40 @@ def list_episodes(connection: Connection, names: Sequence[str], texts: Texts) ->
 
 
 def erased_episodes(connection: Connection) -> list[str]:
-    """Those whose texts were taken away."""
+    """Episodes whose texts were erased."""
     erased = select(EPISODES.c.id).where(EPISODES.c.erased).order_by(EPISODES.c.key)
     return list(connection.scalars(erased))
 
 
 def is_erased(connection: Connection, name: str) -> bool:
-    """Whether retention took an episode's texts away."""
+    """Whether retention erased an episode's texts."""
     return bool(connection.scalar(select(EPISODES.c.erased).where(EPISODES.c.id == name)))
 
 
 def idle_episodes(
     connection: Connection, simulator: Digest | None, before: float
 ) -> list[EpisodeClosed]:
-    """Open episodes of open runs without a step since `before`, as they are to be closed."""
+    """Closings of the open episodes of open runs that have no step since `before`."""
     idle = is_of(simulator) & IS_OPEN & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
     return _ends(connection, idle, "expired")
 
 
 def closings_of(connection: Connection, run: str) -> list[EpisodeClosed]:
-    """Open episodes of a run, as they are to be closed."""
+    """Closings of a run's open episodes."""
     return _ends(connection, EPISODES.c.run == run, "closed")
 
 
 def read_opening(row: _Row, texts: Texts) -> EpisodeOpening | None:
-    """What an episode was opened with; null where it was erased.
+    """The opening of an episode; null if it was erased.
 
-    Raises ValueError, and StoreError where the text is not the opening's own.
+    Raises ValueError, and StoreError if the text is not canonical.
     """
     text = _reader(row, texts)(row.opening, row.opening_digest)
     if text is None:
         return None
     opening = EpisodeOpening.model_validate_json(text)
     if opening.text != text:
-        raise StoreError("its opening was written anew, in another form", retryable=False)
+        raise StoreError("its opening was rewritten in another form", retryable=False)
     return opening
 
 
@@ -110,9 +110,9 @@ def _reader(row: _Row, texts: Texts) -> _Reader:
 
 
 def _check_erased(data: bytes | None, digest: Digest) -> None:
-    """What is left of an erased text; raises StoreError where somebody put one there."""
+    """Raises StoreError if an erased text exists."""
     if data is not None:
-        raise StoreError(f"the text {digest} was erased and is there; remove it", retryable=False)
+        raise StoreError(f"the text {digest} was erased but exists; remove it", retryable=False)
 
 
 def _episode(row: _Row, steps: Iterable[_Row], texts: Texts) -> Episode:
@@ -129,7 +129,7 @@ def _episode(row: _Row, steps: Iterable[_Row], texts: Texts) -> Episode:
     )
 
 
-# In the order of EpisodeStep's fields: to find a column by its name takes as long as to read it.
+# In the order of EpisodeStep's fields: finding a column by its name takes as long as reading it.
 _STEP = (
     *STEPS.c["episode", "number", "action", "observation", "action_digest", "observation_digest"],
     *STEPS.c["reward", "done", "truncated", "mean_logprob", "agreement", "low_confidence"],

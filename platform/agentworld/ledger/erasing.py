@@ -1,6 +1,6 @@
-"""Taking away what was said: first out of the rows, then what no row needs out of the object store.
+"""Erases texts: first from the rows, then from the object store if no row needs them.
 
-Both can be repeated: whoever was killed between the two erases once more.
+Both steps can be repeated after an interruption.
 """
 
 from sqlalchemy import Connection, ScalarSelect, func, select, update
@@ -15,7 +15,7 @@ from agentworld.records.base import Digest, now
 from agentworld.records.statements.base import Declare
 from agentworld.records.statements.erasure import Erasure
 
-# Each text, its digest, and the key of the episode that it belongs to.
+# Each text, its digest, and the key of its episode.
 _TEXTS = (
     (EPISODES.c.opening, EPISODES.c.opening_digest, EPISODES.c.key),
     (STEPS.c.action, STEPS.c.action_digest, STEPS.c.episode),
@@ -24,7 +24,7 @@ _TEXTS = (
 
 
 def texts_outside_rows(connection: Connection, episode: str) -> set[Digest]:
-    """An episode's texts that are not in their rows: long ones, and erased ones."""
+    """An episode's texts that are not in their rows: long ones and erased ones."""
     key = _key(episode)
     return {
         digest
@@ -34,7 +34,7 @@ def texts_outside_rows(connection: Connection, episode: str) -> set[Digest]:
 
 
 def erase_rows(connection: Connection, episode: str) -> None:
-    """Takes the texts out of an episode's rows, and says there that it was erased.
+    """Removes the texts from an episode's rows and marks it as erased.
 
     Raises NotFound, and Conflict for an open episode.
     """
@@ -45,9 +45,9 @@ def erase_rows(connection: Connection, episode: str) -> None:
         raise NotFound(
             f"there is no episode {episode}; name one that `agentworld episode list RUN` prints"
         )
-    # One of a run that lost entries is never closed.
+    # An episode of a run that lost entries is never closed.
     if row.closed is None and not is_lost(connection, row.run):
-        raise Conflict(f"episode {episode} is open; close it, and then erase it")
+        raise Conflict(f"episode {episode} is open; close it before you erase it")
     mark_erased = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
     change_rows(connection, mark_erased)
     for column, _, owner in _TEXTS:
@@ -57,7 +57,7 @@ def erase_rows(connection: Connection, episode: str) -> None:
 
 
 def declare_erasure(connection: Connection, episode: str, by: str, declare: Declare) -> None:
-    """Keeps a signed statement that it was erased, unless one is there."""
+    """Stores a signed statement of the erasure, unless there is one."""
     condition = (ATTESTATIONS.c.kind == "erasure") & (ATTESTATIONS.c.subject == episode)
     if connection.scalar(select(ATTESTATIONS.c.sequence).where(condition).limit(1)) is not None:
         return
@@ -70,11 +70,11 @@ def declare_erasure(connection: Connection, episode: str, by: str, declare: Decl
 
 
 def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:
-    """Takes a long text away unless an episode shows it that was not erased.
+    """Deletes a long text unless an episode that was not erased uses it.
 
-    Until the transaction ends nobody adds a row, which could name it.
+    Until the transaction ends, no row that refers to it can be added.
     """
-    # Every writer changes a row of `runs` first, so that this one waits for all of them.
+    # Every writer first changes a row of `runs`, so this statement waits for all of them.
     hold(connection, RUNS)
     if not _is_referenced(connection, digest):
         texts.erase(digest)

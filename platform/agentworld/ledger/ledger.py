@@ -1,4 +1,4 @@
-"""What the simulator service writes down, and what an auditor reads."""
+"""The ledger: the simulator service writes it, and auditors read it."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -37,16 +37,16 @@ from agentworld.storage.objects import ObjectStore
 
 
 class Ledger:
-    """Runs, their logs, episodes and steps. What a method has written survives a power cut.
+    """Runs, their logs, episodes and steps. Each write is durable when the method returns.
 
-    Calls block; one ledger serves several threads, and several ledgers one database. Who adds
-    to a run holds its row until the transaction ends, so that a run's log has one order.
+    Calls block; several threads may share a ledger, and several ledgers a database. A writer locks
+    the run's row until its transaction ends, so a run's log has one order.
     """
 
     def __init__(self, url: str, objects: ObjectStore | None = None) -> None:
         self._database = Database(url)
         self.objects = objects
-        """Where its long texts are; null where every text stays in its row."""
+        """The object store of long texts; null if every text is stored in its row."""
         self.aliases = Aliases(self._database)
         self.attestations = Attestations(self._database)
         migrate(self._database.engine)
@@ -57,7 +57,7 @@ class Ledger:
 
     @cached_property
     def signing_keys(self) -> SigningKeys:
-        """The public keys of those that sign here."""
+        """The public keys of this ledger's signers."""
         return SigningKeys(self._database)
 
     @cached_property
@@ -67,12 +67,12 @@ class Ledger:
 
     @cached_property
     def counts(self) -> Counts:
-        """What is counted of runs."""
+        """Counts and usage of runs."""
         return Counts(self._database)
 
     @cached_property
     def pages(self) -> Pages:
-        """Lists, a part at a time."""
+        """Paginated lists."""
         return Pages(self._database, self._texts)
 
     def open_run(
@@ -82,7 +82,7 @@ class Ledger:
         name: str | None = None,
         tenant: str = LOCAL_TENANT,
     ) -> AgentRun:
-        """Begins a run, once under a name; its simulator and its tenant never change."""
+        """Opens a run, once for each name; its simulator and tenant never change."""
         id_ = name or new_name()
         run = AgentRun(id=id_, opening=opening, simulator=simulator, tenant=tenant, log_length=1)
         try:
@@ -98,7 +98,7 @@ class Ledger:
         return run
 
     def close_run(self, run: str, closing: RunClosing) -> AgentRun:
-        """Ends a run with what it made, and its episodes; the same again changes nothing."""
+        """Closes a run and its episodes, with its outcome; a repetition changes nothing."""
         record = self.run(run)
         if record.closing is None:
             record = self._get_closed(run, closing)
@@ -109,12 +109,12 @@ class Ledger:
         return record
 
     def write(self, writes: Sequence[Write]) -> None:
-        """Adds to any runs in one transaction: all of it, or nothing.
+        """Appends to several runs in one transaction.
 
-        Raises NotFound for an unknown run, and Conflict for a closed run, for an episode that
-        is closed, unknown or another run's, and for a step that is there already.
+        Raises NotFound for an unknown run, and Conflict for a closed run, for an episode that is
+        closed, unknown or another run's, and for a step that exists.
         """
-        # The same order of runs everywhere, so that two writers never wait for each other.
+        # Every transaction locks runs in the same order, so two writers never deadlock.
         by_run = attrgetter("run")
         groups = groupby(sorted(writes, key=by_run), key=by_run)
         parts = [(run, Writes.of(own)) for run, own in groups]
@@ -132,7 +132,7 @@ class Ledger:
         return runs[0]
 
     def counted_run(self, run: str) -> AgentRun:
-        """The same for who relies on the numbers: all of it is counted anew."""
+        """Like `run`, with all numbers counted from the rows."""
         with self._database.transaction() as connection:
             record = count_run(connection, run)
         if record is None:
@@ -140,7 +140,7 @@ class Ledger:
         return record
 
     def owner(self, run: str) -> Owner:
-        """Whose a run is, and which simulator's; raises NotFound."""
+        """The tenant and the simulator of a run; raises NotFound."""
         with self._database.transaction() as connection:
             owner = find_owner(connection, run)
         if owner is None:
@@ -148,7 +148,7 @@ class Ledger:
         return owner
 
     def run_of(self, episode: str) -> str:
-        """Which run an episode is of, whatever was erased of it; raises NotFound."""
+        """The run of an episode, also of an erased one; raises NotFound."""
         with self._database.transaction() as connection:
             run = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
         if run is None:
@@ -159,19 +159,19 @@ class Ledger:
         return str(run)
 
     def run_names(self) -> list[str]:
-        """All runs by their names, also those that cannot be read."""
+        """The names of all runs, also of unreadable ones."""
         with self._database.transaction() as connection:
             return list(map(str, connection.scalars(select(RUNS.c.id).order_by(RUNS.c.id.desc()))))
 
     def runs(self, **columns: str) -> list[AgentRun]:
         """All runs, or those of this `simulator` or with these `final_weights`, the newest first.
 
-        Raises EvidenceError where one is garbled.
+        Raises EvidenceError if a row is garbled.
         """
         return self.readable_runs(**columns).whole
 
     def readable_runs(self, **columns: str) -> ReadResult[AgentRun]:
-        """The same as far as they can be read."""
+        """Like `runs`, with GarbledRun for rows that cannot be read."""
         with self._database.transaction() as connection:
             runs = list_runs(connection, *where(columns))
         return ReadResult(
@@ -190,31 +190,32 @@ class Ledger:
         return record
 
     def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
-        """Several episodes with their steps, by their names; those that are there."""
+        """Existing episodes with their steps, by their names."""
         with self._database.transaction() as connection:
             return episodes.list_episodes(connection, names, self._texts)
 
     def episodes(self, run: str) -> Iterator[Episode]:
-        """A run's episodes in the order in which they were opened, each read when asked for."""
+        """A run's episodes in the order in which they were opened, each read on demand."""
         return map(self.episode, self.logs.episode_names(run))
 
     def idle_episodes(self, simulator: Digest | None, before: float) -> list[EpisodeClosed]:
-        """How to close what stood still since `before` (seconds since 1970), of one or of all."""
+        """Closings of episodes that are idle since `before` (seconds since 1970), of one simulator
+        or all.
+        """
         with self._database.transaction() as connection:
             return episodes.idle_episodes(connection, simulator, before)
 
     def erased_episodes(self) -> list[str]:
-        """Those whose texts retention took away."""
+        """Episodes whose texts retention erased."""
         with self._database.transaction() as connection:
             return episodes.erased_episodes(connection)
 
     def erase_texts(self, episode: str, by: str = "", declare: Declare | None = None) -> None:
-        """Takes away what an episode was opened with, and what an agent and a world said in it.
+        """Erases the texts of an episode's opening, actions and observations.
 
-        `declare` signs that it was, and that is kept together with it or not at all. Digests,
-        heads and the log stay. Raises NotFound, Conflict for an open episode, and StoreError
-        where its long texts are not in this object store. Once more changes nothing, and ends
-        what was interrupted.
+        `declare` signs a statement of it, and both are kept in one transaction. Digests, heads and
+        the log stay. Raises NotFound, Conflict for an open episode, and StoreError if its long
+        texts are not in this object store. A repetition completes an interrupted erasure.
         """
         with self._database.transaction() as connection:
             digests = texts_outside_rows(connection, episode)
@@ -229,20 +230,20 @@ class Ledger:
                 erase_object(connection, digest, self._texts)
 
     def orphan_rows(self) -> Iterator[str]:
-        """A sentence for each row that belongs to nothing, which only somebody else writes."""
+        """A sentence for each orphan row, which only another program can have written."""
         with self._database.transaction() as connection:
             problems = list(orphan_rows(connection))
         yield from problems
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database connections."""
         self._database.engine.dispose()
 
     def _get_closed(self, run: str, closing: RunClosing) -> AgentRun:
         try:
             with self._database.transaction() as connection:
                 close(connection, run, closing, self._texts)
-        except Conflict:  # another replica may close it first, asked for the same
+        except Conflict:  # another replica may close it first
             record = self.run(run)
             if record.closing is None:
                 raise

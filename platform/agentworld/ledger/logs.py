@@ -1,4 +1,4 @@
-"""The logs of runs, and the signed checkpoints of them."""
+"""The logs of runs and their signed checkpoints."""
 
 from sqlalchemy import func, select
 
@@ -12,24 +12,24 @@ from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry
 
 _MOST_ROWS = 10_000
-"""That are fetched at once: one by one they take twice as long."""
+"""Rows in one fetch: fetching them singly takes twice as long."""
 
 
 class Logs:
-    """Entries and checkpoints are only added."""
+    """Append-only entries and checkpoints."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def entries(self, run: str, after: int = 0) -> list[LogEntry]:
-        """A run's log in its order, from the entry that follows `after`."""
+        """A run's log in its order, starting after sequence number `after`."""
         query = select(LOG).where(LOG.c.run == run, LOG.c.sequence > after)
         with self._database.transaction() as connection:
             rows = connection.execute(query.order_by(LOG.c.sequence))
             return [LogEntry(row.run, row.sequence, bytes_of(row.body)) for row in rows]
 
     def first_entry(self, run: str) -> Fields:
-        """How a run was opened; nothing where its log does not tell it, as verification says."""
+        """The run's opening; null if its log does not have it, which verification reports."""
         query = select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1)
         with self._database.transaction() as connection:
             body = connection.scalar(query)
@@ -45,7 +45,7 @@ class Logs:
             ]
 
     def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
-        """The heads of a run's steps, by the log entry that covers them and in its order."""
+        """The heads of a run's steps, by the log entry that covers them, in the entry's order."""
         heads = (
             select(STEPS.c.entry, STEPS.c.place, STEPS.c.head)
             .join(EPISODES, EPISODES.c.key == STEPS.c.episode)
@@ -57,13 +57,13 @@ class Logs:
             for rows in connection.execute(heads).partitions(_MOST_ROWS):
                 for entry, place, head in rows:
                     entry_heads = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
-                    # The head of a step that is not in its place is none that the entry names.
+                    # A step that is not in its place has no head that the entry names.
                     is_named = place == len(entry_heads) and isinstance(head, str)
                     entry_heads.append(head if is_named else "")
         return by_entry
 
     def lengths(self) -> dict[str, int]:
-        """How long the log of each run is; raises EvidenceError where that is no number."""
+        """The length of each run's log; raises EvidenceError if it is not a number."""
         with self._database.transaction() as connection:
             rows = connection.execute(select(RUNS.c.id, RUNS.c.log_length))
             lengths = {row.id: row.log_length for row in rows}
@@ -85,7 +85,7 @@ class Logs:
             return list(connection.scalars(runs))
 
     def add_checkpoint(self, run: str, length: int, envelope: bytes) -> None:
-        """Keeps a signed checkpoint; raises Conflict where one of this length is there."""
+        """Stores a signed checkpoint; raises Conflict if one of this length exists."""
         with self._database.transaction() as connection:
             insert_rows(connection, CHECKPOINTS, [(run, length, envelope)])
 

@@ -1,4 +1,4 @@
-"""Runs of which a declared restore of the ledger lost entries: nobody can go on with them."""
+"""Runs that lost entries in a declared restore of the ledger: they accept no more entries."""
 
 from sqlalchemy import Connection, select
 
@@ -11,11 +11,11 @@ IS_OPEN = RUNS.c.final_weights.is_(None) & ~(
     .correlate(RUNS)
     .exists()
 )
-"""Whether a run's row is of one that goes on."""
+"""A condition for rows of open runs."""
 
 
 def is_lost(connection: Connection, run: str) -> bool:
-    """Whether a run lost entries, or is not there any more at all."""
+    """Whether a run lost entries or is missing."""
     query = select(ATTESTATIONS.c.sequence).where(
         ATTESTATIONS.c.run == run, ATTESTATIONS.c.kind == "restore"
     )
@@ -23,8 +23,8 @@ def is_lost(connection: Connection, run: str) -> bool:
 
 
 def no_run(run: str) -> NotFound:
-    """For a name that nobody gave, and for a run that somebody took away."""
+    """The error for an unknown or deleted run."""
     return NotFound(
         f"there is no run {run} in the ledger; name one that `agentworld run list` prints, or"
-        " restore the ledger where it had this one"
+        " restore the ledger if it had this run"
     )

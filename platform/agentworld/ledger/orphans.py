@@ -1,4 +1,4 @@
-"""Rows that belong to nothing: a database that checks its foreign keys never has one."""
+"""Orphan rows: a database with enforced foreign keys never has one."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from agentworld.ledger.tables import METADATA
 
 
 def orphan_rows(connection: Connection) -> Iterator[str]:
-    """A sentence for each row that somebody named and nobody keeps."""
+    """A sentence for each row with a dangling reference."""
     for table in METADATA.sorted_tables:
         for key in sorted(table.foreign_keys, key=str):
             for value, rows in connection.execute(_unknown(key)):
-                yield f"{rows} rows of {table} are of {value!r}, which {key.column.table} lacks"
+                yield f"{rows} rows of {table} refer to {value!r}, which {key.column.table} lacks"
 
 
 def _unknown(key: ForeignKey) -> Select[object, int]:

@@ -1,7 +1,7 @@
-"""What a ledger holds, a page at a time: no more is read than is shown.
+"""Paginated lists; a page reads no more rows than it shows.
 
-A page has at most `limit` rows and begins behind `after`, which the last row of the page before
-names; null means all tenants, and all of the rest.
+A page has at most `limit` rows and begins after `after`, the key of the previous page's last row. A
+null `limit` or `tenant` means no restriction.
 """
 
 from collections.abc import Collection, Iterable
@@ -33,16 +33,17 @@ class ListedEpisode(NamedTuple):
     erased: bool
     num_steps: int
     num_low: int
-    """Steps whose observation the simulator was not sure of."""
+    """Steps whose observation has low confidence."""
     reward: float | None
-    """Of its last step."""
+    """The reward of its last step."""
     task: str | None
-    """Its id; null without a task, and where the opening was erased, cannot be read, or is too
-    long for the ledger's own row."""
+    """The task's id; null without a task, and if the opening was erased, is unreadable or too long
+    for its row.
+    """
 
 
 class ListedFork(NamedTuple):
-    """An episode that starts from another one, or repeats it."""
+    """An episode that forks or replays another one."""
 
     key: int
     """Grows in the order of opening."""
@@ -50,7 +51,7 @@ class ListedFork(NamedTuple):
     run: str
     tenant: str
     opening: EpisodeOpening | None
-    """Null where it cannot be read."""
+    """Null if it cannot be read."""
     closed: str | None
 
 
@@ -63,7 +64,7 @@ class ListedSimulator(NamedTuple):
 
 
 class Pages:
-    """Lists of the ledger."""
+    """Paginated lists of the ledger."""
 
     def __init__(self, database: Database, texts: Texts) -> None:
         self._database = database
@@ -80,7 +81,7 @@ class Pages:
     ) -> list[ListedRun]:
         """The runs whose columns hold these values, the newest first; `after` is a name.
 
-        `simulators` are those that may have served them; null is all.
+        `simulators` restricts the runs to those simulators; null means all.
         """
         conditions = where(columns)
         conditions += [RUNS.c.id < after] if after else []
@@ -131,9 +132,9 @@ class Pages:
         tenant: str | None = None,
         run: str | None = None,
     ) -> list[ListedFork]:
-        """The forks and the replays of an episode in the order of opening; `after` is a key.
+        """The forks and replays of an episode in the order of opening; `after` is a key.
 
-        Those that were erased are not told, nor an old one whose long opening no migration read.
+        Leaves out erased ones, and old ones with a long opening that no migration read.
         """
         query = (
             select(EPISODES, RUNS.c.tenant)
@@ -148,7 +149,7 @@ class Pages:
         return [self._fork(row) for row in rows]
 
     def _episode(self, row: Row[*tuple[Any, ...]]) -> ListedEpisode:
-        # An opening in the object store is not fetched: a list would wait for each of them.
+        # An opening in the object store is not fetched: a list would wait for each one.
         opening = self._opening(row) if row.opening is not None else None
         task = opening.task.id if opening and opening.task else None
         key, name, *values, _opening, _digest = row
@@ -159,14 +160,16 @@ class Pages:
         return ListedFork(row.key, str(row.id), str(row.run), str(row.tenant), opening, row.closed)
 
     def _opening(self, row: Row[*tuple[Any, ...]]) -> EpisodeOpening | None:
-        with suppress(EvidenceError), reading(f"episode {row.id}"):  # as a verification says
+        with suppress(EvidenceError), reading(f"episode {row.id}"):  # verification reports it
             return read_opening(row, self._texts)
         return None
 
     def simulators(
         self, limit: int, after: str = "", *, tenant: str | None = None, start: str = ""
     ) -> list[ListedSimulator]:
-        """Those whose digests start so, the one with the newest run first, which is `after`."""
+        """The simulators whose digests start with `start`, ordered by their newest run, which is
+        `after`.
+        """
         newest = func.max(RUNS.c.id)
         conditions = where({"tenant": tenant})
         conditions += [RUNS.c.simulator.startswith(start, autoescape=True)] if start else []
@@ -185,7 +188,7 @@ class Pages:
             ]
 
     def tenants_of(self, runs: Iterable[str]) -> dict[str, str]:
-        """Whose runs these are, as far as they are there."""
+        """The tenants of existing runs."""
         query = select(RUNS.c.id, RUNS.c.tenant).where(RUNS.c.id.in_(list(runs)))
         with self._database.transaction() as connection:
             return {row.id: row.tenant for row in connection.execute(query)}

@@ -1,7 +1,7 @@
-"""What every write needs, as plain SQL: a construct of SQLAlchemy costs 100 us each time.
+"""Inserts and updates as plain SQL: a construct of SQLAlchemy costs 100 us for each statement.
 
-A driver lets go of the interpreter's lock once for each row that it inserts, and beside a busy
-event loop each time costs up to a switch interval. One statement for all rows lets go once.
+A driver releases the interpreter's lock once for each inserted row, and beside a busy event loop
+each release costs up to a switch interval. One statement for all rows releases it once.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -17,11 +17,11 @@ from agentworld.records.base import Digest
 _MOST_ROWS = 256  # SQLite takes 32,766 values in one statement
 
 Row = tuple[object, ...]
-"""Values in the order of the table's columns, without a key that the database makes."""
+"""Values in the order of the table's columns, without an automatic key."""
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Adds rows in their order; raises StoreError where the database drops one."""
+    """Inserts rows in their order; raises StoreError if the database drops one."""
     for part in _parts(rows):
         statement = _insert(table, len(part), _placeholder(connection))
         result = connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
@@ -30,15 +30,15 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def change_rows(connection: Connection, statement: Insert | Update, num_rows: int = 1) -> None:
-    """Adds or changes so many rows; raises StoreError where the database drops one."""
-    # A statement that returns keys has its count no longer when they are read.
+    """Inserts or updates `num_rows` rows; raises StoreError if the database drops one."""
+    # The row count of a statement that returns keys is gone once they are read.
     result = connection.execute(statement, execution_options={"preserve_rowcount": True})
     if result.rowcount != num_rows:
         raise dropped_rows_error(statement.table, result.rowcount, num_rows)
 
 
 def hold(connection: Connection, table: Table) -> None:
-    """Lets nobody else write to the table until the transaction ends; readers go on."""
+    """Locks the table for other writers until the transaction ends; readers do not wait."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
@@ -46,33 +46,33 @@ def hold(connection: Connection, table: Table) -> None:
 
 
 def dropped_rows_error(table: FromClause, num_stored: int, num_rows: int) -> StoreError:
-    """What is said where a trigger or a rule of the database dropped rows without an error."""
+    """The error for a trigger or rule of the database that dropped rows silently."""
     return StoreError(
-        f"the ledger's table {table} took {num_stored} of {num_rows} rows, so that nothing was"
+        f"the ledger's table {table} stored {num_stored} of {num_rows} rows, so nothing was"
         " written; remove the trigger or the rule that drops rows",
         retryable=False,
     )
 
 
 class RunGrowth(NamedTuple):
-    """How much longer a run becomes."""
+    """The increments of a run's counters."""
 
     entries: int = 0
     episodes: int = 0
     steps: int = 0
-    """Answered ones."""
+    """Answered steps."""
 
 
 def lengthen_run(connection: Connection, run: str, growth: RunGrowth) -> tuple[int, Digest] | None:
-    """Adds to what an open run's row counts; returns its log's length, and its simulator."""
+    """Increments an open run's counters; returns its log's length and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
     row = connection.exec_driver_sql(statement, (*growth, run)).first()
     return None if row is None else (row.log_length, row.simulator)
 
 
 def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -> dict[str, int]:
-    """The keys of those of these episodes that are the run's and not closed, by their ids."""
-    # Asked for twice, one is found once; sizes are powers of two as below.
+    """The keys of the open episodes of the run among `episodes`, by their ids."""
+    # A repeated id is returned once; sizes are powers of two as below.
     ids = tuple(episodes)
     ids += ids[-1:] * ((1 << (len(ids) - 1).bit_length()) - len(ids))
     rows = connection.exec_driver_sql(_find(len(ids), _placeholder(connection)), ids)
@@ -80,7 +80,7 @@ def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Parts whose sizes are powers of two, so that few different statements are prepared."""
+    """Chunks whose sizes are powers of two, so that few different statements are prepared."""
     start = 0
     while start < len(rows):
         size = min(_MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
@@ -109,6 +109,6 @@ def _insert(table: Table, num_rows: int, placeholder: str) -> str:
 
 @cache
 def _find(num_episodes: int, placeholder: str) -> str:
-    # Asked for the run too, SQLite would read all of its open episodes.
+    # With the run in the condition, SQLite would read all of its open episodes.
     ids = ", ".join([placeholder] * num_episodes)
     return f"SELECT id, key, run, closed FROM episodes WHERE id IN ({ids})"

@@ -1,4 +1,4 @@
-"""From rows to runs."""
+"""Converts rows to runs."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,18 +12,18 @@ from agentworld.records.garbled import reading
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 
 GARBLED = "garbled"
-"""What a list shows of a row that cannot be read; `audit verify` says why."""
+"""The value that lists show for an unreadable row; `audit verify` gives the reason."""
 
 
 class Owner(NamedTuple):
-    """Whose a run is, and which simulator's: neither ever changes."""
+    """The tenant and the simulator of a run; neither ever changes."""
 
     tenant: str
     simulator: Digest
 
 
 class GarbledRun(NamedTuple):
-    """A run whose row cannot be read, and then says nothing but these three things."""
+    """A run whose row cannot be read, with the three columns that can."""
 
     id: str
     simulator: Digest
@@ -44,13 +44,13 @@ ListedRun = AgentRun | GarbledRun
 def list_runs(
     connection: Connection, *conditions: ColumnElement[bool], limit: int | None = None
 ) -> list[ListedRun]:
-    """The newest first; each is read by itself."""
+    """Runs, the newest first; a garbled row does not affect the others."""
     newest_first = select(RUNS).where(*conditions).order_by(RUNS.c.id.desc())  # names sort by time
     return [_read(row) for row in connection.execute(newest_first.limit(limit))]
 
 
 def count_run(connection: Connection, run: str) -> AgentRun | None:
-    """A run whose episodes and answered steps are counted anew, in one look at all of it."""
+    """A run with its episodes and answered steps counted in one snapshot."""
     episodes = select(func.count()).where(EPISODES.c.run == RUNS.c.id)
     steps = (
         select(func.count())
@@ -67,19 +67,19 @@ def count_run(connection: Connection, run: str) -> AgentRun | None:
 
 
 def find_owner(connection: Connection, run: str) -> Owner | None:
-    """Whose a run is; nothing else of it is read."""
+    """The tenant and the simulator of a run; reads no other column."""
     rows = connection.execute(select(RUNS.c.tenant, RUNS.c.simulator).where(RUNS.c.id == run))
     row = rows.first()
     return None if row is None else Owner(row.tenant, row.simulator)
 
 
 def where(columns: Mapping[str, str | None]) -> list[ColumnElement[bool]]:
-    """Whether a run's columns hold these values; null is any."""
+    """A condition that a run's columns hold these values; null matches any."""
     return [RUNS.c[name] == value for name, value in columns.items() if value is not None]
 
 
 def is_of(simulator: Digest | None) -> ColumnElement[bool]:
-    """Whether a run is this simulator's; null means any."""
+    """A condition that a run is this simulator's; null matches any."""
     return true() if simulator is None else RUNS.c.simulator == simulator
 
 
@@ -91,7 +91,7 @@ def _read(row: Row[Any]) -> ListedRun:
 
 
 def _run(row: Row[Any]) -> AgentRun:
-    """Raises EvidenceError where the row is none that a run ever had."""
+    """Raises EvidenceError if the row is not a valid run."""
     fields = row._mapping  # an attribute of a row takes twice as long
     with reading(f"the ledger's record of run {fields['id']}"):
         weights, signature = fields["final_weights"], fields["signature"]

@@ -1,6 +1,7 @@
-"""Which keys signed a ledger's runs, and when: for a service without a folder to tell it in.
+"""The history of the keys that signed a ledger's runs, for services without a folder of keys.
 
-Who may write here may add a key. An auditor who trusts nobody holds the public keys himself.
+A writer of this table can add a key; an auditor with higher demands keeps the public keys
+separately.
 """
 
 from itertools import pairwise
@@ -15,13 +16,13 @@ from agentworld.records.signing_key import SigningKey
 
 
 class SigningKeys:
-    """The history of the keys; nothing in it changes."""
+    """The append-only history of the keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def use(self, key: str, public: str) -> None:
-        """From now on this key signs; the same again changes nothing."""
+        """Makes this key the current signer; a repetition changes nothing."""
         with self._database.transaction() as connection:
             history = _history(connection)
             if not history or history[-1].key != key:
@@ -29,7 +30,7 @@ class SigningKeys:
                 change_rows(connection, insert(SIGNING_KEYS).values(row))
 
     def all(self) -> list[SigningKey]:
-        """Each time that a key signed, in order; the last one still does."""
+        """The periods of all signers in order; the last one is current."""
         with self._database.transaction() as connection:
             history = _history(connection)
         past_keys = [

@@ -1,10 +1,10 @@
-"""The ledger's tables. They hold digests and never a name that could move to another version.
+"""The ledger's tables. They hold digests and never an alias that could move to another version.
 
-Rows are only added. What changes in place: a run's length, counts and closing, an episode's
-closing, and texts, which retention takes away and whose digests stay.
+Rows are append-only. The exceptions: a run's length, counts and closing, an episode's closing, and
+texts, which retention erases and whose digests stay.
 
-A column is evidence: who changes a value in it contradicts what was signed, and is found. Those
-that nothing signed speaks of say so.
+A column is evidence: a changed value contradicts a signature, and verification reports it. Columns
+that no signature covers say so.
 """
 
 from sqlalchemy import (
@@ -29,7 +29,7 @@ METADATA = MetaData()
 
 _NO_EVIDENCE = {"evidence": False}
 
-# SQLite numbers rows itself, but only where the type is named INTEGER.
+# SQLite generates keys only if the type is named INTEGER.
 _KEY = BigInteger().with_variant(Integer, "sqlite")
 
 RUNS = Table(
@@ -39,10 +39,10 @@ RUNS = Table(
     Column("simulator", String, nullable=False, index=True),
     Column("tenant", String, nullable=False, index=True, server_default=LOCAL_TENANT),
     Column("opening", Text, nullable=False),
-    Column("log_length", Integer, nullable=False),  # whoever adds to the run holds this row
+    Column("log_length", Integer, nullable=False),  # locked by the run's writer
     Column("final_weights", String, index=True),
     Column("signature", Text),
-    # A verification counts for itself.
+    # Verification counts again.
     Column("num_episodes", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("num_steps", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
 )
@@ -58,19 +58,19 @@ LOG = Table(
 EPISODES = Table(
     "episodes",
     METADATA,
-    # An index of small numbers: a group of steps changes half as many pages as with ids. Numbered
-    # anew together with its steps an episode is the same.
+    # An index of small numbers: a group of steps changes half as many pages as with ids.
+    # Renumbering an episode together with its steps changes nothing.
     Column("key", _KEY, primary_key=True, info=_NO_EVIDENCE),
     Column("id", String, nullable=False, unique=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
-    Column("opening", LargeBinary),  # null where it is in the object store, or erased
+    Column("opening", LargeBinary),  # null if it is in the object store, or erased
     Column("erased", Boolean, nullable=False),  # the texts of the episode and of its steps
     Column("opening_digest", String, nullable=False),
     Column("num_copied", Integer, nullable=False),  # steps that came with a fork
-    # For expiry alone; the entry of the log that opens it has the signed time.
+    # For expiry only; the signed time is in the log's opening entry.
     Column("at", Float, nullable=False, info=_NO_EVIDENCE),
     Column("closed", String),
-    # Finds the forks and the replays of an episode; what one starts from is said by its opening.
+    # Finds the forks and replays of an episode; its opening names the source.
     Column("source", String, info=_NO_EVIDENCE),
     Index("episodes_of_run", "run", "closed"),
 )
@@ -80,7 +80,7 @@ STEPS = Table(
     METADATA,
     Column("episode", ForeignKey("episodes.key"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("action", LargeBinary),  # null where it is in the object store, or erased
+    Column("action", LargeBinary),  # null if it is in the object store, or erased
     Column("observation", LargeBinary),
     Column("action_digest", String, nullable=False),
     Column("observation_digest", String, nullable=False),
@@ -90,7 +90,7 @@ STEPS = Table(
     Column("mean_logprob", Float),
     Column("agreement", Float),
     Column("low_confidence", Boolean, nullable=False),
-    # What a step cost shapes no observation and is in no head.
+    # A step's usage affects no observation and is in no head.
     Column("input_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("cached_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("output_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
@@ -113,7 +113,7 @@ CHECKPOINTS = Table(
 ALIASES = Table(
     "aliases",
     METADATA,
-    # The order in which an alias's changes came is evidence, and the numbers are only numbers.
+    # The order of an alias's changes is evidence; the keys are only numbers.
     Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("kind", String, nullable=False, server_default="simulator"),
     Column("alias", String, nullable=False, index=True),
@@ -128,10 +128,10 @@ ALIASES = Table(
     Column("report", String),
     Column("gate", Text),  # as it was judged
     Column("override", String),
-    Column("request", String),  # the object that asked
+    Column("request", String),  # the object that requested it
     Column("reason", String),
     Column("ended", Boolean, nullable=False, server_default=false()),
-    # What is told again is recorded once: of the asking, and not of what the alias means.
+    # A repeated request is recorded once. It identifies the request, not the alias's target.
     Column("idempotency_key", String, info=_NO_EVIDENCE),
     Index("aliases_by_key", "alias", "idempotency_key", unique=True),
 )
@@ -139,7 +139,7 @@ ALIASES = Table(
 ATTESTATIONS = Table(
     "attestations",
     METADATA,
-    # As the rows came; which one is newer is told by the time that was signed.
+    # In the order of insertion; the signed time says which row is newer.
     Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("name", String, nullable=False, unique=True),  # of its copy in the evidence mirror
     Column("kind", String, nullable=False),
@@ -154,7 +154,8 @@ ATTESTATIONS = Table(
 SIGNING_KEYS = Table(
     "signing_keys",
     METADATA,
-    # A key is compared with those that the auditor trusts; since when it signs, nobody signed.
+    # A key is compared with those that the auditor trusts; the time since when it signs is
+    # unsigned.
     Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("key", String, nullable=False),
     Column("public", Text, nullable=False),
@@ -172,7 +173,7 @@ Index(
 
 
 def _of_long(name: str, digest: Column[str], text: Column[bytes]) -> Index:
-    """Finds who else shows a long text, when one of them is erased."""
+    """Finds other users of a long text when one of them is erased."""
     long = text.is_(None)
     return Index(name, digest, sqlite_where=long, postgresql_where=long)
 

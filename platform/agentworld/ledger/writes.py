@@ -1,4 +1,4 @@
-"""What may be added to an open run, and the rows that it becomes."""
+"""Writes to an open run, and their rows."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from agentworld.records.log import LogEntry
 
 
 class EpisodeOpened(NamedTuple):
-    """An episode begins, with the steps of the one that it forks if it does."""
+    """An episode begins, with the copied steps if it is a fork."""
 
     episode: Episode
 
     @property
     def run(self) -> str:
-        """The owner."""
+        """The run of the episode."""
         return self.episode.run
 
 
@@ -42,11 +42,11 @@ class EpisodeClosed(NamedTuple):
 Write = EpisodeOpened | NewStep | EpisodeClosed
 
 InRow = Callable[[str | None], bytes | None]
-"""The bytes of a text for its row, or null where they are elsewhere."""
+"""Returns the bytes of a text for its row, or null if it is in the object store."""
 
 
 class Writes(NamedTuple):
-    """The writes of one run, sorted."""
+    """The writes of one run, by kind."""
 
     opened: list[Episode]
     own_steps: list[EpisodeStep]
@@ -54,7 +54,7 @@ class Writes(NamedTuple):
 
     @classmethod
     def of(cls, writes: Iterable[Write]) -> "Writes":
-        """Sorts them; their order among their own kind stays."""
+        """Groups writes by kind; the order within a kind stays."""
         batch = cls([], [], [])
         for write in writes:
             match write:
@@ -74,13 +74,13 @@ class Writes(NamedTuple):
 
     @property
     def texts(self) -> list[str | None]:
-        """All that was said, by whoever opened an episode, by an agent or by a world."""
+        """All texts of openings, actions and observations."""
         openings = [episode.opened_with.text for episode in self.opened]
         return openings + [text for step in self.steps for text in (step.action, step.observation)]
 
     @property
     def log_fields(self) -> list[log.Fields]:
-        """What the log is told, an entry each; the steps' entry comes before the closings."""
+        """The fields of the log entries; the steps' entry comes before the closings."""
         steps = self.steps
         return [
             *map(log.episode_opened, self.opened),
@@ -90,7 +90,7 @@ class Writes(NamedTuple):
 
 
 def log_entries(run: str, first: int, all_fields: Sequence[log.Fields]) -> list[LogEntry]:
-    """Entries from the sequence number `first` on."""
+    """Log entries from the sequence number `first` on."""
     at = now()
     return [LogEntry.of(run, first + index, at, fields) for index, fields in enumerate(all_fields)]
 

@@ -1,1 +1,1 @@
-"""Registering what was made, so that a name and a version lead to bytes and to their origin."""
+"""The model registry: a name and a version lead to weights and their origin."""

@@ -1,6 +1,6 @@
-"""What a registry is: versions by name, each bound to an artifact and to where it came from.
+"""The registry's protocol: versions by name, each bound to an artifact and its origin.
 
-A name and a number are labels for people. What is stored elsewhere holds digests.
+A name and a number are labels for people. Other records hold digests.
 """
 
 import re
@@ -22,7 +22,7 @@ _Kind = TypeVar("_Kind", bound=Record)
 _NAME = r"[A-Za-z0-9_-]+"
 
 WHOLE = "whole"
-"""The state of a version, or of its model, that was registered to the end."""
+"""The state of a version, or of its model, whose registration is complete."""
 
 
 class VersionRef(Record):
@@ -39,12 +39,12 @@ class VersionRef(Record):
         """The inverse of `str`; raises InputError."""
         parts = re.fullmatch(rf"({_NAME})@(\d{{1,9}})", text)
         if parts is None:
-            raise InputError(f"{text!r} is no NAME@VERSION; write it like shell-agent@1")
+            raise InputError(f"{text!r} is not NAME@VERSION; write it like shell-agent@1")
         return cls(name=parts[1], version=int(parts[2]))
 
 
 class WorldModel(Record):
-    """A world model to be registered: its stages, from the first to the one that is served."""
+    """A world model to register: its stages in order; the last one is served."""
 
     stages: tuple[Checkpoint, ...] = Field(min_length=1)
     report: Digest
@@ -53,53 +53,53 @@ class WorldModel(Record):
 
     @property
     def artifact(self) -> Digest:
-        """What a name and a version stand for."""
+        """The digest that a name and a version identify."""
         return self.stages[-1].artifact
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The kinds of world that it was trained on."""
+        """The domains that it was trained on."""
         return self.stages[-1].domains
 
 
 class Agent(Record):
-    """An agent to be registered: its weights, the run that made them, and how it was validated."""
+    """An agent to register: its weights, its run and its validation."""
 
     checkpoint: Checkpoint
     run: str
     report: Digest | None = None
-    """The live validation; null for one that was registered without."""
+    """The digest of the live validation; null without one."""
     edge: SignedEdge | None = None
-    """What its simulator signed of it; null where nothing is signed."""
+    """The signed edge to its simulator; null without signing keys."""
 
     @property
     def artifact(self) -> Digest:
-        """What a name and a version stand for."""
+        """The digest that a name and a version identify."""
         return self.checkpoint.artifact
 
     @property
     def stages(self) -> tuple[Checkpoint, ...]:
-        """The trainings that made it, in their order."""
+        """The trainings that produced it, in order."""
         return (self.checkpoint,)
 
     @property
     def edge_digest(self) -> Digest | None:
-        """Of the envelope in which its edge was signed."""
+        """The digest of the envelope of its edge."""
         return digest_bytes(self.edge.envelope.encode()) if self.edge else None
 
 
 class Version(Record):
-    """What a registry tells of a version at a glance: no file of it is read."""
+    """A registry's summary of a version; reads none of its files."""
 
     ref: VersionRef
     at: datetime
     """When it was registered."""
     tags: dict[str, str]
-    """Those of ours, without the `agentworld.` before them."""
+    """Our tags, without the prefix `agentworld.`."""
 
 
 class RegisteredAgent(Record):
-    """A registered agent as its tags tell it; its record says the rest."""
+    """A registered agent from its tags; its record has the other fields."""
 
     ref: VersionRef
     artifact: Digest
@@ -108,12 +108,12 @@ class RegisteredAgent(Record):
 
     @classmethod
     def of(cls, ref: VersionRef, agent: Agent) -> Self:
-        """As its record tells it."""
+        """Builds it from the record."""
         return cls(ref=ref, artifact=agent.artifact, run=agent.run, edge_digest=agent.edge_digest)
 
     @classmethod
     def from_tags(cls, version: Version) -> Self | None:
-        """As its tags tell it; null where somebody garbled them."""
+        """Builds it from the tags; null if they are garbled."""
         artifact, run, edge = (version.tags.get(name) for name in ("artifact", "run", "edge"))
         fields = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}
         try:
@@ -123,36 +123,36 @@ class RegisteredAgent(Record):
 
 
 class StoredVersion(Record):
-    """What a registry keeps of a version, as it is now; nothing is checked yet."""
+    """A registry's unchecked data of a version."""
 
     version: Version
     record: str | None
-    """The JSON of what was registered; null where it is gone."""
+    """The JSON of the registered entity; null if it is missing."""
     signature: str | None
-    """A DSSE envelope over that; null where none is there."""
+    """A DSSE envelope over the record; null if there is none."""
     run: Literal["present", "deleted", "missing"]
-    """That it was registered by."""
+    """The state of the run that registered it."""
     status: str = WHOLE
-    """Of the version itself: whole, or the registry's own word."""
+    """The state of the version: whole, or the registry's own word."""
     model: str
-    """Of the model that it was made of: whole, missing, or the registry's own word."""
+    """The state of its model: whole, missing, or the registry's own word."""
     links: Links = Links()
-    """What it is made of."""
+    """The versions that it was made of."""
     data: tuple[DataInput, ...] = ()
-    """What its run names as read."""
+    """The inputs that its run names."""
     locations: tuple[str, ...] = ()
-    """Where its files are: by its name, and by its model."""
+    """The locations of its files: by its name, and by its model."""
 
 
 class Registry(Protocol):
-    """Raises InputError for a version that is not there, StoreError where it cannot answer."""
+    """Raises InputError for a missing version, StoreError if the registry does not respond."""
 
     def register_world_model(
         self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
-        """A new version, or the one that this artifact has already.
+        """A new version, or the existing one of this artifact.
 
-        `signature` is a DSSE envelope over what is registered, and is kept beside it.
+        `signature` is a DSSE envelope over the record, and is stored with it.
         """
         ...
 
@@ -165,38 +165,38 @@ class Registry(Protocol):
         signature: str | None = None,
         world_model: VersionRef | None = None,
     ) -> VersionRef:
-        """A new version, or the one that this artifact of this run has already.
+        """A new version, or the existing one of this artifact of this run.
 
-        `world_model` is what its simulator serves, where that is registered.
+        `world_model` is the version that its simulator serves, if that is registered.
         """
         ...
 
     def register_dataset(self, dataset: DataSet) -> str:
-        """What names a data set to who looks at the registry, made now or before."""
+        """Shows a data set in the registry; a repetition changes nothing."""
         ...
 
     def world_model(self, ref: VersionRef) -> WorldModel:
-        """What was registered under a name and a version."""
+        """The world model registered under a name and a version."""
         ...
 
     def agent(self, ref: VersionRef) -> Agent:
-        """What was registered under a name and a version."""
+        """The agent registered under a name and a version."""
         ...
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
-        """The versions that stand for an artifact."""
+        """The versions with an artifact."""
         ...
 
     def agents_of(self, run: str) -> list[VersionRef]:
-        """The versions that a run made."""
+        """The versions that a run produced."""
         ...
 
     def versions(self, **tags: str) -> list[Version]:
-        """All versions with these values of tags, in the order of names and versions."""
+        """All versions with these values of tags, ordered by name and version."""
         ...
 
     def garbled(self) -> list[str]:
-        """A sentence for each version and alias that can be none of ours, though it says so."""
+        """A sentence for each invalid version and alias with our tags."""
         ...
 
     def version(self, ref: VersionRef) -> Version:
@@ -204,27 +204,27 @@ class Registry(Protocol):
         ...
 
     def stored(self, ref: VersionRef) -> StoredVersion:
-        """All that is kept of a version, but for its files."""
+        """All data of a version except its files."""
         ...
 
     def agents(self, limit: int) -> list[Version]:
-        """So many registered agents at most, the newest first."""
+        """At most `limit` registered agents, the newest first."""
         ...
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
-        """Sets a tag of a version, or takes it away; nothing else of it changes."""
+        """Sets or removes a tag of a version."""
         ...
 
     def set_alias(self, ref: VersionRef, alias: str) -> None:
-        """From now on the alias of this name is this version."""
+        """Points the alias of this name at this version."""
         ...
 
     def remove_alias(self, name: str, alias: str) -> None:
-        """Takes an alias of a name away; what is not there stays so."""
+        """Removes an alias of a name, if it exists."""
         ...
 
     def aliases(self) -> dict[tuple[str, str], int]:
-        """The versions that names and their aliases stand for; also of what others registered."""
+        """The versions of all names and aliases, including other users'."""
         ...
 
     def fetch(self, ref: VersionRef, target: Path) -> None:
@@ -233,7 +233,7 @@ class Registry(Protocol):
 
 
 def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
-    """The sentence for a version that is not there."""
+    """The error for a missing version."""
     if versions:
         choices = ", ".join(str(version) for version in sorted(versions))
         return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {choices}")
@@ -242,7 +242,7 @@ def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
 
 
 def parse_record(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
-    """What was registered, as a registry kept it; raises EvidenceError for what is garbled."""
+    """Parses a registry's record; raises EvidenceError if it is garbled."""
     try:
         return kind.model_validate_json(record)
     except ValidationError as error:

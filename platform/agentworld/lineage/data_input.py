@@ -1,6 +1,6 @@
-"""Which data sets the trainings of a version read, as a registry tells it.
+"""The data sets that the trainings of a version read, as a registry shows them.
 
-A pure function of the record, so that whoever compares them asks the same one.
+A pure function of the record, so that the audit can compare them.
 """
 
 import json
@@ -10,21 +10,23 @@ from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
 
 _DIGEST_CHARACTERS = 36
-"""The most that MLflow takes; the name has all of them."""
+"""MLflow's limit; the name has the whole digest."""
 
 
 class DataInput(Record):
-    """A data set, and who read it."""
+    """A data set, and the stages that read it."""
 
     name: str
     shortened: str
-    """As much of its digest as a registry takes."""
+    """The digest, cut to the registry's limit."""
     source_type: str
     source: str
     readers: str
-    """The stages, with a blank between."""
+    """The stages, separated by blanks."""
     extra: str = ""
-    """What no version of ours says: a schema, a profile that is no manifest, other tags."""
+    """Anything that our versions never have: a schema, a profile that is not a manifest, other
+    tags.
+    """
 
     def __str__(self) -> str:
         source = f"digest {self.shortened}, source {self.source_type} {self.source}"
@@ -41,12 +43,12 @@ def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
 
 
 def prepared_input(data: Digest) -> DataInput:
-    """A data set as the run names it that stands for the data set itself."""
+    """A data set as the input of the run that represents it."""
     return _data_input(data, "prepared")
 
 
 def is_manifest(profile: str, data: str) -> bool:
-    """Whether a registry's profile of a data set is the manifest that its digest names."""
+    """Whether a registry's profile of a data set is the manifest with its digest."""
     return digest_bytes(profile.encode(errors="surrogatepass")) == data
 
 

@@ -1,4 +1,4 @@
-"""A version's origin in MLflow's own words: the data sets and the model that its run read."""
+"""A version's origin in MLflow's form: the data sets and the model that its run read."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,30 +12,30 @@ _READERS = "mlflow.data.context"
 
 
 class Inputs(NamedTuple):
-    """What a registration's run read, as `log_inputs` takes it: told again it is kept once."""
+    """The inputs of a registration's run for `log_inputs`; repeating them changes nothing."""
 
     datasets: list[DatasetInput]
     models: list[LoggedModelInput]
 
     @classmethod
     def of(cls, stages: Sequence[Checkpoint], model: str | None = None) -> "Inputs":
-        """Of trainings, and of the id of a logged model, where there is one."""
+        """The inputs for trainings, and for the id of a logged model, if there is one."""
         datasets = [dataset_input(data_input) for data_input in data_inputs(stages)]
         return cls(datasets, [LoggedModelInput(model)] if model else [])
 
 
 def data_read(run: Run) -> tuple[DataInput, ...]:
-    """The data sets that a run has by now as its inputs."""
+    """The data sets among a run's current inputs."""
     return tuple(map(_data_input, run.inputs.dataset_inputs))
 
 
 def models_read(run: Run) -> tuple[str, ...]:
-    """The ids of the logged models that it has."""
+    """The ids of the logged models among a run's inputs."""
     return tuple(sorted(model_input.model_id for model_input in run.inputs.model_inputs))
 
 
 def dataset_input(data_input: DataInput, profile: str | None = None) -> DatasetInput:
-    """As MLflow takes one; of a data set that it knows it keeps the profile that it has."""
+    """Converts it to MLflow's form; MLflow keeps the first profile of a data set."""
     dataset = Dataset(
         data_input.name,
         data_input.shortened,

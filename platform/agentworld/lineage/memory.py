@@ -1,4 +1,4 @@
-"""A registry in memory: keeps every promise of the seam but that it outlives the process."""
+"""A registry in memory, with the behaviour of a Registry except durability."""
 
 import shutil
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ class MemoryRegistry:
     def register_world_model(
         self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
-        """A new version, or the one that this artifact has already."""
+        """A new version, or the existing one of this artifact."""
         refs = [e.ref for e in self._entries_of(name) if e.entity.artifact == entity.artifact]
         return refs[0] if refs else self._add(name, entity, model, signature)
 
@@ -58,7 +58,7 @@ class MemoryRegistry:
         signature: str | None = None,
         world_model: VersionRef | None = None,
     ) -> VersionRef:
-        """A new version, or the one that this artifact of this run has already."""
+        """A new version, or the existing one of this artifact of this run."""
         refs = [
             entry.ref
             for entry in self._entries_of(name)
@@ -75,21 +75,21 @@ class MemoryRegistry:
         return dataset.digest
 
     def world_model(self, ref: VersionRef) -> WorldModel:
-        """What was registered under a name and a version."""
+        """The world model registered under a name and a version."""
         entity = self._entry(ref).entity
         if not isinstance(entity, WorldModel):
-            raise InputError(f"{ref} is no world model; name a version of one")
+            raise InputError(f"{ref} is not a world model; name a version of one")
         return entity
 
     def agent(self, ref: VersionRef) -> Agent:
-        """What was registered under a name and a version."""
+        """The agent registered under a name and a version."""
         entity = self._entry(ref).entity
         if not isinstance(entity, Agent):
-            raise InputError(f"{ref} is no agent; name a version of one")
+            raise InputError(f"{ref} is not an agent; name a version of one")
         return entity
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
-        """The versions that stand for an artifact."""
+        """The versions with an artifact."""
         return [
             entry.ref
             for entry in self._entries
@@ -97,7 +97,7 @@ class MemoryRegistry:
         ]
 
     def agents_of(self, run: str) -> list[VersionRef]:
-        """The versions that a run made."""
+        """The versions that a run produced."""
         return [
             entry.ref
             for entry in self._entries
@@ -105,12 +105,12 @@ class MemoryRegistry:
         ]
 
     def versions(self, **tags: str) -> list[Version]:
-        """All versions with these values of tags, in the order of names and versions."""
+        """All versions with these values of tags, ordered by name and version."""
         versions = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
         return sorted(versions, key=lambda version: (version.ref.name, version.ref.version))
 
     def garbled(self) -> list[str]:
-        """Nobody else writes here."""
+        """Empty: no other program writes here."""
         return []
 
     def version(self, ref: VersionRef) -> Version:
@@ -118,7 +118,7 @@ class MemoryRegistry:
         return self._entry(ref).version
 
     def stored(self, ref: VersionRef) -> StoredVersion:
-        """All that is kept of a version, but for its files."""
+        """All data of a version except its files."""
         entry = self._entry(ref)
         return StoredVersion(
             version=entry.version,
@@ -131,25 +131,25 @@ class MemoryRegistry:
         )
 
     def agents(self, limit: int) -> list[Version]:
-        """So many registered agents at most, the newest first."""
+        """At most `limit` registered agents, the newest first."""
         return [e.version for e in reversed(self._entries) if isinstance(e.entity, Agent)][:limit]
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
-        """Sets a tag of a version, or takes it away."""
+        """Sets or removes a tag of a version."""
         tags = self._entry(ref).version.tags
         tags.pop(tag, None)
         tags.update({} if value is None else {tag: value})
 
     def set_alias(self, ref: VersionRef, alias: str) -> None:
-        """From now on the alias of this name is this version."""
+        """Points the alias of this name at this version."""
         self._aliases[ref.name, alias] = self._entry(ref).ref.version
 
     def remove_alias(self, name: str, alias: str) -> None:
-        """Takes an alias of a name away; what is not there stays so."""
+        """Removes an alias of a name, if it exists."""
         self._aliases.pop((name, alias), None)
 
     def aliases(self) -> dict[tuple[str, str], int]:
-        """The versions that names and their aliases stand for."""
+        """The versions of all names and aliases."""
         return dict(self._aliases)
 
     def fetch(self, ref: VersionRef, target: Path) -> None:

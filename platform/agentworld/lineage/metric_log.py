@@ -1,7 +1,7 @@
-"""Figures by step on their way to a tracking server: a thread writes them, in batches.
+"""Sends metrics to a tracking server in batches, from a background thread.
 
-A training never waits for the server. While the server is down the newest figures are kept, and
-written when it answers.
+A training never waits for the server. While the server is down, the newest metrics are kept, and
+sent when it responds.
 """
 
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Point(NamedTuple):
-    """One figure of one step."""
+    """One metric at one step."""
 
     name: str
     value: float
@@ -31,19 +31,19 @@ class Point(NamedTuple):
 
 
 class Writer(Protocol):
-    """Of one training; raises AgentworldError where it cannot."""
+    """Writes the metrics of one training; raises AgentworldError on failure."""
 
     def write(self, points: Sequence[Point]) -> None:
         """Adds points."""
         ...
 
     def end(self, *, failed: bool) -> None:
-        """Says that the training is over, of which there are points."""
+        """Marks the training as ended."""
         ...
 
 
 class MetricLog:
-    """Writes while the block runs, and once more at its end, for ten seconds at most."""
+    """Writes while the block runs, and at its end for at most ten seconds."""
 
     def __init__(
         self, writer: Writer, seconds_between_writes: float = _SECONDS_BETWEEN_WRITES
@@ -54,7 +54,7 @@ class MetricLog:
         self._seconds = seconds_between_writes
         self._points: deque[Point] = deque(maxlen=_MOST_POINTS)
         self._lock = Lock()
-        """Of the points."""
+        """Guards the points."""
         self._closing = Event()
         self._thread = Thread(target=self._run, name="metrics", daemon=True)
 
@@ -70,7 +70,7 @@ class MetricLog:
             _log.warning("the last figures of the training were not logged")
 
     def add(self, step: int, figures: Mapping[str, float]) -> None:
-        """Takes the figures of a step; returns at once."""
+        """Queues the metrics of a step; returns at once."""
         now = int(time.time() * 1_000)
         points = [Point(name, value, now, step) for name, value in figures.items()]
         with self._lock:
@@ -85,7 +85,7 @@ class MetricLog:
             self._attempt(lambda: self._writer.end(failed=self._failed))
 
     def _flush(self) -> bool:
-        """Whether everything that was there is written."""
+        """Returns whether all queued points are written."""
         with self._lock:
             points = list(self._points)
             self._points.clear()

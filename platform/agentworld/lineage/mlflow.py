@@ -1,7 +1,7 @@
-"""The registry on MLflow 3: a database file here, a server on a cluster; the same calls.
+"""The registry on MLflow 3: a local database file or a server; the calls are the same.
 
-Versions are registered here and read in `mlflow_versions`. What may change of a registered one, its
-aliases and a tag, is a mirror for who looks at MLflow alone; what is true stands in the ledger.
+This module registers versions, and `mlflow_versions` reads them. A version's mutable data, its
+aliases and a tag, are a mirror for users of MLflow; the ledger is authoritative.
 """
 
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ _SAME_ATTEMPT = (*_SAME_VERSION, "report")
 
 
 class MlflowRegistry(MlflowExperiment):
-    """A kind of Registry."""
+    """A Registry."""
 
     def register_world_model(
         self, name: str, entity: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
-        """A new version, or the one that this artifact has already."""
+        """A new version, or the existing one of this artifact."""
         return self._register(
             name, entity, model, entity.metrics, Inputs.of(entity.stages), signature
         )
@@ -51,13 +51,13 @@ class MlflowRegistry(MlflowExperiment):
         signature: str | None = None,
         world_model: VersionRef | None = None,
     ) -> VersionRef:
-        """A new version, or the one that this artifact of this run has already."""
+        """A new version, or the existing one of this artifact of this run."""
         model_id = logged_model_of(self._version(world_model)) if world_model else None
         inputs = Inputs.of(entity.stages, model_id)
         return self._register(name, entity, model, entity.checkpoint.metrics, inputs, signature)
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
-        """Sets a tag of a version, or takes it away; nothing else of it changes."""
+        """Sets or removes a tag of a version."""
         number, name = str(ref.version), mlflow_tag(tag)
         current = self._ask(lambda: self._client.get_model_version(ref.name, number)).tags.get(name)
         if value is None and current is not None:
@@ -66,21 +66,21 @@ class MlflowRegistry(MlflowExperiment):
             self._ask(lambda: self._client.set_model_version_tag(ref.name, number, name, value))
 
     def set_alias(self, ref: VersionRef, alias: str) -> None:
-        """From now on the alias of this name is this version."""
+        """Points the alias of this name at this version."""
         number = str(ref.version)
         self._ask(lambda: self._client.set_registered_model_alias(ref.name, alias, number))
 
     def remove_alias(self, name: str, alias: str) -> None:
-        """Takes an alias of a name away; what is not there stays so."""
+        """Removes an alias of a name, if it exists."""
         if (name, alias) in self.aliases():
             self._ask(lambda: self._client.delete_registered_model_alias(name, alias))
 
     def aliases(self) -> dict[tuple[str, str], int]:
-        """The versions that names and their aliases stand for; also of what others registered."""
+        """The versions of all names and aliases, including other users'."""
         return dict(self._aliases().records)
 
     def garbled(self) -> list[str]:
-        """A sentence for each version and alias that can be none of ours, though it says so."""
+        """A sentence for each invalid version and alias with our tags."""
         return [*self._read().problems, *self._aliases().problems]
 
     def _aliases(self) -> ReadResult[tuple[tuple[str, str], int]]:
@@ -114,7 +114,7 @@ class MlflowRegistry(MlflowExperiment):
         self._ask(lambda: self._client.finalize_logged_model(model_id, "READY"))
         self._ask(lambda: self._client.set_terminated(run_id))
         self._ask(lambda: self._name(name))
-        # Last, so that a version that can be found is whole.
+        # Last, so that a visible version is complete.
         return self._ask(
             lambda: (
                 self._find_registered(name, tags)
@@ -126,7 +126,7 @@ class MlflowRegistry(MlflowExperiment):
         return next(iter(self._search(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
 
     def _run(self, experiment: str, name: str, tags: dict[str, str]) -> Run:
-        """A new run, or the one of an attempt that came to no version."""
+        """A new run, or that of an earlier attempt without a version."""
         condition = " and ".join((f"attributes.run_name = '{name}'", *same(tags, _SAME_ATTEMPT)))
         runs = self._client.search_runs([experiment], condition, max_results=1)
         run = runs[0] if runs else self._client.create_run(experiment, tags=tags, run_name=name)
@@ -141,7 +141,7 @@ class MlflowRegistry(MlflowExperiment):
         return str(logged.model_id)
 
     def _log_metrics(self, run: Run, model_id: str, metrics: dict[str, float]) -> None:
-        # At one time, so that an attempt that is repeated adds none.
+        # With one timestamp, so that a retry adds none.
         values = [
             Metric(name, value, run.info.start_time, 0, model_id=model_id)
             for name, value in metrics.items()
@@ -156,7 +156,7 @@ class MlflowRegistry(MlflowExperiment):
             source=f"models:/{model_id}",
             run_id=run_id,
             tags=tags | self._of_task(),
-            model_id=model_id,  # a server refuses a source of whose model it is not told
+            model_id=model_id,  # a server requires the model of a source
         )
         ref = VersionRef(name=name, version=int(version.version))
         _check_whole(self.stored(ref), tags, inputs)
@@ -171,7 +171,7 @@ class MlflowRegistry(MlflowExperiment):
 
 
 def _check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) -> None:
-    """Raises StoreError where a version that was just made lacks a part of what was written."""
+    """Raises StoreError if a new version lacks a part of what was written."""
     stored_tags = {mlflow_tag(name): value for name, value in stored.version.tags.items()}
     parts = {
         "a tag": tags.items() <= stored_tags.items(),

@@ -1,8 +1,8 @@
 """Runs in MLflow: one for each data set, and one for each training, also if it is resumed.
 
-The run of a data set has it as an input of the same name and digest as the trainings that read it,
-so that MLflow's search by a data set finds all of them. The profile of a data set is its manifest,
-byte for byte as its digest names it. The run of a training has its figures by step.
+The run of a data set has it as an input with the same name and digest as the trainings that read
+it, so that MLflow's search by a data set finds all of them. The profile of a data set is its
+manifest, byte for byte. The run of a training has its metrics by step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ _MOST_AT_ONCE = 1_000  # MLflow's own limit
 
 
 class MlflowExperiment(MlflowVersions):
-    """Of one experiment: a task's, or ours, which keeps files in `artifacts` where it is new."""
+    """An experiment: a task's, or ours, which stores files in `artifacts` if it is new."""
 
     def register_dataset(self, dataset: DataSet) -> str:
-        """The id of its run, made now or before."""
+        """The id of its run, which is created if it is missing."""
         tags = {
             mlflow_tag("kind"): "data-set",
             mlflow_tag("data"): dataset.digest,
@@ -50,7 +50,7 @@ class MlflowExperiment(MlflowVersions):
         return run_id
 
     def log_training(self, training: str, points: Sequence[Point]) -> None:
-        """Adds figures to the run of a training, as `cpt/0123abc`; raises StoreError."""
+        """Adds metrics to the run of a training, such as `cpt/0123abc`; raises StoreError."""
         run_id = self._ask(lambda: self._run_of_training(training))
         metrics = [
             Metric(point.name, point.value, point.milliseconds, point.step) for point in points
@@ -60,7 +60,7 @@ class MlflowExperiment(MlflowVersions):
             self._ask(partial(self._client.log_batch, run_id, batch))
 
     def end_training(self, training: str, status: str) -> None:
-        """Says that a training is `FINISHED` or `FAILED`, where it has a run."""
+        """Sets the state of a training's run, if it has one, to `FINISHED` or `FAILED`."""
         run_id = self._ask(lambda: self._run_of_training(training))
         self._ask(lambda: self._client.set_terminated(run_id, status))
 
@@ -78,7 +78,7 @@ class MlflowExperiment(MlflowVersions):
         return self._client.create_run(experiment, tags=tags | of_task, run_name=name)
 
     def _of_task(self, *tag_names: str) -> dict[str, str]:
-        """Tags that name the task's run, where there is one."""
+        """Tags that name the task's run, if there is one."""
         names = (mlflow_tag("kubeflow_run"), *tag_names)
         return dict.fromkeys(names, self._task.run) if self._task else {}
 
@@ -93,7 +93,7 @@ class MlflowExperiment(MlflowVersions):
 
 
 def _metrics(dataset: DataSet) -> Iterator[tuple[str, float]]:
-    """Of names that MLflow takes: words of recordings are in the manifest alone."""
+    """Metrics with names that MLflow accepts; other names are only in the manifest."""
     yield "trajectories", dataset.num_trajectories
     yield "trajectories.read", dataset.num_read
     for pool, file in dataset.pools.items():

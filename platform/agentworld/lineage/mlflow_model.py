@@ -1,4 +1,4 @@
-"""A version of any model that an MLflow has registered, as files to start a training from."""
+"""A version of any model in MLflow, as a base model for training."""
 
 import tempfile
 from functools import partial
@@ -17,7 +17,7 @@ from agentworld.storage.bases import path_in
 
 
 class MlflowModel:
-    """A kind of BaseSource."""
+    """A BaseSource."""
 
     def __init__(self, uri: str, name: str, version: int, patience_seconds: float) -> None:
         self._name = name
@@ -27,15 +27,15 @@ class MlflowModel:
         self.address = f"models:/{name}/{version}"
 
     def stamp(self) -> str:
-        """When it was registered, and the names and sizes of its files."""
+        """Its registration time, and the names and sizes of its files."""
         version = self._version()
         files = self._server.ask(lambda: self._files(version))
         if not files:
-            raise NotFound(f"{self.address} has no files; register the folder of a whole model")
+            raise NotFound(f"{self.address} has no files; register the folder of a complete model")
         return digest_json([version.source, version.creation_timestamp, files])
 
     def fetch(self, folder: Path) -> None:
-        """Downloads the files that are not here whole."""
+        """Downloads the files that are missing or incomplete here."""
         version = self._version()
         for name, size in self._server.ask(lambda: self._files(version)).items():
             path = path_in(folder, name, self.address)
@@ -53,7 +53,7 @@ class MlflowModel:
         return str(self._client.get_model_version_download_uri(version.name, self._number))
 
     def _files(self, version: ModelVersion) -> dict[str, int]:
-        """The sizes of all files; raises InputError for what is neither file nor folder."""
+        """The sizes of all files; raises InputError for anything other than a file or folder."""
         location = self._location(version)
         if is_local(location):
             folder = Path(local_file_uri_to_path(location))
@@ -69,7 +69,7 @@ class MlflowModel:
 
     def _download(self, version: ModelVersion, name: str, folder: Path) -> None:
         uri = f"{self._location(version)}/{name}"
-        # Not in the folder, where a killed process would leave it as one of the model's files.
+        # Outside of the folder, where a killed process would leave it among the model's files.
         with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
             file = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=draft)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

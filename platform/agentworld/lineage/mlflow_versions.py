@@ -1,9 +1,9 @@
-"""The versions of a registry on MLflow, as they are read, in our words.
+"""Reads the versions of a registry on MLflow.
 
-A version is a registered model version whose source is a logged model (all its files) and
-whose run keeps the record of its origin as `lineage.json`, and a signed statement of that beside
-it. Tags hold digests, so that a retried step finds what it registered before, and an auditor what
-a simulator trained; the run's inputs tell the same in MLflow's own words.
+A version is a registered model version whose source is a logged model (all its files) and whose run
+stores the record of its origin as `lineage.json`, with a signed statement. Tags hold digests, so
+that a retried step finds its earlier registration, and an auditor finds the agents of a simulator;
+the run's inputs repeat them in MLflow's form.
 """
 
 import logging
@@ -47,19 +47,19 @@ _OF_RUN = (RECORD, SIGNATURE)
 
 _PREFIX = "agentworld."
 _STATES = {"READY": WHOLE, "active": "present"}
-"""What is as it should be, from MLflow's words to ours."""
+"""The good states, from MLflow's words to ours."""
 _PLAIN = re.compile(r"[\w:. -]*", re.ASCII)
 
 
 class TaskRun(NamedTuple):
-    """The run that Kubeflow's plugin opened for a task; nobody else writes to it or ends it."""
+    """The run that Kubeflow's plugin opened for a task; only the task writes to it."""
 
     run: str
     experiment: str
 
 
 class MlflowVersions:
-    """Reads the registry at an MLflow address; `artifacts` is where a new one keeps files."""
+    """Reads the registry at an MLflow address; a new one stores files in `artifacts`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class MlflowVersions:
         server = Server(uri, patience_seconds)
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        # It prints a traceback of what is told here in a sentence.
+        # MLflow prints a traceback for errors that we report in one sentence.
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         self._ask = server.ask
         self._client = server.ask(lambda: mlflow.MlflowClient(uri, uri))
@@ -80,26 +80,26 @@ class MlflowVersions:
         self._task = task
 
     def world_model(self, ref: VersionRef) -> WorldModel:
-        """What was registered under a name and a version."""
+        """The world model registered under a name and a version."""
         return parse_record(WorldModel, ref, self._record(ref, "world-model"))
 
     def agent(self, ref: VersionRef) -> Agent:
-        """What was registered under a name and a version."""
+        """The agent registered under a name and a version."""
         return parse_record(Agent, ref, self._record(ref, "agent"))
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
-        """The versions that stand for an artifact."""
+        """The versions with an artifact."""
         return [version.ref for version in self.versions(artifact=artifact, kind="world-model")]
 
     def agents_of(self, run: str) -> list[VersionRef]:
-        """The versions that a run made."""
+        """The versions that a run produced."""
         return [version.ref for version in self.versions(run=run, kind="agent")]
 
     def versions(self, **tags: str) -> list[Version]:
-        """All versions with these values of tags, in the order of names and versions.
+        """All versions with these values of tags, ordered by name and version.
 
-        MLflow looks through the tags of all versions for each condition, so that it is told one
-        alone: the first, but for the kind, which says the least.
+        MLflow scans the tags of all versions for each condition, so it gets only one: the first,
+        except the kind, which is the least selective.
         """
         conditions = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
         first = next((where(*tag) for tag in conditions if is_searchable(tag[1])), None)
@@ -113,10 +113,10 @@ class MlflowVersions:
         return summary_of(self._version(ref))
 
     def stored(self, ref: VersionRef) -> StoredVersion:
-        """All that is kept of a version, but for its files."""
+        """All data of a version except its files."""
         version = self._version(ref)
         run: Run | None = None
-        if version.run_id:  # MLflow cannot ask for what has no name
+        if version.run_id:  # MLflow rejects an empty id
             run = self._ask(lambda: none_if_missing(lambda: self._client.get_run(version.run_id)))
         files = self._ask(lambda: self._client.list_artifacts(version.run_id)) if run else []
         model, number = logged_model_of(version), str(ref.version)
@@ -131,7 +131,7 @@ class MlflowVersions:
         return snapshot.with_files_of_run(*of_run)
 
     def agents(self, limit: int) -> list[Version]:
-        """So many registered agents at most, the newest first."""
+        """At most `limit` registered agents, the newest first."""
         newest = ["creation_timestamp DESC", "version_number DESC"]
         condition = where("kind", "agent")
         versions = self._ask(lambda: self._client.search_model_versions(condition, limit, newest))
@@ -148,7 +148,7 @@ class MlflowVersions:
     def _record(self, ref: VersionRef, kind: str) -> str:
         version = self._version(ref)
         if version.tags.get(mlflow_tag("kind")) != kind:
-            raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
+            raise InputError(f"{ref} is not a {kind.replace('-', ' ')}; name a version of one")
         return self._text(version, RECORD)
 
     def _text(self, version: ModelVersion, name: str) -> str:
@@ -185,18 +185,18 @@ class MlflowVersions:
 
 
 class _Snapshot(NamedTuple):
-    """What an MLflow has of a version."""
+    """MLflow's data of a version."""
 
     version: ModelVersion
     run: Run | None
-    """That registered it, if it is there."""
+    """The run that registered it, if it exists."""
     model: LoggedModel | None
-    """That it was made of."""
+    """The model that it was made of."""
     files: str
-    """Where who asks for the version by its name finds them."""
+    """The location of its files by its name."""
 
     def with_files_of_run(self, record: str | None, signature: str | None) -> StoredVersion:
-        """All of it, with what was logged as files of its run."""
+        """All data, with the files of its run."""
         run, model = self.run, self.model
         return StoredVersion(
             version=summary_of(self.version),
@@ -216,23 +216,23 @@ class _Snapshot(NamedTuple):
 
 
 def _state(state: object) -> Any:
-    """In our word where all is well; else MLflow's own, or whatever somebody wrote there."""
+    """Our word for a good state; any other state unchanged."""
     return _STATES.get(str(state), str(state))
 
 
 def ref_of(version: ModelVersion) -> VersionRef:
-    """Its name and number; raises EvidenceError where it can be no version of ours."""
+    """Its name and number; raises EvidenceError if they are invalid."""
     with _reading(version):
         return VersionRef(name=version.name, version=version.version)
 
 
 def is_ours(version: ModelVersion) -> bool:
-    """Whether it has a tag of ours; a server may have versions of others."""
+    """Whether it has one of our tags; a server may have other users' versions."""
     return any(str(name).startswith(_PREFIX) for name in version.tags)
 
 
 def summary_of(version: ModelVersion) -> Version:
-    """Without a look into its run; raises EvidenceError where it can be no version of ours."""
+    """A summary without reading its run; raises EvidenceError if it is invalid."""
     with _reading(version):
         tags = {
             name.removeprefix(_PREFIX): value
@@ -248,25 +248,25 @@ def _reading(version: ModelVersion) -> AbstractContextManager[None]:
 
 
 def logged_model_of(version: ModelVersion) -> str:
-    """The id of the model that it was made of."""
+    """The id of its logged model."""
     return str(version.source).removeprefix("models:/")
 
 
 def mlflow_tag(name: str) -> str:
-    """A tag of ours as MLflow has it."""
+    """MLflow's name of one of our tags."""
     return f"{_PREFIX}{name}"
 
 
 def is_searchable(value: str) -> bool:
-    """Whether a condition can have this value; whatever else is told of a run may be no word."""
+    """Whether a search condition can contain this value."""
     return _PLAIN.fullmatch(value) is not None
 
 
 def where(tag: str, value: str) -> str:
-    """The condition that a tag has this value."""
+    """The search condition that a tag has this value."""
     return f"tags.`{mlflow_tag(tag)}` = '{value}'"
 
 
 def same(tags: dict[str, str], names: tuple[str, ...]) -> list[str]:
-    """Conditions for what has the same values of these tags."""
+    """Search conditions for the same values of these tags."""
     return [where(name, tags[mlflow_tag(name)]) for name in names if mlflow_tag(name) in tags]

@@ -1,8 +1,8 @@
-"""An MLflow at an address: asked with patience, its errors in our words, and its files.
+"""Access to an MLflow server: retries, error messages and files.
 
-MLflow's client repeats requests by itself, also one that made something and whose answer was
-lost: then there are two of it. It is told not to. What is asked here is repeated as a whole, and
-finds what it made before.
+MLflow's client retries requests by itself, also ones that create something, which would then exist
+twice if a response is lost. Its retries are disabled. This module repeats an operation as a whole,
+which finds what it created before.
 """
 
 import logging
@@ -37,27 +37,29 @@ _MOST_WAIT_SECONDS = 8.0
 _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # with the password in it
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # it contains the password
 }
 _VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_WORKSPACE", *_SETTINGS)
-# The last stands for an answer 408, 429 or 5xx.
+# The last stands for a response 408, 429 or 5xx.
 _OUTAGES = (exceptions.ConnectionError, exceptions.Timeout, exceptions.RetryError)
 _OUTAGE = "Max retries exceeded with url"
-"""What urllib3 says of all of these; of files that could not be fetched MLflow keeps the words."""
+"""urllib3's text for all of these; for files that could not be fetched, MLflow keeps only the
+text.
+"""
 _REFUSAL = re.compile(
     "PERMISSION_DENIED|UNAUTHENTICATED|Workspace .* not found|error code 40[13]|40[13] Client Error"
 )
-"""By a server that runs: its plugin's codes, no such workspace, or a bare 401 or 403."""
+"""Refusals of a running server: its plugin's codes, an unknown workspace, or a bare 401 or 403."""
 
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 _GARBAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What is raised by rows and files that MLflow never wrote so."""
+"""The errors of rows and files that MLflow did not write."""
 _BROKEN = re.compile("no such (table|column)|malformed|not a database")
-"""What SQLite says of a file that waits for nobody, by an error that may pass elsewhere."""
-# The second while it opens a file, the third from the store of its files.
+"""SQLite's messages for a broken file, in an error class that is otherwise transient."""
+# The second while it opens a file, the third from the file store.
 _FAILURES = (MlflowException, SQLAlchemyError, exceptions.RequestException, *_GARBAGE)
 
-# The settings that MLflow is asked by are the process's; several threads take turns.
+# MLflow's settings belong to the process, so threads take turns.
 _turn = threading.RLock()
 _Answer = TypeVar("_Answer")
 _Entity = TypeVar("_Entity")
@@ -65,24 +67,24 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """Waits up to `patience_seconds` for an MLflow that is down or overloaded."""
+    """Waits up to `patience_seconds` for an MLflow server that is down or overloaded."""
 
     def __init__(self, uri: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._uri = uri
         self._display_url = redact(uri)
         self._patience_seconds = patience_seconds
-        if not event.contains(Engine, "connect", _take_any_text):  # MLflow makes its own engines
+        if not event.contains(Engine, "connect", _take_any_text):  # MLflow creates its own engines
             event.listen(Engine, "connect", _take_any_text)
 
     def ask(self, work: Callable[[], _Answer]) -> _Answer:
-        """What `work` answers; it may be done again after it was done. Raises StoreError."""
+        """Runs `work`, which may run again after it succeeded. Raises StoreError."""
         outage_start, wait = None, _FIRST_WAIT_SECONDS
         while True:
             try:
                 with _turn, _current(self._uri):
                     return work()
             except _FAILURES as error:
-                # MLflow's own words quote its address, so that one with a password takes no cause.
+                # MLflow's messages quote its address; if that has a password, the cause is dropped.
                 cause = error if self._display_url == self._uri else None
                 if _REFUSAL.search(str(error)):
                     raise self._refusal(error) from cause
@@ -92,17 +94,17 @@ class Server:
                 waited_seconds = time.monotonic() - outage_start
                 if waited_seconds + wait > self._patience_seconds:
                     raise self._failure(
-                        f"gave no answer in {waited_seconds:.0f} s", error
+                        f"did not respond for {waited_seconds:.0f} s", error
                     ) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
 
     def _warn_of_outage(self, error: Exception) -> float:
-        """When an outage began, which is told once."""
+        """Logs the start of an outage once."""
         limit = f"{self._patience_seconds:.0f} s"
         reason = redact(str(error))
         _log.warning(
-            "the registry %s gives no answer; waiting %s: %s", self._display_url, limit, reason
+            "the registry %s does not respond; waiting %s: %s", self._display_url, limit, reason
         )
         return time.monotonic()
 
@@ -112,7 +114,7 @@ class Server:
         return StoreError(message, retryable=retryable)
 
     def _refusal(self, error: Exception) -> StoreError:
-        workspace = get_request_workspace()  # as named, or the namespace that was told for it
+        workspace = get_request_workspace()  # as named, or the configured namespace
         suffix = f" in workspace {workspace!r}" if workspace else ""
         return StoreError(
             f"the registry {self._display_url} refused: {_reason(error)}; "
@@ -127,7 +129,7 @@ def _take_any_text(connection: object, _record: object) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """A plugin's own words, which MLflow takes for an answer of no known shape, or the error's."""
+    """The message of a plugin, which MLflow treats as a malformed response, or the error's own."""
     garbage = error.__cause__ if isinstance(error, MlflowException) else error
     if isinstance(garbage, _GARBAGE) and not isinstance(garbage, exceptions.RequestException):
         return reason_of(garbage)
@@ -139,7 +141,7 @@ def _reason(error: Exception) -> str:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Whether the same may work a moment later: it is not what the registry holds that fails."""
+    """Whether a retry may succeed: the error is not about the registry's content."""
     if isinstance(error, MlflowException):
         is_busy = error.error_code == "TEMPORARILY_UNAVAILABLE"
     else:
@@ -148,7 +150,7 @@ def _is_transient(error: Exception) -> bool:
 
 
 def _is_outage(error: BaseException | None) -> bool:
-    """The error that MLflow met is behind its own, or told in it."""
+    """Whether the cause or the message of MLflow's error is an outage."""
     while error is not None:
         if isinstance(error, _OUTAGES) or _OUTAGE in str(error):
             return True
@@ -158,9 +160,11 @@ def _is_outage(error: BaseException | None) -> bool:
 
 @contextmanager
 def _current(uri: str) -> Iterator[None]:
-    """MLflow resolves `models:/` by a setting of the process, whatever a client was given.
+    """Sets the process's registry address, which MLflow uses for `models:/` instead of the
+    client's.
 
-    It also puts that setting into the environment, where it would pass for the user's own.
+    MLflow also puts that setting into the environment, where it would look like the user's own;
+    this restores it.
     """
     before = {name: os.environ.get(name) for name in _VARIABLES}
     mlflow.set_tracking_uri(uri)
@@ -175,9 +179,9 @@ def _current(uri: str) -> Iterator[None]:
 
 
 def read_text(uri: str) -> str:
-    """A file of a version; raises StoreError for one of this machine that cannot be read as text.
+    """A file of a version; raises StoreError if a local one cannot be read as text.
 
-    MLflow opens whatever lies on this machine's disk; here only regular files are.
+    MLflow opens any local file; this only opens regular files.
     """
     if not is_local(uri):
         return str(mlflow.artifacts.load_text(uri))
@@ -191,9 +195,9 @@ def read_text(uri: str) -> str:
 
 
 def download(uri: str, address: str | None, target: Path) -> None:
-    """Copies the files of a model, which are at `address` where that is known, into a folder.
+    """Copies the files of a model, from `address` if that is known, into a folder.
 
-    Raises InputError for what is neither a file nor a folder.
+    Raises InputError for anything other than a file or a folder.
     """
     if address and is_local(address) and (folder := Path(local_file_uri_to_path(address))).exists():
         model_files(folder)
@@ -201,12 +205,12 @@ def download(uri: str, address: str | None, target: Path) -> None:
 
 
 def is_local(uri: str) -> bool:
-    """Whether files are on this machine's disk."""
+    """Whether the URI is a local path."""
     return urlsplit(uri).scheme in ("", "file")
 
 
 def none_if_missing(get: Callable[[], _Entity]) -> _Entity | None:
-    """What is got, or null where it is not there."""
+    """The result of `get`, or null if it is missing."""
     try:
         return get()
     except MlflowException as error:
@@ -216,7 +220,7 @@ def none_if_missing(get: Callable[[], _Entity]) -> _Entity | None:
 
 
 def every(search: Callable[..., PagedList[_Entity]], condition: str | None = None) -> list[_Entity]:
-    """All that a search finds, page by page."""
+    """All results of a search, page by page."""
     token, entities = None, list[_Entity]()
     while True:
         page = search(condition, page_token=token)

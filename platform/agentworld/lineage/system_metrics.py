@@ -1,4 +1,4 @@
-"""The load of this machine, measured by MLflow's own monitors and under MLflow's names."""
+"""The load of this machine, measured by MLflow's monitors, under MLflow's names."""
 
 from collections.abc import Iterable
 
@@ -9,17 +9,17 @@ from mlflow.system_metrics.metrics.gpu_monitor import GPUMonitor
 from mlflow.system_metrics.metrics.network_monitor import NetworkMonitor
 
 _PREFIX = "system/"
-"""By which MLflow's pages know them."""
+"""The prefix that MLflow's pages require."""
 
 
 class SystemMetrics:
-    """Processors, memory, disk and network; GPUs where the package nvidia-ml-py is installed."""
+    """Processors, memory, disk and network; GPUs if the package nvidia-ml-py is installed."""
 
     def __init__(self) -> None:
         self._monitors = [CPUMonitor(), DiskMonitor(), NetworkMonitor(), *_gpu_monitors()]
 
     def measure(self) -> dict[str, float]:
-        """Figures by name."""
+        """The metrics by name."""
         figures: dict[str, float] = {}
         for monitor in self._monitors:
             monitor.collect_metrics()

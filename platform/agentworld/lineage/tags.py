@@ -1,6 +1,6 @@
-"""What a registry's tags say of a version: the digests by which it is searched for.
+"""A version's tags in the registry: the digests by which it is found.
 
-A pure function of the record, so that whoever compares a tag with the record asks the same one.
+A pure function of the record, so that the audit can compare tags with the record.
 """
 
 from agentworld.lineage.base import Agent, WorldModel
@@ -8,7 +8,7 @@ from agentworld.records.base import digest_json
 
 
 def tags_of(entity: WorldModel | Agent) -> dict[str, str]:
-    """Without the `agentworld.` that a registry puts before them."""
+    """The tags without the prefix `agentworld.`."""
     return _of_world_model(entity) if isinstance(entity, WorldModel) else _of_agent(entity)
 
 

@@ -1,7 +1,7 @@
-"""The traces of an MLflow experiment, as the lines of a file that importers read.
+"""Reads the traces of an MLflow experiment as JSON lines for importers.
 
-They are listed page by page, without their spans, and each is read by itself: where the client
-searches for whole traces, it leaves out those whose spans cannot be read, and says nothing.
+Lists them page by page without their spans, and reads each singly, because MLflow's search for
+whole traces silently drops those whose spans cannot be read.
 """
 
 import json
@@ -31,19 +31,19 @@ class TraceServerSettings(BaseSettings):
 
     mlflow_tracking_uri: str = ""
     agentworld_mlflow_patience_seconds: float = Field(120.0, ge=0)
-    """How long it may be down."""
+    """The longest outage that is waited for."""
 
 
 def read_lines(address: str) -> Iterator[bytes]:
     """A line of JSON for each trace of `EXPERIMENT?filter=CONDITION`, the oldest first.
 
-    The condition is MLflow's, as it is, and ends the address. Raises InputError for what MLflow
-    does not know or take, StoreError where it gives no answer.
+    The condition is MLflow's, unescaped, and ends the address. Raises InputError for an unknown
+    experiment or an invalid filter, StoreError if MLflow does not respond.
     """
     experiment, _, condition = address.partition("?filter=")
     settings = from_environment(TraceServerSettings)
     if not settings.mlflow_tracking_uri:
-        raise InputError("no MLflow is named; set MLFLOW_TRACKING_URI to its address")
+        raise InputError("MLflow's address is not set; set MLFLOW_TRACKING_URI")
     traces = _Traces(settings, experiment)
     names = traces.names(condition or None)
     first = next(names, None)
@@ -54,7 +54,7 @@ def read_lines(address: str) -> Iterator[bytes]:
 
 
 class _Traces:
-    """Those of one experiment."""
+    """The traces of one experiment."""
 
     def __init__(self, settings: TraceServerSettings, experiment: str) -> None:
         uri = settings.mlflow_tracking_uri
@@ -63,7 +63,7 @@ class _Traces:
         self._experiment = self._server.ask(lambda: self._id_of(experiment))
 
     def names(self, condition: str | None) -> Iterator[str]:
-        """The ids of those that meet a condition."""
+        """The ids of the traces that match a condition."""
         token = None
         while True:
             page = self._page(condition, token)
@@ -74,7 +74,7 @@ class _Traces:
                 return
 
     def line(self, name: str) -> bytes:
-        """One trace; one that cannot be read has no data."""
+        """One trace; an unreadable one has no data."""
         try:
             trace = self._server.ask(lambda: self._client.get_trace(name, display=False).to_json())
         except StoreError as error:
@@ -96,7 +96,7 @@ class _Traces:
                 )
             except MlflowException as error:
                 if error.error_code == "INVALID_PARAMETER_VALUE":
-                    raise InputError(f"MLflow takes no filter {condition!r}: {error}") from error
+                    raise InputError(f"MLflow rejects the filter {condition!r}: {error}") from error
                 raise
 
         return self._server.ask(search)

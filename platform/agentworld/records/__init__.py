@@ -1,1 +1,1 @@
-"""The nouns: frozen, torch-free, the same shape in memory and on disk."""
+"""Records: frozen, without torch, and with the same shape in memory and on disk."""

@@ -1,18 +1,17 @@
-"""What the platform signed beside the logs of runs."""
+"""A row for a signed statement."""
 
 from typing import NamedTuple
 
 
 class Attestation(NamedTuple):
-    """A signed statement, as the ledger and the evidence mirror both keep it."""
+    """A signed statement, as in the ledger and the evidence mirror."""
 
     name: str
-    """Of the copy in the evidence mirror."""
+    """The name of its copy in the evidence mirror."""
     kind: str
-    """Of `statement_kinds`."""
+    """A key of `statement_kinds`."""
     subject: str
-    """What it is about, for who searches: an agent's artifact, an alias, an episode, a run,
-    a version."""
+    """The subject, for searching: an agent's artifact, an alias, an episode, a run, a version."""
     simulator: str
     run: str
     at: str

@@ -1,4 +1,4 @@
-"""What a backup of the record consists of."""
+"""The contents of a backup."""
 
 from typing import Annotated
 
@@ -20,20 +20,20 @@ class BackupFile(Record):
 
 
 class Backup(Record):
-    """The manifest of a backup. It is written last, so a backup that has one is whole."""
+    """The manifest of a backup. It is written last, so a backup that has one is complete."""
 
     at: str
-    """When the backup began: what was recorded before is in it."""
+    """The start of the backup: it includes everything recorded before."""
     dumps: dict[DumpName, BackupFile]
     """Dumps of databases, by the names of their files."""
     files: BackupFile
     """The list of all other files with their digests, in the form of `sha256sum`."""
     num_texts: int
-    """How many long texts are in the list."""
+    """The number of long texts in the list."""
     num_copies: int
-    """How many copies of signed records, from the evidence mirror, are in the list."""
+    """The number of copies of signed records, from the evidence mirror, in the list."""
     damaged: tuple[Digest, ...] = ()
-    """Long texts that were damaged in the object store and are in no backup."""
+    """Long texts that were damaged in the object store and are missing from the backup."""
 
     @property
     def num_dump_bytes(self) -> int:

@@ -1,7 +1,7 @@
-"""What every record shares: frozen fields, no unknown keys, and a digest of its content.
+"""The base class of records: frozen fields, no unknown keys, and a digest of the content.
 
-A digest is sha256 over canonical JSON (RFC 8785), so that equal records have equal
-digests on every machine and in every language.
+A digest is sha256 over canonical JSON (RFC 8785), so equal records have equal digests on every
+machine and in every language.
 """
 
 import hashlib
@@ -35,17 +35,17 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-"""Text of a user's that every database can hold: Unicode without NUL."""
+"""User text that every database can store: Unicode without NUL."""
 
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
-"""The same: some, and no more than anybody reads."""
+"""A Name that is not empty and has a limited length."""
 
 Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-"""A short name as DNS takes one: of a tenant, or of a tenant's key."""
+"""A DNS label: the name of a tenant, or of a tenant's key."""
 
 _Value = TypeVar("_Value")
 Sparse = Annotated[_Value, Field(exclude_if=not_)]
-"""A field that JSON leaves out where it says nothing; records without it keep their digests."""
+"""A field that JSON leaves out if it has its default; records without it keep their digests."""
 
 _PIECE_BYTES = 1 << 20
 _MOST_BYTES = 1 << 40
@@ -70,13 +70,13 @@ def _shorten(text: object) -> object:
 
 
 Sentence = Annotated[str, BeforeValidator(_shorten)]
-"""Words about what was found, which may quote anything: what is no Unicode in them is escaped, and
-a sentence that nobody would read to its end is cut.
+"""Text about a finding, which may quote any input: non-Unicode characters are escaped, and overlong
+text is cut.
 """
 
 
 class Record(BaseModel):
-    """A frozen value that serialises to JSON unchanged."""
+    """A frozen value that serialises to JSON without loss."""
 
     # JSON has no infinity, and pydantic would write it as null.
     model_config = ConfigDict(
@@ -96,12 +96,14 @@ class Record(BaseModel):
         return digest_bytes(self.canonical)
 
     def write(self, path: Path) -> None:
-        """Writes the record as JSON, whole or not at all."""
+        """Writes the record as JSON, atomically."""
         write_whole(path, self.model_dump_json(indent=2).encode() + b"\n")
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Reads a record from JSON; raises InputError naming the file and the first wrong field."""
+        """Reads a record from JSON; raises InputError naming the file and the first invalid
+        field.
+        """
         try:
             with input_errors(path):
                 data = read_regular(path, MOST_RECORD_BYTES)
@@ -111,7 +113,7 @@ class Record(BaseModel):
 
 
 def now() -> str:
-    """The time as records and statements have it."""
+    """The current time in the format of records and statements."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -121,12 +123,12 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest_json(value: object) -> str:
-    """The digest of a JSON value, whatever the order of its keys."""
+    """The digest of a JSON value, independent of the order of its keys."""
     return digest_bytes(canonical_json(value))
 
 
 def canonical_json(value: object) -> bytes:
-    """The one form of a JSON value (RFC 8785); raises InputError for what has none."""
+    """The canonical form of a JSON value (RFC 8785); raises InputError if it has none."""
     try:
         text = json.dumps(value)
         try:
@@ -134,18 +136,19 @@ def canonical_json(value: object) -> bytes:
         except _NotPlain:
             return rfc8785.dumps(json.loads(text, parse_int=_read_integer))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
+        raise InputError(f"a value has no canonical JSON: {error}; correct it") from error
 
 
 class _NotPlain(Exception):
-    """A value that Python's own JSON writes in another way than RFC 8785, or might."""
+    """A value whose JSON from Python may differ from RFC 8785."""
 
 
 def _canonical_in_c(text: str) -> bytes:
-    """The canonical form of a JSON text, ten times as fast as by rfc8785; may raise _NotPlain."""
+    """The canonical form of a JSON text, ten times as fast as rfc8785; may raise _NotPlain."""
     value = json.loads(text, parse_int=_small, parse_float=_refuse, parse_constant=_refuse)
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    # Keys are sorted as UTF-16, where what is beyond 16 bits comes before the last of the rest.
+    # Keys are sorted as UTF-16, in which characters beyond 16 bits sort before the last of the
+    # rest.
     if _SURROGATE.search(canonical) or (_BEYOND.search(canonical) and _LAST.search(canonical)):
         raise _NotPlain
     return canonical.encode()
@@ -163,10 +166,10 @@ def _refuse(literal: str) -> Never:
 
 
 def read_canonical(value: JsonValue) -> JsonValue:
-    """A value that was read from canonical JSON, with the numbers that were written.
+    """Restores the numbers of a value that was read from canonical JSON.
 
-    All its numbers are doubles. From 2**53 on they too may be written as integers, and Python reads
-    another number: -65011615750644810 for -6.501161575064481e16.
+    All its numbers are doubles. From 2**53 on, they may be written as integers, which Python reads
+    as another number: -65011615750644810 for -6.501161575064481e16.
     """
     match value:
         case dict():
@@ -181,11 +184,13 @@ def read_canonical(value: JsonValue) -> JsonValue:
 
 
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(read_canonical)]
-"""An object of any JSON values, equal to what is read from its canonical form."""
+"""An object of any JSON values, equal to the one read from its canonical form."""
 
 
 def _read_integer(literal: int | str) -> int | float:
-    """The double that RFC 8785 writes so; any other integer as it is, for which it has no form."""
+    """The double that RFC 8785 writes as this integer; other integers are unchanged, because they
+    have no canonical form.
+    """
     number = int(literal)
     if _FIRST_INEXACT <= abs(number) < _FIRST_WITH_EXPONENT:
         double = float(number)
@@ -195,9 +200,9 @@ def _read_integer(literal: int | str) -> int | float:
 
 
 def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
-    """The digest of a file, read in pieces; `report` hears the size of each.
+    """The digest of a file, read in chunks; `report` receives the size of each.
 
-    Raises InputError for a file that cannot be read, or that no model has: of more than a tebibyte.
+    Raises InputError for an unreadable file, or one of more than a tebibyte.
     """
     sha256 = hashlib.sha256()
     with input_errors(path), open_regular(path, _MOST_BYTES) as file:
@@ -209,29 +214,29 @@ def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
 
 
 def first_problem(error: ValidationError, redact: Callable[[str], str] = str) -> str:
-    """The first thing that pydantic found wrong, as words: where, what, which value.
+    """The first of pydantic's errors as text: the field, the problem and the value.
 
-    `redact` takes the secrets out of the field's name, and out of the value behind that name.
+    `redact` removes secrets from the field's name and from the value.
     """
-    if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
+    if error.error_count() > _MOST_PROBLEMS:  # formatting all of them would be slow
         return f"{error.error_count()} values are wrong"
     return ": ".join(describe_problem(error.errors(include_url=False)[0], redact))
 
 
 class Complaint(NamedTuple):
-    """One thing that pydantic found wrong."""
+    """One of pydantic's errors."""
 
     field: str
-    """With its sections, as `model.hidden_size`."""
+    """The dotted path, such as `model.hidden_size`."""
     text: str
-    """What is wrong, and with which value."""
+    """The problem, with the value."""
 
 
 def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) -> Complaint:
-    """One thing that pydantic found wrong, as words (see above)."""
+    """One of pydantic's errors as text (see `first_problem`)."""
     location = redact(".".join(map(str, problem["loc"]))[:_MOST_OF_SENTENCE]) or "the whole"
     field = location[:_MOST_OF_VALUE]
-    # What is there, or around it, may hold a secret.
+    # The value, or its surroundings, may contain a secret.
     if problem["type"] in ("missing", "environment", "secret"):
         return Complaint(field, problem["msg"])
     if problem["type"] == "union_tag_not_found":
@@ -244,5 +249,5 @@ def describe_problem(problem: ErrorDetails, redact: Callable[[str], str] = str) 
 def _start(value: object) -> str:
     try:
         return str(value)[:_MOST_OF_SENTENCE]  # more than is shown, so that no secret is cut
-    except (RecursionError, ValueError):  # nested too deeply, or too long a number
+    except (RecursionError, ValueError):  # nested too deeply, or a number that is too long
         return f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What a training stage made: every file of a model, and where it came from."""
+"""The output of a training stage: every file of a model, and its origin."""
 
 from concurrent.futures import ThreadPoolExecutor
 from operator import not_
@@ -13,22 +13,24 @@ from agentworld.records.corpus import CorpusUse
 from agentworld.records.progress import OnProgress, ProgressCounter, ignore_progress
 
 _MOST_AT_ONCE = 8
-"""Files that are read beside each other: one for each processor, or a store that is far away."""
+"""Files that are read concurrently: for several processors, or a slow remote store."""
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
 WORLD_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
-"""Of a world model, in their order."""
+"""The stages of a world model, in order."""
 
 BESIDE = (".cache", ".git", ".gitattributes", ".github", ".gitignore", "model.sig")
-"""What no model is made of: the bookkeeping of git and of `hf download`, and a signature over
-the rest. `model_signing` is told to leave it out."""
+"""Files that are not part of a model: the bookkeeping of git and of `hf download`, and a signature
+over the rest. `model_signing` must leave them out, too.
+"""
 
 
 class ArtifactManifest(Record):
-    """Every file of a model's folder by its digest; the artifact is named by this record's digest.
+    """Every file of a model's folder with its digest; the artifact is identified by this record's
+    digest.
 
-    That digest covers the files' names too: a renamed chat template is not found, and another
-    observation follows. `signing.model_signing` gives the OpenSSF form, whose own does not.
+    That digest covers the files' names, too: a renamed chat template is not loaded, which changes
+    observations. `signing.model_signing` gives the OpenSSF form, whose digest does not cover them.
     """
 
     files: dict[str, Digest]
@@ -48,14 +50,14 @@ class ArtifactManifest(Record):
         for name in sorted(self.files.keys() | files.keys()):
             if self.files.get(name) != files.get(name):
                 raise InputError(
-                    f"{folder / name} is not the file of the manifest; restore it or pin again"
+                    f"{folder / name} does not match the manifest; restore it or pin again"
                 )
 
 
 def model_files(folder: Path) -> dict[str, Path]:
-    """Every file of a model by its name in the folder, in the order of their names.
+    """Every file of a model by its relative name, sorted by name.
 
-    Raises InputError for what could be read and would not be listed: a link to a folder, a pipe.
+    Raises InputError for readable entries that would not be listed: a link to a folder, a pipe.
     """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder of a checkpoint")
@@ -67,12 +69,12 @@ def model_files(folder: Path) -> dict[str, Path]:
         if path.is_file():
             files[name.as_posix()] = path
         elif path.is_symlink() or not path.is_dir():
-            raise InputError(f"{path} is neither a file nor a folder of its own; replace it")
+            raise InputError(f"{path} is neither a regular file nor a folder; replace it")
     return files
 
 
 class Checkpoint(Record):
-    """A stage's result; `artifact` names its bytes, the rest says how they came to be."""
+    """A stage's result; `artifact` identifies its bytes, the other fields its origin."""
 
     stage: Stage
     artifact: Digest
@@ -80,21 +82,21 @@ class Checkpoint(Record):
     recipe: JsonObject
     """The stage's resolved recipe."""
     parents: tuple[Digest, ...] = ()
-    """Artifacts that training started from."""
+    """The artifacts that training started from."""
     base: str | None = Field(None, exclude_if=lambda address: address is None)
-    """Where the first of these was fetched from; null for a folder and for a stage of ours."""
+    """The download address of the first parent; null for a folder and for a stage of ours."""
     from_scratch: bool = Field(False, exclude_if=lambda value: not value)
-    """Whether training began with random weights, here or in a stage before."""
+    """Whether training began with random weights, in this stage or an earlier one."""
     data: Digest | None = None
-    """The data set that it was trained on."""
+    """The data set that the stage was trained on."""
     traces: Digest | None = Field(None, exclude_if=lambda digest: digest is None)
-    """What a teacher wrote in place of the observations of that data."""
+    """A teacher's traces that replaced observations of that data."""
     corpora: dict[str, CorpusUse] = Field({}, exclude_if=not_)
-    """What was trained on beside that data, by the names of the recipe."""
+    """Corpora in addition to that data, by their names in the recipe."""
     domains: tuple[str, ...] = ()
-    """The kinds of world in that data, and in the data of its parents."""
+    """The domains of that data, and of its parents' data."""
     simulator: Digest | None = None
-    """The simulator that it was trained in."""
+    """The simulator that the agent was trained in."""
     reward_model: Digest | None = Field(None, exclude_if=lambda digest: digest is None)
-    """The embedding model that its rewards were asked of."""
+    """The embedding model that computed the rewards."""
     metrics: dict[str, float] = {}

@@ -1,29 +1,29 @@
-"""The manifest of collected trajectories: the files of a folder, and what is in them."""
+"""The manifest of collected trajectories: the files of a folder, and their contents."""
 
 from agentworld.records.base import Digest, JsonObject, Record, Sparse
 
 
 class Collected(Record):
-    """What `collect` made, or a folder of logs; its digest names the trajectories."""
+    """The output of `collect`, or a folder of logs; its digest identifies the trajectories."""
 
     chunks: dict[str, Digest]
     """Files of JSON lines, by name."""
     domains: tuple[str, ...] = ()
-    """Of the trajectories; empty where the chunks are logs that nobody read."""
+    """The trajectories' domains; empty if the chunks are logs that were not parsed."""
     num_trajectories: int = 0
-    """For training; 0 where the chunks are logs that nobody counted."""
+    """The number of trajectories for training; 0 if the chunks are logs that were not parsed."""
     num_transitions: int = 0
     num_held_out_trajectories: int = 0
     num_held_out_transitions: int = 0
     form: Sparse[str] = ""
-    """Of the recordings that were imported, such as `messages`."""
+    """The format of the imported recordings, such as `messages`."""
     options: Sparse[JsonObject] = {}
-    """What the importer of that form was told."""
+    """The importer's options."""
     num_quarantined: Sparse[int] = 0
-    """Records of theirs that are no episode; `quarantine.ndjson` says where and why."""
+    """Records that are not valid episodes; `quarantine.ndjson` has their places and problems."""
     quarantined: Sparse[dict[str, int]] = {}
-    """How many of them there are of each reason."""
+    """The number of quarantined records by reason."""
     notes: Sparse[dict[str, int]] = {}
-    """How many records, and parts of them, became no turn, by reason."""
+    """Records, and parts of them, that are not turns, by reason."""
     num_broken: int = 0
     """Episodes that were dropped because they broke their sandbox."""

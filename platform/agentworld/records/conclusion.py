@@ -1,4 +1,4 @@
-"""How a run of a pipeline ended."""
+"""The result of a pipeline's run."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -11,19 +11,19 @@ JobName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,
 
 
 class Conclusion(Record):
-    """What the last step of a run wrote down of all others."""
+    """The summary that the last step of a run writes."""
 
     job: JobName
-    """The run's id, as Kubeflow has it."""
+    """Kubeflow's id of the run."""
     pipeline: str
     recipe: str
     state: Literal["succeeded", "refused", "failed"]
     started: datetime | None
-    """When its first step did; null where that never began."""
+    """The start of its first step; null if that never started."""
     ended: datetime
     step: str = ""
-    """The one that failed, or refused; empty where nobody can tell."""
+    """The step that failed or stopped the run; empty if unknown."""
     kind: str = ""
-    """Of its error; empty where it had no words."""
+    """The kind of its error; empty if unknown."""
     sentence: str = ""
-    """Its own, or else what Kubeflow said."""
+    """The error message, or else Kubeflow's message."""

@@ -1,4 +1,4 @@
-"""A corpus beside episodes in CPT: its documents, and how much of a training they are."""
+"""A corpus that is mixed with episodes in CPT: its documents and their weight."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -7,31 +7,31 @@ from agentworld.records.base import Digest, Record
 
 
 class Document(NamedTuple):
-    """A text, or the answer to a prompt."""
+    """A text, or the response to a prompt."""
 
     text: str
     prompt: str | None = None
-    """Null where all of the text is to be predicted."""
+    """Null if the whole text is predicted."""
 
 
 class Corpus(NamedTuple):
-    """Documents in an order that never changes."""
+    """Documents in a fixed order."""
 
     content: Digest
     weight: float
-    """Its tokens for each token of the episodes."""
+    """The ratio of its tokens to those of the episodes."""
     read: Callable[[], Iterator[Document]]
-    """Raises InputError where they cannot be read, or are others than those of its content."""
+    """Raises InputError if they are unreadable, or do not match `content`."""
 
 
 class CorpusUse(Record):
-    """What of a corpus was trained on."""
+    """The part of a corpus that a stage was trained on."""
 
     content: Digest
     """The digest of all its files, by their names."""
     num_documents: int
     num_tokens: int
     share: float
-    """Of all tokens of the training, those of the episodes and of all corpora."""
+    """Its share of all tokens of the training (episodes and all corpora)."""
     target_share: float
-    """Of the tokens whose loss counts: of an episode these are the observations alone."""
+    """Its share of the tokens in the loss: for episodes, only observations count."""

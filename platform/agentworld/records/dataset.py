@@ -1,4 +1,4 @@
-"""The manifest of a data set: disjoint pools of samples, what they were made from, and how."""
+"""The manifest of a data set: disjoint pools of samples, and their origin."""
 
 from collections import Counter
 from typing import Self
@@ -8,7 +8,7 @@ from agentworld.records.collected import Collected
 from agentworld.records.sample import Pool
 
 UNSTATED = "unstated"
-"""The licence of a trajectory that names none."""
+"""The licence of a trajectory without one."""
 
 
 class PoolFile(Record):
@@ -16,48 +16,52 @@ class PoolFile(Record):
 
     file: str
     content: Digest
-    """Of the samples in their order, whatever Parquet's version and compression."""
+    """The digest of the samples in their order, independent of Parquet's version and
+    compression.
+    """
     num_samples: int
     num_turns: int
     num_targets: int
     tags: dict[str, int] = {}
-    """How many turns have each tag of their domain."""
+    """The number of turns with each tag of their domain."""
 
     def share(self, tag: str) -> float:
-        """Share of the turns that have a tag; 0 without turns."""
+        """The share of turns with a tag; 0 without turns."""
         return self.tags.get(tag, 0) / max(1, self.num_turns)
 
 
 class Parent(Record):
-    """Collected trajectories that a data set was made from."""
+    """Collected trajectories that a data set was prepared from."""
 
     collected: Digest
-    """Of their manifest."""
+    """The digest of their manifest."""
     form: Sparse[str] = ""
-    """Of the recordings that were imported; empty where explorers acted here."""
+    """The format of the imported recordings; empty if explorers collected them here."""
     options: Sparse[JsonObject] = {}
-    """What the importer of that form was told."""
+    """The importer's options."""
     num_quarantined: Sparse[int] = 0
     """Records that could not be imported."""
     quarantined: Sparse[dict[str, int]] = {}
-    """How many there are of each reason."""
+    """The number of quarantined records by reason."""
     notes: Sparse[dict[str, int]] = {}
-    """How many records, and parts of them, became no turn, by reason."""
+    """Records, and parts of them, that are not turns, by reason."""
     num_broken: Sparse[int] = 0
     """Episodes that explorers dropped because they broke their sandbox."""
 
     @classmethod
     def of(cls, collected: Collected) -> Self:
-        """What a manifest of collected trajectories says of them."""
+        """The parent of a manifest of collected trajectories."""
         names = cls.model_fields.keys() & Collected.model_fields.keys()
         return cls(collected=collected.digest, **{name: getattr(collected, name) for name in names})
 
 
 class Lengths(Record):
-    """Histograms: how many values have no binary digit (0), one (1), two (2 to 3), and so on."""
+    """Histograms: the number of values with no binary digit (0), one (1), two (2 to 3), and so
+    on.
+    """
 
     turns: tuple[int, ...] = ()
-    """Of a trajectory."""
+    """Turns of a trajectory."""
     action: tuple[int, ...] = ()
     """Characters of an action."""
     observation: tuple[int, ...] = ()
@@ -65,27 +69,31 @@ class Lengths(Record):
 
 
 class DataSet(Record):
-    """What `prepare` made; its digest names the data in every later record."""
+    """The output of `prepare`; its digest identifies the data in every later record."""
 
     parents: tuple[Parent, ...]
     recipe: JsonObject
-    """How it was prepared, with every default; benchmarks by the digests of their content."""
+    """The recipe's part, with every default; benchmarks are replaced by digests of their
+    content.
+    """
     num_read: int = 0
     """Trajectories of the parents."""
     filtered: dict[str, int]
-    """How many trajectories or turns each filter removed or masked, by the filter's name."""
+    """The number of trajectories or turns that each filter removed or masked, by the filter's
+    name.
+    """
     pools: dict[Pool, PoolFile]
     domains: dict[str, int]
-    """How many trajectories there are of each domain, in all pools."""
+    """The number of trajectories of each domain, in all pools."""
     sources: dict[str, int] = {}
-    """The same of each policy or log that made them."""
+    """The number of trajectories of each policy or log."""
     licences: dict[str, int] = {}
-    """The same of each licence."""
+    """The number of trajectories of each licence."""
     lengths: Lengths = Lengths()
 
     @property
     def origin(self) -> str:
-        """Where its trajectories come from, in words."""
+        """The trajectories' origin, as text."""
         forms = sorted({parent.form for parent in self.parents if parent.form})
         imported = [f"imported from {', '.join(forms)}"] if forms else []
         is_live = any(not parent.form for parent in self.parents)
@@ -93,12 +101,12 @@ class DataSet(Record):
 
     @property
     def num_trajectories(self) -> int:
-        """How many are in the pools."""
+        """The number of trajectories in the pools."""
         return sum(self.domains.values())
 
     @property
     def tags(self) -> dict[str, int]:
-        """How many turns of all pools have each tag."""
+        """The number of turns with each tag, in all pools."""
         tags = Counter[str]()
         for file in self.pools.values():
             tags.update(file.tags)
@@ -106,7 +114,7 @@ class DataSet(Record):
 
     @property
     def quarantined(self) -> dict[str, int]:
-        """How many records of all parents could not be imported, by reason."""
+        """The number of quarantined records of all parents, by reason."""
         reasons = Counter[str]()
         for parent in self.parents:
             reasons.update(parent.quarantined)

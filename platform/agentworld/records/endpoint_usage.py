@@ -1,4 +1,4 @@
-"""What a model behind an endpoint was asked for, and what that cost."""
+"""Requests to a model behind an endpoint, and their cost."""
 
 from decimal import Decimal
 
@@ -6,18 +6,18 @@ from agentworld.records.base import Record
 
 
 class EndpointUsage(Record):
-    """What one endpoint was asked for, also where it was asked in an earlier run."""
+    """The usage of one endpoint, including earlier interrupted runs."""
 
     num_answers: int = 0
     num_prompt_tokens: int | None = 0
-    """Null if the endpoint did not tell them."""
+    """Null if the endpoint did not report them."""
     num_tokens: int | None = 0
-    """Tokens that it wrote, thoughts included; null as above."""
+    """Generated tokens, thoughts included; null as above."""
     dollars: Decimal | None = Decimal(0)
-    """Null if the price of an answer is not known."""
+    """Null if the price is unknown."""
 
     def plus(self, other: "EndpointUsage") -> "EndpointUsage":
-        """Both together; what is unknown in one of them is unknown in the sum."""
+        """The sum; unknown in one is unknown in the sum."""
         values = {}
         for name in EndpointUsage.model_fields:
             one, another = getattr(self, name), getattr(other, name)
@@ -26,12 +26,12 @@ class EndpointUsage(Record):
 
 
 class JudgeUse(Record):
-    """What an evaluation asked a judge behind an endpoint."""
+    """An evaluation's requests to a judge behind an endpoint."""
 
     models: tuple[str, ...]
-    """Who answered, as the endpoint named it."""
+    """The model names that the endpoint reported."""
     num: int
-    """Predictions that it was to score."""
+    """The number of predictions to score."""
     holes: int
-    """Those without a verdict."""
+    """The number of predictions without a verdict."""
     usage: EndpointUsage

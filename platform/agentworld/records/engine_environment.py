@@ -1,7 +1,7 @@
-"""The variables that a simulator's engine is started with: pinned, for they choose its kernels.
+"""The environment variables of a simulator's engine: pinned, because they choose its kernels.
 
-An engine gets no others of its user's shell. What would let somebody change the engine while it
-runs, or bring code that no digest covers, is refused by name.
+An engine gets no other variables of its user's shell. Variables that allow changes of a running
+engine, or load code that no digest covers, are refused by name.
 """
 
 import re
@@ -17,8 +17,8 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile("(^|_)(KEY|TOKEN|SECRET|PASSWORD)$")
 
 _OVER_HTTP = "would let others change its weights while it runs"
-_CODE = "brings code or files that no digest covers"
-_RESERVED_REASON = "is for the platform to set"
+_CODE = "loads code or files that no digest covers"
+_RESERVED_REASON = "is reserved for the platform"
 
 _REFUSED = {
     "VLLM_SERVER_DEV_MODE": _OVER_HTTP,
@@ -60,18 +60,18 @@ def _check(environment: dict[str, str]) -> dict[str, str]:
 
 def _problem(name: str) -> str | None:
     if not _NAME.fullmatch(name):
-        return f"{name[:80]!r} is no name of a variable; correct it"
+        return f"{name[:80]!r} is not the name of a variable; correct it"
     if _SECRET.search(name):
-        return f"{name} names a secret, and what is pinned is read by many; leave it out"
+        return f"{name} names a secret, and manifests are widely readable; leave it out"
     return f"{name} {_REFUSED[name]}; leave it out" if name in _REFUSED else None
 
 
 EngineEnvironment = Annotated[dict[str, Name], AfterValidator(_check)]
-"""Values by names."""
+"""Values by name."""
 
 
 def refused_argument(arguments: Sequence[str]) -> str | None:
-    """Why an engine is not started with these, in words; null where it may be."""
+    """The reason why an engine may not be started with these arguments; null if it may."""
     for argument in arguments:
         # `--name value`, `--name=value`, `--name.part value`, with dashes or not.
         name = re.split(r"[=.]", argument, maxsplit=1)[0].replace("_", "-")

@@ -1,4 +1,4 @@
-"""What the fields of a record say of themselves: types, bounds, defaults and docstrings."""
+"""Descriptions of a record's fields: types, bounds, defaults and docstrings."""
 
 import ast
 import inspect
@@ -29,16 +29,17 @@ _BOUNDS = ((Gt, "gt", ">"), (Ge, "ge", ">="), (Lt, "lt", "<"), (Le, "le", "<="))
 
 
 class FieldDescription(Record):
-    """One field of a file that a person writes."""
+    """One field of a configuration file."""
 
     name: str
-    """With its sections, as `cpt.learning_rate`; `gate[]` is an entry of a list, and `corpora.NAME`
-    one of a mapping."""
+    """The dotted path, such as `cpt.learning_rate`; `gate[]` is an entry of a list, and
+    `corpora.NAME` one of a mapping.
+    """
     type: str
     required: bool
     default: Annotated[JsonValue, AfterValidator(read_canonical)] = None
     unit: str
-    """Empty where the name says of no unit."""
+    """Empty if the name has no unit."""
     meaning: str
 
 
@@ -48,7 +49,7 @@ def describe_fields(kind: type[BaseModel]) -> list[FieldDescription]:
 
 
 def field_words(record: type[BaseModel]) -> dict[str, str]:
-    """The docstrings under a record's own fields, each on one line."""
+    """The docstrings of a record's own fields, each on one line."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
     assert isinstance(tree, ast.ClassDef)
     words = {}
@@ -63,7 +64,7 @@ def field_words(record: type[BaseModel]) -> dict[str, str]:
 
 
 def record_in(kind: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
-    """The record at a path such as `("gate", 0)`; None where none is there."""
+    """The record at a path such as `("gate", 0)`; None if there is none."""
     annotation: object = kind
     for part in path:
         if isinstance(part, str):
@@ -87,7 +88,7 @@ def _value_type(annotation: object) -> object:
 
 
 def type_words(field: FieldInfo) -> str:
-    """What may be written in a field, with its bounds, as `whole number, > 0`."""
+    """The valid values of a field, with its bounds, such as `whole number, > 0`."""
     return _type_words(field.annotation) + _bounds(field)
 
 
@@ -123,7 +124,7 @@ def _describe(
 
 
 def all_field_words(kind: type[BaseModel]) -> dict[str, str]:
-    """The docstrings under all of a record's fields, those of its bases too."""
+    """The docstrings of all of a record's fields, including those of its bases."""
     bases = [base for base in reversed(kind.__mro__) if issubclass(base, BaseModel)]
     own_bases = [base for base in bases if base.__module__.startswith("agentworld")]
     return {name: text for base in own_bases for name, text in field_words(base).items()}

@@ -1,9 +1,9 @@
-"""Files: what others may have exchanged is read with care, and what is written is written whole.
+"""Files: safe reading of untrusted files, and atomic writing.
 
-Only regular files are opened, and no more is read than fits in memory.
+Only regular files are opened, with a size limit.
 
-A pipe blocks its reader and a device has no end. What is no regular file raises NotRegular, an
-OSError, so that whoever handles a file that cannot be read handles it too.
+A pipe blocks its reader and a device has no end. Anything but a regular file raises NotRegular, an
+OSError, so that handlers of unreadable files cover it.
 """
 
 import errno
@@ -18,8 +18,9 @@ from typing import BinaryIO
 from agentworld.errors import InputError, StoreError
 
 MOST_BYTES = 1 << 26
-"""Of a file that is read whole, and of a line. The longest that we write are objects, which hold
-what one request may: 4 MiB."""
+"""The limit for a file that is read completely, and for a line. The largest files that we write are
+objects, which hold one request: 4 MiB.
+"""
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -29,16 +30,16 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
 }
 _DATABASE_FILES = ("", "-journal", "-wal", "-shm")
-# A pipe that takes a file's place between the look and the opening blocks nobody.
+# A pipe that replaces a file between the check and the opening blocks nothing.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotRegular(OSError):
-    """There is something else than a regular file, or one that is too large; a retry is no help."""
+    """Not a regular file, or one that is too large; a retry does not help."""
 
 
 def open_regular(path: Path, most_bytes: int | None = None) -> BinaryIO:
-    """Opens a file to be read from its start; raises OSError, also for one of more bytes."""
+    """Opens a file for reading; raises OSError, also if it is larger than `most_bytes`."""
     _check(path, os.stat(path))
     handle = os.open(path, _FLAGS)
     file = os.fdopen(handle, "rb")
@@ -54,43 +55,45 @@ def open_regular(path: Path, most_bytes: int | None = None) -> BinaryIO:
 
 
 def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """All of a file; raises OSError, also for one of more than `most_bytes`."""
+    """Reads a whole file; raises OSError, also if it is larger than `most_bytes`."""
     with open_regular(path, most_bytes) as file:
         return _check_size(path, file.read(most_bytes + 1), most_bytes)
 
 
 def read_lines(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
-    """A file's lines with their ends; raises OSError, also for one of more than `most_bytes`."""
+    """Yields a file's lines with their ends; raises OSError, also if one is longer than
+    `most_bytes`.
+    """
     with open_regular(path) as file:
         while line := file.readline(most_bytes + 1):
             yield _check_size(path, line, most_bytes)
 
 
 def check_regular(*paths: Path) -> None:
-    """Raises NotRegular where one of these is there and is no regular file: another library opens
-    it.
+    """Raises NotRegular if one of these exists and is not a regular file, before another library
+    opens it.
     """
     for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError):  # it may go while it is looked at
+        with suppress(FileNotFoundError, NotADirectoryError):  # it may be deleted in the meantime
             _check(path, os.stat(path))
 
 
 def check_sqlite(path: Path) -> None:
-    """Raises StoreError where an SQLite database, or a file beside it, is no regular file: SQLite
+    """Raises StoreError if an SQLite database, or a file beside it, is not a regular file: SQLite
     waits for ever on a pipe.
     """
     try:
         check_regular(*(path.with_name(path.name + end) for end in _DATABASE_FILES))
     except OSError as error:
         raise StoreError(
-            f"the database {path} cannot be opened: of {error.filename}, {error.strerror}; take it"
-            " away, or restore it",
+            f"the database {path} cannot be opened: of {error.filename}, {error.strerror}; remove"
+            " it, or restore it",
             retryable=False,
         ) from error
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    """Writes a file atomically: a reader sees the old content or the new, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with draft(path, data) as file:
         file.replace(path)
@@ -98,7 +101,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
-    """A synced file beside `path`, to be renamed or linked to it; the name outlives a power cut."""
+    """A synced temporary file beside `path`, to be renamed or linked to it; the new name is
+    durable.
+    """
     file = path.with_name(f".{uuid.uuid4().hex}.draft")
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -109,12 +114,12 @@ def draft(path: Path, data: bytes, mode: int = 0o666) -> Iterator[Path]:
         yield file
     finally:
         file.unlink(missing_ok=True)
-        # Even where the name was taken: who took it may not have come to this.
+        # Even if the name was taken: its creator may not have synced the folder yet.
         sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """A file's bytes, or the names in a folder, outlive a power cut from now on."""
+    """Makes a file's bytes, or the names in a folder, durable."""
     handle = os.open(path, _FLAGS)
     try:
         os.fsync(handle)
@@ -124,7 +129,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def input_errors(path: Path) -> Iterator[None]:
-    """Raises InputError for a file that cannot be read."""
+    """Converts the OSError of an unreadable file to InputError."""
     try:
         yield
     except OSError as error:
@@ -134,7 +139,7 @@ def input_errors(path: Path) -> Iterator[None]:
 def _check(path: Path, metadata: os.stat_result) -> None:
     if not stat.S_ISREG(metadata.st_mode):
         kind = _KINDS.get(stat.S_IFMT(metadata.st_mode), "something else")
-        raise NotRegular(errno.EINVAL, f"it is {kind} and no regular file", str(path))
+        raise NotRegular(errno.EINVAL, f"it is {kind} and not a regular file", str(path))
 
 
 def _check_size(path: Path, data: bytes, most_bytes: int) -> bytes:

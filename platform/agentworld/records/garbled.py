@@ -1,8 +1,8 @@
-"""Reading what somebody may have garbled: each bad thing becomes one sentence that names it.
+"""Reads untrusted data: each garbled item becomes one sentence that names it.
 
-Garbage raises anything: wrong types, bytes that are no text, a number that no JSON has, brackets
-200,000 deep. Whoever reads evidence reads it inside of one of these, so that the rest is read too.
-An address in a sentence may hold a password: `redact` takes that out.
+Garbage raises many kinds of exceptions: wrong types, invalid UTF-8, invalid numbers, brackets
+nested 200,000 deep. Readers of evidence catch them with these functions and continue with the rest.
+An address in a sentence may contain a password, which `redact` removes.
 """
 
 import json
@@ -23,8 +23,8 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecursionError, "it is nested too deeply"),
     (MemoryError, "it is too large"),
     (OverflowError, "a number in it is too large"),
-    (UnicodeError, "it has bytes that are no text"),
-    (json.JSONDecodeError, "it is no JSON"),
+    (UnicodeError, "it is not UTF-8"),
+    (json.JSONDecodeError, "it is not JSON"),
 )
 
 _PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
@@ -34,9 +34,9 @@ _PARAMETER = re.compile(rf"(?i)([?&;](?:[\w.-]*(?:{_SECRET})[\w.-]*|sig)=)[^&;\s
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Raises EvidenceError, which names `name` and says why, for all that cannot be read.
+    """Raises EvidenceError, with `name` and the reason, for unreadable data.
 
-    NotFound, EvidenceError and what a retry may help with are raised as they are.
+    NotFound, EvidenceError and errors that a retry may fix are raised unchanged.
     """
     try:
         yield
@@ -44,22 +44,22 @@ def reading(name: str) -> Iterator[None]:
         if error.retryable or isinstance(error, EvidenceError | NotFound):
             raise
         raise EvidenceError(f"{name} is garbled: {error}") from error
-    except Exception as error:  # as many kinds as there is garbage
+    except Exception as error:  # garbage raises many kinds of exceptions
         raise EvidenceError(f"{name} is garbled: {reason_of(error)}; restore it") from error
 
 
 def reason_of(error: Exception) -> str:
-    """Why something cannot be read, in words."""
+    """The reason why something is unreadable, as text."""
     if isinstance(error, ValidationError):
         return first_problem(error)
     if isinstance(error, OSError):
         return str(error.strerror or error)
     reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(reasons, "a value in it is missing or of another type")
+    return next(reasons, "a value in it is missing or has another type")
 
 
 def readable(name: str, problems: Iterable[str]) -> Iterator[str]:
-    """The problems; where looking for them fails, that is the last one."""
+    """The problems; if finding them fails, that is the last one."""
     try:
         with reading(name):
             yield from problems
@@ -68,22 +68,22 @@ def readable(name: str, problems: Iterable[str]) -> Iterator[str]:
 
 
 class ReadResult(NamedTuple, Generic[_Record]):
-    """What became of several things, of which some may be garbled."""
+    """The valid items among several, and the problems of the others."""
 
     records: list[_Record]
     problems: list[str]
-    """A sentence for each of the others."""
+    """A sentence for each garbled item."""
 
     @property
     def whole(self) -> list[_Record]:
-        """All of them; raises EvidenceError where one is garbled."""
+        """All items; raises EvidenceError if one is garbled."""
         for problem in self.problems:
             raise EvidenceError(problem)
         return self.records
 
 
 def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadResult[_Record]:
-    """Reads each by itself; `read` raises EvidenceError or NotFound for what is garbled."""
+    """Reads each item separately; `read` raises EvidenceError or NotFound for a garbled one."""
     records, problems = list[_Record](), list[str]()
     for item in items:
         try:
@@ -94,7 +94,7 @@ def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadR
 
 
 def read_list(name: str, read: Callable[[], list[_Record]]) -> ReadResult[_Record]:
-    """All of a list, or nothing of it and why."""
+    """A whole list, or an empty one and the problem."""
     try:
         with reading(name):
             return ReadResult(read(), [])
@@ -103,10 +103,14 @@ def read_list(name: str, read: Callable[[], list[_Record]]) -> ReadResult[_Recor
 
 
 def any_text(data: bytes) -> str:
-    """A column's text. SQLite's driver ends the reading of all rows at one that is no UTF-8."""
+    """Decodes a column's text leniently, because SQLite's driver stops reading all rows at invalid
+    UTF-8.
+    """
     return data.decode("utf-8", "surrogateescape")
 
 
 def redact(text: str) -> str:
-    """An address, or words about one, with its secrets as `***`; rather too many than too few."""
+    """Replaces the secrets of an address, or of text about one, by `***`; errs towards replacing
+    too much.
+    """
     return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1\2:***@", text))

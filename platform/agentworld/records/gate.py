@@ -1,4 +1,4 @@
-"""Gates: what a report has to show before something may go on, and what it showed."""
+"""Gates: thresholds for a report's figures, and their results."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -10,52 +10,52 @@ from agentworld.records.base import Digest, Record, ShortText
 
 
 class Gate(Record):
-    """What a report has to show."""
+    """A threshold for a figure."""
 
     metric: ShortText
-    """A figure's name in a report, as `live_gain` or `exact_match`."""
+    """A figure's name in a report, such as `live_gain` or `exact_match`."""
     least: float
-    """How large the figure has to be."""
+    """The minimum of the figure."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From METRIC=LEAST; raises InputError."""
+        """Parses METRIC=LEAST; raises InputError."""
         metric, _, least = text.rpartition("=")
         try:
             return cls.model_validate({"metric": metric, "least": least})
         except ValidationError as error:
             raise InputError(
-                f"{text!r} is no gate; write METRIC=LEAST, as live_gain=0.2, with the name of a"
-                " figure and a number"
+                f"{text!r} is not a gate; write METRIC=LEAST, as live_gain=0.2, with the name of"
+                " a figure and a number"
             ) from error
 
     def judge(self, figures: Mapping[str, float]) -> "GateResult":
-        """This gate with what a report told."""
+        """Compares this gate with a report's figures."""
         return GateResult(metric=self.metric, least=self.least, value=figures.get(self.metric))
 
 
 class GateResult(Gate):
-    """A gate, and what the report showed."""
+    """A gate with the report's figure."""
 
     value: float | None = None
-    """Null where no report told this figure."""
+    """Null if the report does not have this figure."""
 
     @property
     def passed(self) -> bool:
-        """Whether the figure is there and large enough."""
+        """Whether the figure exists and reaches the minimum."""
         return self.value is not None and self.value >= self.least
 
 
 class Outcome(Record):
-    """Whether a world model may go on."""
+    """The decision about a world model."""
 
     verdict: Literal["passed", "refused"]
     reason: str
-    """Names each figure that was too small; empty where none was."""
+    """Names each figure below its minimum; empty if all passed."""
 
 
 class GateVerdict(Outcome):
-    """What was asked of a world model, what was found and what follows."""
+    """The gates of a world model, their results and the decision."""
 
     report: Digest
     gate: tuple[GateResult, ...]

@@ -1,10 +1,10 @@
-"""How long answers took."""
+"""Response times."""
 
 from agentworld.records.base import Record
 
 
 class Latency(Record):
-    """Seconds until a step was answered, as its client saw them; null where none was."""
+    """Seconds until a step was answered, measured by its client; null without steps."""
 
     p50_seconds: float | None
     p99_seconds: float | None

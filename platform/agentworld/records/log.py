@@ -1,7 +1,7 @@
-"""A run's log: what happened to it, append-only, in one order that no clock decides.
+"""A run's log: its events, append-only, in an order that does not depend on clocks.
 
-Every step is under it: an entry for each group of steps holds their number and the digest of
-their heads. Who signs the log's length and Merkle root has signed every answered step.
+The log covers every step: an entry for each group of steps holds their number and the digest of
+their heads. A signature over the log's length and Merkle root therefore covers every answered step.
 """
 
 import json
@@ -29,19 +29,19 @@ class LogEntry(NamedTuple):
 
     @classmethod
     def of(cls, run: str, sequence: int, at: str, fields: Fields) -> "LogEntry":
-        """`at` is told to people; nothing is ordered by it."""
+        """`at` is for people; it determines no order."""
         entry = {"run": run, "sequence": sequence, "at": at, **fields}
         return cls(run, sequence, rfc8785.dumps(entry))
 
     @property
     def fields(self) -> Fields:
-        """What the body says."""
+        """The fields of the body."""
         fields: Fields = json.loads(self.body)
         return fields
 
     @property
     def readable_fields(self) -> Fields:
-        """The same; nothing of a body that somebody garbled, or nested as none of ours is."""
+        """Like `fields`, but empty for a garbled body, or one that is nested too deeply."""
         try:
             fields = from_json(self.body)
         except ValueError:
@@ -61,7 +61,9 @@ def run_opened(run: AgentRun) -> Fields:
 
 
 def opening_problem(run: AgentRun, first: Fields) -> str | None:
-    """Where a run's row, which is what everybody reads, is not as its log's first entry has it."""
+    """The difference between a run's row, which everyone reads, and its log's first entry; null if
+    there is none.
+    """
     try:
         opening = RunOpening.model_validate(first.get("opening"))
     except ValidationError:
@@ -76,8 +78,8 @@ def opening_problem(run: AgentRun, first: Fields) -> str | None:
 
 
 def episode_opened(episode: Episode) -> Fields:
-    """The head names all that the episode starts with; the control text also by itself, and how
-    many steps came with a fork, where one did.
+    """The head covers the episode's whole start; the control text is also a field, and so is the
+    number of copied steps of a fork.
     """
     copied_fields: Fields = {"num_copied": episode.num_copied} if episode.num_copied else {}
     return {
@@ -90,12 +92,12 @@ def episode_opened(episode: Episode) -> Fields:
 
 
 def new_steps(steps: list[EpisodeStep]) -> Fields:
-    """Steps that became durable together, of any episodes of the run; a fork's copies too."""
+    """Steps of any episodes of the run that were committed together, including a fork's copies."""
     return {"kind": "steps", "num_steps": len(steps), "heads": heads_digest(steps)}
 
 
 def episode_closed(episode: str, num_steps: int, head: Digest, reason: CloseReason) -> Fields:
-    """After this entry the episode has no further step."""
+    """The episode has no step after this entry."""
     return {
         "kind": "episode-closed",
         "episode": episode,
@@ -106,7 +108,9 @@ def episode_closed(episode: str, num_steps: int, head: Digest, reason: CloseReas
 
 
 def run_closed(closing: RunClosing) -> Fields:
-    """The last entry of a log; the signature is named, for it is kept beside."""
+    """The last entry of a log; it has the signature's digest, because the signature is stored
+    separately.
+    """
     signature = digest_bytes(closing.signature.encode()) if closing.signature else None
     return {
         "kind": "run-closed",

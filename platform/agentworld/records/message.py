@@ -4,7 +4,7 @@ from typing import Literal, TypedDict
 
 
 class Message(TypedDict):
-    """As an OpenAI-compatible engine takes it."""
+    """A message of an OpenAI-compatible API."""
 
     role: Literal["system", "user", "assistant"]
     content: str

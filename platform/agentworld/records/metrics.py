@@ -1,10 +1,10 @@
-"""How a training reports its figures by step: a callback of the caller."""
+"""A callback for a training's metrics by step."""
 
 from collections.abc import Callable, Mapping
 
 OnMetrics = Callable[[int, Mapping[str, float]], None]
-"""Called with a step and its figures by name; it must be cheap to call."""
+"""Called with a step and its metrics by name; it must be fast."""
 
 
 def ignore_metrics(step: int, figures: Mapping[str, float]) -> None:
-    """For callers who do not look."""
+    """A callback that does nothing."""

@@ -1,21 +1,21 @@
-"""How long work says how far it is: a callback of the caller."""
+"""A callback for the progress of long work."""
 
 from collections.abc import Callable
 from functools import partial
 from threading import Lock
 
 OnProgress = Callable[[int, int], None]
-"""Called with what is done and what there is to do, often; it must be cheap to call."""
+"""Called often with the amounts done and total; it must be fast."""
 
 _WHOLE = 1_000
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """For callers who do not look."""
+    """A callback that does nothing."""
 
 
 class ProgressCounter:
-    """Adds up what is done in pieces, by any number of threads."""
+    """Adds up progress from any number of threads."""
 
     def __init__(self, on_progress: OnProgress, total: int) -> None:
         self._on_progress = on_progress
@@ -24,14 +24,14 @@ class ProgressCounter:
         self._one_at_a_time = Lock()
 
     def add(self, amount: int) -> None:
-        """So much more is done."""
+        """Adds an amount that is done."""
         with self._one_at_a_time:
             self._done += amount
             self._on_progress(self._done, self._total)
 
 
 def concurrent_parts(on_progress: OnProgress, num: int) -> list[OnProgress]:
-    """Callbacks for equal parts of a step's work that go on at the same time, in threads."""
+    """Callbacks for equal parts of a step's work that run concurrently, in threads."""
     shares, one_at_a_time = [0.0] * num, Lock()
 
     def report_part(number: int, done: int, total: int) -> None:
@@ -43,7 +43,7 @@ def concurrent_parts(on_progress: OnProgress, num: int) -> list[OnProgress]:
 
 
 def sequential_parts(on_progress: OnProgress, num: int) -> list[OnProgress]:
-    """Callbacks for equal parts of a step's work, in their order."""
+    """Callbacks for equal parts of a step's work that run in their order."""
     return [share_of(on_progress, part / num, (part + 1) / num) for part in range(num)]
 
 

@@ -15,22 +15,23 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*")
 
 
 class QuarantinedRecord(Record):
-    """Where a record stands, and why it is no episode."""
+    """The place of a record, and the reason why it is not a valid episode."""
 
     file: Sentence
     place: Sentence
     """Such as `line 3`; empty for a whole file."""
     problem: Sentence
-    """Its field, what is wrong with it, and the start of its value, without secrets."""
+    """The field, the problem, and the start of its value, without secrets."""
 
     @property
     def reason(self) -> str:
-        """The problem without what makes it that of one record: its value and its numbers."""
+        """The problem without its record's value and numbers."""
         return _NUMBER.sub("N", _VALUE.sub("", self.problem))
 
 
 def count_reason(counts: Counter[str], reason: str, count: int = 1) -> None:
-    """Adds to the counts of reasons, of which hostile records may have no end, each of any length.
+    """Adds to the counts of reasons, with limits, because hostile records may have endless reasons
+    of any length.
 
     Lone surrogates in a reason are escaped.
     """

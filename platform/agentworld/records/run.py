@@ -1,4 +1,4 @@
-"""An agent's run: opened with one simulator, owner of its episodes, closed with its weights."""
+"""An agent's run: opened with one simulator, owns episodes, and is closed with its weights."""
 
 from typing import Literal
 
@@ -7,28 +7,32 @@ from pydantic import Field
 from agentworld.records.base import Digest, Name, Record
 
 LOCAL_TENANT = "local"
-"""Whose everything is where nobody asks who is there."""
+"""The tenant of all data if access is not checked."""
 
 
 class RunOpening(Record):
-    """What is known when a run is opened."""
+    """The fields of a run that are known when it is opened."""
 
     agent: Name
-    """The name of the agent that is to be made."""
+    """The name of the agent to train."""
     starting_weights: Digest
     purpose: Literal["training", "evaluation"] = "training"
     opened_by: Name = ""
-    """Who asked for it: where access is checked, whom the service found."""
+    """The requester: with access checks, the authenticated caller."""
     simulator: Name | None = None
-    """The digest, or an alias that becomes one when it is stored; null takes what answers."""
+    """The simulator's digest, or an alias, which is stored as a digest; null takes the serving
+    one.
+    """
 
 
 class RunClosing(Record):
-    """What a run made."""
+    """The outcome of a run."""
 
     final_weights: Digest
     signature: Name | None = None
-    """A DSSE envelope in which the step that wrote the weights says so; null is a mere claim."""
+    """A DSSE envelope in which the step that wrote the weights signs them; null if it is only a
+    claim.
+    """
 
 
 class AgentRun(Record):
@@ -38,33 +42,33 @@ class AgentRun(Record):
     opening: RunOpening
     simulator: Digest
     tenant: str = LOCAL_TENANT
-    """Whose run it is; nobody else sees it."""
+    """The run's owner; other tenants cannot see it."""
     closing: RunClosing | None = None
     num_episodes: int = 0
     num_steps: int = 0
-    """That its simulator answered in it: without those that came with forks."""
+    """The steps that its simulator answered, without those that forks copied."""
     log_length: int = Field(0, ge=0)
     """Entries of its log."""
 
     @property
     def purpose(self) -> str:
-        """What it was opened for."""
+        """The purpose in its opening."""
         return self.opening.purpose
 
     @property
     def agent(self) -> str:
-        """What whoever opened it called the agent that is to be made."""
+        """The agent's name in its opening."""
         return self.opening.agent
 
     @property
     def final_weights(self) -> Digest | None:
-        """The weights that it was closed with."""
+        """The weights in its closing."""
         return self.closing.final_weights if self.closing else None
 
 
 class OpenedRun(Record):
-    """What who opened a run is told."""
+    """The response to the caller who opened a run."""
 
     run: AgentRun
     token: str = Field(repr=False)
-    """Opens this run and nothing else: what an agent needs, and all that it needs."""
+    """Gives access to this run only, which is all that an agent needs."""

@@ -1,7 +1,7 @@
-"""A trajectory with the turns that are to be predicted from all that came before them.
+"""A trajectory with the turns to predict from their history.
 
-`history + action -> observation` (Qwen-AgentWorld section 2.3, equation 1), for several
-turns of one trajectory at once where a pool trains on whole episodes.
+`history + action -> observation` (Qwen-AgentWorld section 2.3, equation 1), for several turns of
+one trajectory at once if a pool trains on whole episodes.
 """
 
 from typing import Literal
@@ -14,24 +14,24 @@ POOLS: tuple[Pool, ...] = ("cpt", "sft", "rl", "held_out")
 
 
 class SampleTurn(Exchange):
-    """A turn, with what data preparation says of it."""
+    """A turn with the annotations of data preparation."""
 
     tags: tuple[str, ...] = ()
-    """What its domain says of it, in alphabetical order."""
+    """The domain's tags, in alphabetical order."""
     target: bool
-    """The loss counts this turn (turn-level masking, section 3.2 and table 3)."""
+    """Whether the turn counts in the loss (turn-level masking, section 3.2 and table 3)."""
 
 
 class Sample(Record):
-    """One row of a data set's pool; its identity is the trajectory's digest and its targets."""
+    """One row of a data set's pool; it is identified by the trajectory's digest and its targets."""
 
     trajectory: str
-    """Digest of the trajectory that it was cut from."""
+    """The digest of the source trajectory."""
     domain: str
     prompt: PromptParts
     turns: tuple[SampleTurn, ...]
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """The places of the turns that are to be predicted."""
+        """The indexes of the turns to predict."""
         return tuple(index for index, turn in enumerate(self.turns) if turn.target)

@@ -4,13 +4,13 @@ from agentworld.records.base import Record
 
 
 class SigningKey(Record):
-    """A key, and when it signed."""
+    """A key, and the period in which it signed."""
 
     key: str
     """Its id: the sha256 of the public key in DER form."""
     public: str
     """The key, as PEM."""
     since: str
-    """When it was used first (ISO 8601)."""
+    """The time of its first use (ISO 8601)."""
     until: str | None = None
-    """When another one took its place; null for the one that signs."""
+    """The time of its replacement; null for the current signer."""

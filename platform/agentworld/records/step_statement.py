@@ -1,4 +1,4 @@
-"""What a step hands in of its own work, to be kept with the ledger."""
+"""A step's signed statement for the ledger."""
 
 from pydantic import Field
 
@@ -10,4 +10,4 @@ class StepStatement(Record):
 
     kind: str
     envelope: str = Field(max_length=2**20)
-    """In which a step signed it."""
+    """The envelope with the step's signature."""

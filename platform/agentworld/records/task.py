@@ -1,38 +1,40 @@
-"""What an agent is asked in an episode, and how its transcript is judged."""
+"""An agent's task in an episode, and its rule of success."""
 
 from agentworld.records.base import Record, Sparse
 
 
 class SuccessRule(Record):
-    """The first action that matches `closing` ends the episode; its output is right or wrong.
+    """The first action that matches `closing` ends the episode; its output decides success.
 
-    A rule reads actions and observations and nothing else, so that the same rule
-    rewards a simulated episode and reports a live one.
+    A rule only reads actions and observations, so that the same rule rewards a simulated episode
+    and scores a live one.
     """
 
     closing: str
-    """A regular expression over the whole action."""
+    """A regular expression for the whole action."""
     output: str
-    """What the closing action must show; which part of an observation that is, its domain says."""
+    """The output that the closing action must have; its domain defines which part of an observation
+    that is.
+    """
     state: Sparse[str] = ""
-    """The environment's state that shows success; empty where only the transcript shows it."""
+    """The environment's state that means success; empty if only the transcript decides."""
 
 
 class Task(Record):
-    """An order in words, a start, a rule of success and a turn limit."""
+    """An instruction, a start, a rule of success and a turn limit."""
 
     domain: str = ""
-    """The kind of world that it is for; empty is the only one that its simulator has."""
+    """Its domain; empty means the simulator's only one."""
     id: str
-    """Names the task, in the ledger and in an agent's log."""
+    """The task's id in the ledger and in an agent's log."""
     family: str
-    """What kind of order it is, as its domain names it: `find`, `create`."""
+    """The task's kind, as its domain names it: `find`, `create`."""
     instruction: str
     initial_state: str
-    """The start as the simulator's prompt tells it; the agent does not see it."""
+    """The initial state for the simulator's prompt; the agent does not see it."""
     success: SuccessRule
     turn_limit: int
     seed: int
-    """What it was drawn with; also its episodes' seed, unless their opening gives another, in a
-    simulator whose seed policy is `seeded`. Any other passes over it.
+    """The seed that generated it; also the default seed of its episodes in a simulator whose seed
+    policy is `seeded`. Other simulators ignore it.
     """

@@ -1,4 +1,4 @@
-"""What an agent may call in an episode, told as MCP's `tools/list` tells it."""
+"""The tools that an agent may call in an episode, in the form of MCP's `tools/list`."""
 
 from collections import Counter
 from functools import partial
@@ -10,12 +10,12 @@ from pydantic import AfterValidator, Field, StringConstraints
 from agentworld.records.base import JsonObject, Record, Sparse
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-"""As MCP wants it (SEP-986)."""
+"""MCP's rule for names (SEP-986)."""
 
 
 def _of_an_object(schema: JsonObject) -> JsonObject:
     if schema.get("type") != "object":
-        raise ValueError("a tool's arguments are an object, and its schema says so: `type: object`")
+        raise ValueError("a tool's arguments must be an object; set `type: object` in its schema")
     return schema
 
 
@@ -25,11 +25,11 @@ class Tool(Record):
     name: _Name
     description: str = ""
     input_schema: Annotated[JsonObject, AfterValidator(_of_an_object)]
-    """A JSON schema (2020-12) of its arguments; `domains.tools` says what may stand in one."""
+    """A JSON schema (2020-12) of its arguments; `domains.tools` defines the supported subset."""
     output_schema: Annotated[JsonObject | None, Field(exclude_if=partial(is_, None))] = None
-    """A JSON schema of its structured content, where the tool has some."""
+    """A JSON schema of its structured content, if the tool has any."""
     effect: Sparse[Literal["", "read", "write"]] = ""
-    """What the tool's `readOnlyHint` says that a call does; empty where it says nothing."""
+    """The effect of a call by the tool's `readOnlyHint`; empty without one."""
 
 
 def _distinct(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

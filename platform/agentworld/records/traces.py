@@ -1,4 +1,4 @@
-"""What a teacher wrote for SFT, how it was selected, and what it took."""
+"""A teacher's traces for SFT, their selection and their cost."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,12 @@ from agentworld.records.endpoint_usage import EndpointUsage
 
 
 class Trace(Record):
-    """A thought and an observation in the place of a turn's own (Qwen-AgentWorld section 3.3)."""
+    """A thought and an observation that replace a turn's own (Qwen-AgentWorld section 3.3)."""
 
     trajectory: Digest
-    """Names the sample of the pool `sft` that has the history."""
+    """The sample of the pool `sft` that has the history."""
     turn: int
-    """The place of the turn in the sample, from 0."""
+    """The index of the turn in the sample, from 0."""
     domain: str
     thought: str
     observation: str
@@ -21,20 +21,21 @@ class Trace(Record):
 
 
 class TraceSet(Record):
-    """The traces of one data set; its digest names them in every later record."""
+    """The traces of one data set; later records refer to them by this record's digest."""
 
     data: Digest
     """The data set that they belong to."""
     recipe: JsonObject
-    """Who wrote and judged them, and how; without addresses."""
+    """The teacher, the judge and their settings; without addresses."""
     file: str
     content: Digest
-    """Of the file."""
+    """The digest of the file."""
     num_traces: int
 
 
 class TraceYield(Record):
-    """How many traces there were at each stage: the columns of Qwen-AgentWorld's table 4, and why.
+    """The number of traces at each stage (the columns of Qwen-AgentWorld's table 4), and the
+    reasons for losses.
 
     Each prompt is selected, rejected or a hole.
     """
@@ -42,9 +43,9 @@ class TraceYield(Record):
     prompts: int = 0
     """Turns that the teacher predicted; the paper's candidates."""
     rollouts: int = 0
-    """Answers with a thought and an observation."""
+    """Responses with a thought and an observation."""
     unusable: int = 0
-    """Answers that were cut off, or have no thought or no observation."""
+    """Responses that were cut off, or have no thought or no observation."""
     unanswered: int = 0
     """Requests that the teacher's endpoint did not answer."""
     scored: int = 0
@@ -58,7 +59,7 @@ class TraceYield(Record):
     holes: int = 0
     """Prompts without a decision: no rollout has a score, or two could not be compared."""
     turns: int = 0
-    """Turns of all traces, with those of their histories."""
+    """The turns of all traces, with those of their histories."""
     teacher: EndpointUsage = EndpointUsage()
     judge: EndpointUsage = EndpointUsage()
 
@@ -76,7 +77,7 @@ class TraceReport(Record):
 
 
 def total_yield(yields: Iterable[TraceYield]) -> TraceYield:
-    """The sum of yields; what is unknown in one of them is unknown in the sum."""
+    """The sum of yields; unknown in one is unknown in the sum."""
     sums = TraceYield()
     for item in yields:
         usage = {

@@ -1,4 +1,4 @@
-"""What a training stage would take on given GPUs."""
+"""The resources of a training stage on given GPUs."""
 
 from typing import Literal
 
@@ -8,19 +8,19 @@ Moment = Literal["load", "training", "save"]
 
 
 class RankMemory(Record):
-    """Bytes that one process holds at one moment, by part."""
+    """The memory of one process at one moment, in bytes by part."""
 
     weights: int = 0
     """In float32, frozen ones too."""
     gradients: int = 0
     optimizer: int = 0
-    """The optimizer's state; with ZeRO also the copy of the weights that it updates."""
+    """The optimizer's state; with ZeRO also its copy of the weights."""
     activations: int = 0
-    """What the layers keep for the backward pass."""
+    """Activations that the layers keep for the backward pass."""
     logits: int = 0
-    """Of the loss, with what the output layer needs."""
+    """The logits of the loss, with the output layer's buffers."""
     buffers: int = 0
-    """Copies in bfloat16, gathered layers, and gradients that are exchanged."""
+    """Copies in bfloat16, gathered layers, and gradients in communication."""
 
     @property
     def total(self) -> int:
@@ -28,7 +28,7 @@ class RankMemory(Record):
         return sum(self.model_dump().values())
 
     def largest(self) -> str:
-        """The name of the part that takes most."""
+        """The name of the largest part."""
         parts: dict[str, int] = self.model_dump()
         return max(parts, key=parts.__getitem__)
 
@@ -42,7 +42,7 @@ class Gpus(Record):
 
     @property
     def count(self) -> int:
-        """How many there are; each has one process."""
+        """The number of GPUs; each has one process."""
         return self.num_nodes * self.per_node
 
     def __str__(self) -> str:
@@ -51,16 +51,16 @@ class Gpus(Record):
 
 
 class StageMemory(Record):
-    """By moment; each process holds the same, except where it is said."""
+    """Memory by moment; equal for all processes, except where noted."""
 
     gpu: dict[Moment, RankMemory]
-    """Of a GPU; in training at the moment that takes most."""
+    """Of a GPU; during training, at its peak."""
     node: dict[Moment, int]
     """Of the first node's own memory: all its processes together."""
 
 
 class Speed(Record):
-    """How fast a training is, and who says so."""
+    """The speed of a training, and its source."""
 
     tokens_per_second: float
     """Of all GPUs."""
@@ -68,7 +68,7 @@ class Speed(Record):
 
 
 class StagePlan(Record):
-    """What a stage takes."""
+    """The resources of a stage."""
 
     stage: str
     model: str
@@ -77,13 +77,13 @@ class StagePlan(Record):
     num_trained: int
     gpus: Gpus
     usable: int
-    """Bytes of each GPU that can be used."""
+    """Usable bytes of each GPU."""
     memory: StageMemory
     speed: Speed | None
-    """Null where nothing was measured or is cited for such a model."""
+    """Null if no measurement or citation exists for such a model."""
     num_tokens: int | None
-    """Of the data, all epochs together; null where it was not said."""
+    """Tokens of the data in all epochs; null if not given."""
     seconds: float | None
     gpu_hours: float | None
     cost: float | None
-    """At the given price of a GPU's hour; null without one, or without a time."""
+    """The cost at the given price of a GPU's hour; null without a price or a duration."""

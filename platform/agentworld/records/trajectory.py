@@ -11,7 +11,7 @@ from agentworld.records.tool import Tools
 
 
 class PromptParts(Record):
-    """The parts that make a system prompt (Qwen-AgentWorld section 3.1.2)."""
+    """The parts of a system prompt (Qwen-AgentWorld section 3.1.2)."""
 
     task_description: str = ""
     action_space: str = ""
@@ -21,36 +21,37 @@ class PromptParts(Record):
 
 
 class Span(Record):
-    """A part of an observation that the harness wrote and not the world."""
+    """A part of an observation that the harness wrote, not the world."""
 
     start: int = Field(ge=0)
-    """Its first character."""
+    """The index of its first character."""
     end: int = Field(ge=0)
-    """The character after its last."""
+    """The index after its last character."""
     what: str
-    """Such as `steps left`."""
+    """Its kind, such as `steps left`."""
 
 
 class Exchange(Record):
-    """One action and what the environment showed for it."""
+    """One action and its observation."""
 
     action: str
     observation: str
     state: str | None = None
-    """The true state after the action, for reasoning only; null where nobody recorded it."""
+    """The true state after the action, for reasoning only; null if not recorded."""
 
 
 class Turn(Exchange):
     """An exchange as it was recorded."""
 
     time: Sparse[str] = ""
-    """When the observation came, as the log has it."""
+    """The time of the observation in the log."""
     spans: Sparse[tuple[Span, ...]] = ()
     num_changed: int | None = Field(None, ge=0, exclude_if=lambda number: number is None)
-    """Fields of the live state that the action changed; null where nobody compared the states, as
-    in episodes for training."""
+    """The number of fields of the live state that the action changed; null if states were not
+    compared, as in episodes for training.
+    """
     is_cut: Sparse[bool] = False
-    """The log holds only the start of the observation."""
+    """The log has only the start of the observation."""
 
 
 class Trajectory(Record):
@@ -58,16 +59,16 @@ class Trajectory(Record):
 
     domain: str
     source: str
-    """The policy or log that made it."""
+    """The policy or log that it comes from."""
     task_id: Sparse[str] = ""
-    """What several trials of one task share: all of them go to one pool."""
+    """The task that several trials share: all of them go to one pool."""
     licence: Sparse[str] = ""
     seed: int = 0
     held_out: bool = False
-    """True where no training may see it."""
+    """Excluded from all training."""
     initial_state: str = ""
     tools: Tools = ()
-    """What the policy could call."""
+    """The tools that the policy could call."""
     task: Task | None = None
-    """The task that the policy pursued, if it had one."""
+    """The policy's task, if it had one."""
     turns: tuple[Turn, ...]

@@ -1,7 +1,7 @@
-"""The agent's own log of its episodes: what its policy wrote, what it sent, what it saw.
+"""The agent's own log of its episodes: sampled outputs, actions and observations.
 
-The client library writes it, never the service, so that each tells what the other lost. A line
-is JSON in ASCII; texts may be no Unicode, so that lines are read and written here by hand.
+The client library writes it, never the service, so that each log shows the other's losses. A line
+is ASCII JSON; texts may be non-Unicode, so this module parses and writes lines itself.
 """
 
 import json
@@ -16,11 +16,11 @@ from agentworld.records.task import Task
 
 
 class Sampled(NamedTuple):
-    """What a policy wrote, and which one it was; the action was cut out of it."""
+    """A policy's full output, and the policy; the action is a part of it."""
 
     text: str
     policy: Digest | None = None
-    """The weights that it started from."""
+    """The policy's starting weights."""
     policy_step: int | None = None
     """Optimizer steps since then."""
 
@@ -32,13 +32,13 @@ class TrajectoryBegin(NamedTuple):
     episode: str
     simulator: Digest
     step: int
-    """Steps that it began with: those of a fork."""
+    """The number of steps at its start: those of a fork."""
     task: str | None
     """Its task's id; null without a task."""
 
     @classmethod
     def of(cls, result: ResetResult, task: Task | None) -> "TrajectoryBegin":
-        """What an agent knows when its episode begins."""
+        """The fields that an agent knows when its episode begins."""
         name = task.id if task else None
         return cls(result.run, result.episode, result.simulator, result.step, name)
 
@@ -50,33 +50,33 @@ class TrajectoryStep(NamedTuple):
     episode: str
     step: int
     simulator: Digest
-    """The one that answered."""
+    """The simulator that answered."""
     policy: Digest | None
     policy_step: int | None
     sampled: str
-    """All that the policy wrote, before the action was cut out of it."""
+    """The policy's full output, which contains the action."""
     action: str
-    """What was sent."""
+    """The action that was sent."""
     reward: float | None
-    """What was seen for it; null while a task is open, and without one."""
+    """The reward in the response; null before a task is closed, and without one."""
     observation_digest: Digest
-    """Of what was seen."""
+    """The digest of the observation."""
     low_confidence: bool
-    """The simulator was not sure of what was seen."""
+    """The observation has low confidence."""
 
 
 class TrajectoryEnd(NamedTuple):
-    """No step follows."""
+    """The episode has no further step."""
 
     run: str
     episode: str
     step: int
-    """Its last one."""
+    """The number of its last step."""
     reason: CloseReason
 
 
 class TornLine(NamedTuple):
-    """What a killed writer, or a power cut, left at the end of a file; never written."""
+    """An incomplete last line, after a killed writer or a power failure; never written."""
 
     file: str
     num_bytes: int
@@ -93,7 +93,7 @@ _KINDS = {line: kind for kind, line in _LINES.items()}
 
 
 def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[TrajectoryLine]:
-    """A step that was answered, and the end of its episode where it is the last one."""
+    """The lines of an answered step, and of the episode's end if it is the last one."""
     position = result.run, result.episode, result.step
     step = TrajectoryStep(
         *position,
@@ -112,13 +112,13 @@ def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[
 
 
 def write_line(line: TrajectoryLine) -> bytes:
-    """The line with its end."""
+    """The line with its newline."""
     fields = {"kind": _KINDS[type(line)], **line._asdict()}
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def read_line(data: bytes) -> TrajectoryLine:
-    """The inverse; raises ValueError naming the first wrong field."""
+    """Parses a line; raises ValueError naming the first invalid field."""
     fields = json.loads(data)
     line_type = _LINES.get(str(fields.pop("kind", None))) if isinstance(fields, dict) else None
     if line_type is None:

@@ -1,22 +1,22 @@
-"""What an answer cost: the tokens that an engine read and wrote, and its time."""
+"""The cost of a response: input and output tokens, and the engine's time."""
 
 from typing import NamedTuple
 
 
 class Usage(NamedTuple):
-    """Of one step, with every sample and every retry that led to it; zero where none was asked."""
+    """The usage of one step, with every sample and retry; zero if the engine was not asked."""
 
     input_tokens: int = 0
-    """Prompts."""
+    """The tokens of prompts."""
     cached_tokens: int = 0
-    """Those of the prompts that the engine still held, where it tells."""
+    """The prompt tokens in the engine's cache, if it reports them."""
     output_tokens: int = 0
-    """Answers, thoughts included."""
+    """The tokens of responses, thoughts included."""
     engine_seconds: float = 0.0
-    """From a request to its answer, without the time in the queue."""
+    """From a request to its response, without the time in the queue."""
 
     def plus(self, other: "Usage") -> "Usage":
-        """Both together."""
+        """The sum."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.cached_tokens + other.cached_tokens,

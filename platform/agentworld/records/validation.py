@@ -1,6 +1,6 @@
-"""Whether an evaluation validates a simulator: how many answers it rests on, and a figure.
+"""Whether an evaluation validates a simulator: the number of responses, and a figure.
 
-A missing answer is counted as missing. It is no part of a mean, and no 0 in one.
+A missing response is counted as missing. It is not part of a mean, and is not a 0 in one.
 """
 
 from collections.abc import Iterator
@@ -11,45 +11,45 @@ from agentworld.records.base import Record
 
 
 class Answers(Record):
-    """What became of the questions to a predictor."""
+    """The outcomes of the requests to a predictor."""
 
     num: int = Field(ge=0)
-    """All of them."""
+    """All requests."""
     num_episodes: int = Field(0, ge=0)
-    """The episodes of which a turn was answered: intervals draw these."""
+    """The episodes with an answered turn: intervals resample these."""
     missing: int = Field(0, ge=0)
-    """The engine or the service failed: these turns are holes, and no part of any mean."""
+    """The engine or the service failed: these turns are holes, and not part of any mean."""
     cut_off: int = Field(0, ge=0)
     """Cut off, or without an observation: the model's own failure, and wrong in every metric."""
 
 
 class ValidationRule(Record):
-    """What an evaluation has to show, so that its simulator counts as validated."""
+    """The conditions under which an evaluation validates its simulator."""
 
     metric: str = "token_f1"
     """The metric that is compared with the baselines; `exact_match` is one too."""
     least_lead: float = Field(0.0, ge=-1, lt=1)
     """The lead over every baseline, turn by turn, has its whole 95 % interval above this."""
     least_episodes: int = Field(10, gt=0)
-    """Of fewer an interval says little: of one it has no width."""
+    """With fewer episodes an interval says little: of one it has no width."""
 
 
 class Validation(Record):
-    """The rule, and what an evaluation showed."""
+    """The rule, and an evaluation's results."""
 
     rule: ValidationRule
     answers: Answers
     leads: dict[str, float]
-    """By baseline, the lower end of the lead over it."""
+    """The lower end of the lead over each baseline."""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there are no problems."""
         return not self.problems
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Everything that speaks against it, in words."""
+        """The reasons why it does not validate, as text."""
         return tuple(self._problems())
 
     def _problems(self) -> Iterator[str]:

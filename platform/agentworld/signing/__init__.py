@@ -1,1 +1,1 @@
-"""What the platform signs and how it is checked; this room knows no database and no HTTP."""
+"""Signed statements and their verification, without database or HTTP code."""

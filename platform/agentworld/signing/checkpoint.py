@@ -1,6 +1,7 @@
-"""A run's log at some length, as the service signs it.
+"""A signed checkpoint of a run's log.
 
-It covers every entry so far, and so every answered step: entries name the heads of the steps.
+It covers every entry so far, and so every answered step, because entries name the heads of the
+steps.
 """
 
 from agentworld.records.base import Digest, Record
@@ -20,14 +21,14 @@ _NOUN = "checkpoint of a run"
 
 
 class RunCheckpoint(Record):
-    """So many entries of a run's log, and the root of their Merkle tree."""
+    """The length of a run's log, and the root of its Merkle tree."""
 
     run: str
     simulator: Digest
     length: int
     root: Digest
     traffic: Traffic
-    """What these entries tell."""
+    """The traffic that these entries record."""
 
 
 def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
@@ -36,17 +37,19 @@ def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
 
 
 def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
-    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    """The checkpoint that a trusted key signed; raises EvidenceError for anything else."""
     return read_predicate(verify(envelope, trusted), RunCheckpoint, _NOUN, _statement)
 
 
 def read_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
-    """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
+    """A checkpoint without trust in its key, for comparison; raises EvidenceError if a known key's
+    signature is invalid.
+    """
     return read_predicate(read_unverified(envelope, trusted), RunCheckpoint, _NOUN, _statement)
 
 
 def checkpoint_name(run: str, length: int) -> str:
-    """Where the copy of a checkpoint is; names sort by length."""
+    """The name of a checkpoint's copy; names sort by length."""
     return f"{run}/{length:012d}.dsse.json"
 
 

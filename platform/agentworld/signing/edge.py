@@ -1,7 +1,7 @@
-"""The edge from a simulator to an agent: joined from what was signed.
+"""The edge from a simulator to an agent, joined from signed records.
 
-One end is the run's log, which the simulator's service signed; the other is the run's closing,
-in which the step that wrote the weights signed them. What a trainer says is compared with both.
+One end is the run's log, which the simulator's service signed; the other is the run's closing, in
+which the step that wrote the weights signed them. The trainer's claim is compared with both.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,19 +13,19 @@ from agentworld.signing.checkpoint import RunCheckpoint
 
 
 class RunEvidence(NamedTuple):
-    """What the ledger holds of the run that an agent is said to come from."""
+    """The ledger's records of the run that an agent names."""
 
     run: AgentRun
     checkpoint: RunCheckpoint | None
-    """The newest one whose signature holds."""
+    """The newest one with a valid signature."""
     problems: tuple[str, ...] = ()
-    """Why a signature does not hold."""
+    """Reasons why a signature is invalid."""
     contradicting: tuple[str, ...] = ()
-    """Where runs in other simulators were closed with the same weights."""
+    """Runs in other simulators that were closed with the same weights."""
 
 
 def join(claim: Claim, evidence: RunEvidence, at: str) -> Edge:
-    """The edge with its grade; what contradicts or is missing is a reason and never an error."""
+    """The edge with its grade; contradictions and missing records are reasons, not errors."""
     run, checkpoint = evidence.run, evidence.checkpoint
     reasons = (*_of_claim(claim, run), *_of_record(evidence), *evidence.problems)
     signed = run.closing is not None and run.closing.signature is not None
@@ -44,9 +44,9 @@ def join(claim: Claim, evidence: RunEvidence, at: str) -> Edge:
 
 
 def contradictions(run: AgentRun, same: Iterable[AgentRun]) -> Iterator[str]:
-    """Of runs with the `same` outcome those that say that another simulator made it, in sentences.
+    """Sentences about runs with the `same` outcome that name another simulator.
 
-    What is another tenant's is not named.
+    Another tenant's run is not named.
     """
     for other in same:
         if _contradicts(other, run):
@@ -80,8 +80,8 @@ def _of_record(evidence: RunEvidence) -> Iterator[str]:
 
 
 def _contradicts(other: AgentRun, run: AgentRun) -> bool:
-    """An evaluation ends with the weights that it began with; and what another tenant merely claims
-    to have made is no evidence.
+    """An evaluation ends with its starting weights, and an unsigned claim of another tenant is not
+    evidence.
     """
     if other.simulator == run.simulator or other.closing is None:
         return False

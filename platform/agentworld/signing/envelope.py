@@ -1,9 +1,9 @@
 """A signed statement: an in-toto Statement v1 in a DSSE envelope with one signature.
 
-A statement says something (a predicate) of subjects, each named for people and meant by its
-digests. The signature covers the payload and its type. An envelope is JSON in canonical form, so
-that no byte of it can be exchanged for another: base64 alone would let a few. A record of any kind
-is signed as such a statement, and kept as a row.
+A statement makes a claim (a predicate) about subjects, each with a name for people and its digests.
+The signature covers the payload and its type. An envelope is canonical JSON, so that no byte of it
+can be changed; base64 alone has several encodings of some values. Records of all kinds are signed
+in this form and stored as rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ _Hexadecimal = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
 
 
 class Subject(Record):
-    """What a statement is about."""
+    """The subject of a statement."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -41,13 +41,13 @@ class Subject(Record):
 
     @classmethod
     def of(cls, name: str, digest: Digest) -> "Subject":
-        """A subject that one digest of ours means."""
+        """A subject with one sha256 digest."""
         algorithm, value = digest.split(":")
         return cls(name=name, digests={algorithm: value})
 
 
 class Statement(Record):
-    """A predicate of subjects; `canonical` is the one form that is signed."""
+    """A predicate of subjects; `canonical` is the form that is signed."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
@@ -56,12 +56,12 @@ class Statement(Record):
     )
     subject: tuple[Subject, ...] = Field(min_length=1)
     predicate_type: str = Field(alias="predicateType", min_length=1)
-    """A URI; it says what the predicate's keys mean."""
+    """A URI that defines the predicate's keys."""
     predicate: JsonObject = Field(min_length=1)
 
     @classmethod
     def parse(cls, data: bytes) -> "Statement":
-        """The inverse of `canonical`, of any JSON form; raises pydantic's ValidationError."""
+        """Parses any JSON form; raises pydantic's ValidationError."""
         return cls.model_validate_json(data, by_name=False)
 
 
@@ -77,14 +77,14 @@ class _Form(Record):
 
 
 def sign(statement: Statement, signer: Signer) -> bytes:
-    """The envelope of a statement, with the signer's signature and the id of its key."""
+    """The envelope of a statement, with the signer's signature and key id."""
     envelope = Envelope(statement.canonical, PAYLOAD_TYPE, {})
     envelope.sign(signer)
     return _encode(envelope)
 
 
 def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
-    """The statement that one of the trusted keys signed; raises EvidenceError for any other."""
+    """The statement that a trusted key signed; raises EvidenceError for anything else."""
     with reading("the envelope"):
         dsse_envelope = _parse(envelope)
         _check_signature(dsse_envelope, trusted)
@@ -92,15 +92,15 @@ def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
 
 
 def key_of(envelope: bytes) -> str:
-    """The id of the key that an envelope names; `verify` says whether that key signed it."""
+    """The key id in an envelope; only `verify` checks that this key signed it."""
     (key,) = _parse(envelope).signatures
     return str(key)
 
 
 def read_unverified(envelope: bytes, trusted: TrustedKeys) -> Statement:
-    """The statement, whoever signed it; of the known keys it is checked that they did.
+    """The statement of any signer; checks the signatures of known keys.
 
-    For comparing, and not for relying on it. Raises EvidenceError like `verify`.
+    For comparison only. Raises EvidenceError like `verify`.
     """
     with reading("the envelope"):
         dsse_envelope = _parse(envelope)
@@ -116,64 +116,64 @@ def read_predicate(
     to_statement: Callable[[_Predicate], Statement],
     field: str = "",
 ) -> _Predicate:
-    """What a statement says, where `to_statement` makes this very statement of it.
+    """The record in a statement, if `to_statement` converts it back to the same statement.
 
-    `field` is the key of the predicate that holds it, where that holds more. Raises EvidenceError
-    for a statement of anything else, and calls what is wanted by its `noun`.
+    `field` is the predicate's key that holds it, if the predicate holds more. Raises EvidenceError
+    for a statement about anything else; `noun` names the expected record in the message.
     """
     predicate = statement.predicate
     try:
         record = kind.model_validate(predicate.get(field) if field else predicate)
     except ValidationError as error:
         raise EvidenceError(
-            f"what was signed is no {noun} ({first_problem(error)}); do not rely on it"
+            f"the signed content is not of kind {noun} ({first_problem(error)}); do not rely on it"
         ) from error
     if statement != to_statement(record):
-        raise EvidenceError(f"what was signed is not what this {noun} says; do not rely on it")
+        raise EvidenceError(f"the signed content differs from this {noun}; do not rely on it")
     return record
 
 
 def attest(record: SignedRecord, signer: Signer) -> Attestation:
-    """A record, signed, as the ledger and the evidence mirror keep it."""
+    """Signs a record for the ledger and the evidence mirror."""
     return row_of(record, sign(_statement_of(record), signer))
 
 
 def row_of(record: SignedRecord, envelope: bytes) -> Attestation:
-    """What a ledger keeps of a record that was signed in this envelope."""
+    """The ledger's row of a record that is signed in this envelope."""
     return Attestation(record.path_of(envelope), record.kind, *record.columns, envelope)
 
 
 def verify_envelope(envelope: bytes, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
-    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    """The record that a trusted key signed; raises EvidenceError for anything else."""
     return _read_record(verify(envelope, trusted), kind)
 
 
 def verify_copy(name: str, envelope: bytes, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
-    """The same of what the evidence mirror keeps under a name."""
+    """Like `verify_envelope`, for a copy in the evidence mirror under a name."""
     record = verify_envelope(envelope, kind, trusted)
     if record.path_of(envelope) != name:
-        raise EvidenceError("it is the copy of another statement; find out who put it there")
+        raise EvidenceError("it is the copy of another statement; find out where it came from")
     return record
 
 
 def verify_row(row: Attestation, kind: type[_Signed], trusted: TrustedKeys) -> _Signed:
-    """The same of what a ledger keeps, whose columns have to say what was signed."""
+    """Like `verify_envelope`, for a ledger's row, whose columns must match the record."""
     record = verify_envelope(row.envelope, kind, trusted)
     if row != row_of(record, row.envelope):
-        raise EvidenceError("its row says something else than what was signed; restore it")
+        raise EvidenceError("its row differs from what was signed; restore it")
     return record
 
 
 def signed_at(envelope: bytes, kind: type[SignedRecord]) -> str:
-    """When it was signed by its own words, whoever signed it; raises EvidenceError for no words."""
+    """The unverified signed time; raises EvidenceError if there is none."""
     return _read_record(read_unverified(envelope, {}), kind).columns.at
 
 
 def find_withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
-    """What was signed of versions that people took away, by the withdrawals that verify."""
+    """The withdrawn versions, by the verified withdrawals."""
     digests = set()
     for attestation in attestations:
-        with suppress(EvidenceError):  # which the audit says
+        with suppress(EvidenceError):  # the audit reports it
             digests.add(verify_row(attestation, Withdrawal, trusted).registered)
     return frozenset(digests)
 
@@ -195,7 +195,8 @@ def _parse_statement(envelope: Envelope) -> Statement:
         return Statement.parse(envelope.payload)
     except ValidationError as error:
         raise EvidenceError(
-            f"what was signed is no in-toto statement ({first_problem(error)}); do not rely on it"
+            f"the signed content is not an in-toto statement ({first_problem(error)}); do not"
+            " rely on it"
         ) from error
 
 
@@ -215,12 +216,13 @@ def _check_signature(envelope: Envelope, trusted: TrustedKeys) -> None:
     (key_id,) = envelope.signatures
     if envelope.payload_type != PAYLOAD_TYPE:
         raise EvidenceError(
-            f"the envelope holds {envelope.payload_type!r} and no {PAYLOAD_TYPE}; do not rely on it"
+            f"the envelope's type is {envelope.payload_type!r} instead of {PAYLOAD_TYPE}; do not"
+            " rely on it"
         )
     if key_id not in trusted:
         raise EvidenceError(
-            f"the key {key_id!r} is not trusted; add its public key if it is, or do not rely on"
-            " the record"
+            f"the key {key_id!r} is not trusted; add its public key if you trust it, or do not"
+            " rely on the record"
         )
     try:
         envelope.verify([trusted[key_id]], threshold=1)
@@ -235,4 +237,4 @@ def _encode(envelope: Envelope) -> bytes:
 
 
 def _no_envelope(problem: str) -> EvidenceError:
-    return EvidenceError(f"this is no envelope of ours ({problem}); read it as it was stored")
+    return EvidenceError(f"this is not an envelope of ours ({problem}); read it as it was stored")

@@ -33,7 +33,7 @@ from agentworld.storage.working_copy import copy_of
 
 Signer = CryptoSigner
 TrustedKeys = dict[str, SSlibKey]
-"""By their ids."""
+"""Public keys by their ids."""
 
 SIGNER = "signer.pem"
 TRUSTED = "trusted"
@@ -43,35 +43,36 @@ SIMULATOR_KEYS = "simulator"
 STEP_KEYS = "steps"
 """The folder with the keys of the steps that write weights."""
 KEY_VARIABLES = {SIMULATOR_KEYS: "AGENTWORLD_SIMULATOR_KEY", STEP_KEYS: "AGENTWORLD_STEP_KEY"}
-"""What a pod without a folder of keys is given them by."""
+"""The environment variables with the keys, for a pod without a folder of keys."""
 
 
 def load_signer(folder: Path) -> Signer:
-    """The current signer; its public key is among the trusted ones before it can sign."""
+    """The current signer; its public key becomes trusted before it can sign."""
     signer = read_signer(folder)
     _trust(folder, signer.public_key)
     return signer
 
 
 def read_signer(folder: Path) -> Signer:
-    """The current signer, for who tells its public key elsewhere; raises NotFound."""
+    """The current signer, for callers that publish its public key elsewhere; raises NotFound."""
     private = _read_private(folder / SIGNER)
     return Signer(private, _to_sslib_key(private.public_key()))
 
 
 def ensure_signer(folder: Path) -> Signer:
-    """The current signer, made now where there is none; of several that make one, one wins.
+    """The current signer, which is created if it is missing; of several concurrent creators, one
+    wins.
 
     Raises InputError in a working copy of a bucket, where a new key would be lost.
     """
     if not (folder / SIGNER).exists():
         if copy_of(folder.absolute()):
             raise InputError(
-                f"a bucket holds no private key; set {KEY_VARIABLES[folder.name]} to a signer's"
-                " PEM, or AGENTWORLD_KEYS to a folder of keys"
+                f"a bucket cannot hold a private key; set {KEY_VARIABLES[folder.name]} to a"
+                " signer's PEM, or AGENTWORLD_KEYS to a folder of keys"
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A link is made whole or not at all, and never in place of another's signer.
+        # A link is atomic, and never replaces another signer.
         with (
             draft(folder / SIGNER, new_signer(), 0o600) as file,
             contextlib.suppress(FileExistsError),
@@ -81,7 +82,7 @@ def ensure_signer(folder: Path) -> Signer:
 
 
 def put_signer(folder: Path, pem: str) -> None:
-    """Makes a private key the current signer of a folder; raises InputError for what is none."""
+    """Makes a private key the current signer of a folder; raises InputError if it is invalid."""
     data, path = pem.encode(), folder / SIGNER
     with contextlib.suppress(OSError):
         if read_regular(path) == data:
@@ -94,9 +95,9 @@ def put_signer(folder: Path, pem: str) -> None:
 
 
 def rotate(folder: Path) -> Signer:
-    """A new signer in place of the current one, whose public key stays trusted.
+    """Replaces the current signer, whose public key stays trusted.
 
-    Raises NotFound where there is none; what is there and is no key is replaced.
+    Raises NotFound if there is none; an invalid key is replaced.
     """
     try:
         load_signer(folder)
@@ -110,7 +111,7 @@ def rotate(folder: Path) -> Signer:
 
 
 def current_key(folder: Path) -> str | None:
-    """The id of the current signer's key; null where a folder has public keys alone."""
+    """The id of the current signer's key; null if a folder has only public keys."""
     path = folder / SIGNER
     return _key_id(_read_private(path).public_key()) if path.exists() else None
 
@@ -138,9 +139,11 @@ def _private_key(pem: bytes, source: object) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{source} is no private key ({error}); restore or rotate it") from error
+        raise InputError(
+            f"{source} is not a private key ({error}); restore or rotate it"
+        ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{source} is no Ed25519 key; restore or rotate it")
+        raise InputError(f"{source} is not an Ed25519 key; restore or rotate it")
     return key
 
 
@@ -151,18 +154,18 @@ def _read_public(path: Path) -> SSlibKey:
 
 
 def read_public(name: str, pem: bytes, source: object) -> SSlibKey:
-    """The public key of an id; raises InputError for what is another one, or none."""
+    """The public key of an id; raises InputError if it is invalid or has another id."""
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{source} is no public key ({error}); restore or remove it") from error
+        raise InputError(f"{source} is not a public key ({error}); restore or remove it") from error
     if not isinstance(key, Ed25519PublicKey) or _key_id(key) != name:
         raise InputError(f"{source} is not the Ed25519 key of its name; restore or remove it")
     return _to_sslib_key(key)
 
 
 def public_pem(key: SSlibKey) -> bytes:
-    """What `read_public` reads."""
+    """The PEM form that `read_public` reads."""
     raw = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.keyval["public"]))
     return raw.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
@@ -178,7 +181,7 @@ def _trust(folder: Path, public: SSlibKey) -> None:
 
 
 def new_signer() -> bytes:
-    """What a signer's file holds, made now."""
+    """A new private key as PEM."""
     private = Ed25519PrivateKey.generate()
     return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 

@@ -1,7 +1,7 @@
 """The Merkle tree hash of RFC 6962 section 2.1: one digest over all entries of a log.
 
-An entry that was changed, left out, added or moved gives another root. A leaf and an inner
-node are hashed with different prefixes, so that neither can be shown as the other.
+A changed, missing, added or moved entry gives another root. Leaves and inner nodes are hashed with
+different prefixes, so neither can be passed off as the other.
 """
 
 import hashlib
@@ -14,9 +14,10 @@ _NODE = b"\x01"
 
 
 class MerkleTree:
-    """The tree of a log that only grows; it keeps no leaf, but one hash for each bit of its length.
+    """The tree of an append-only log; it keeps one hash for each bit of its length instead of the
+    leaves.
 
-    A leaf is added in constant time on average, and the root costs one hash for each of these.
+    Adding a leaf takes constant time on average, and the root costs one hash for each of these.
     """
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
@@ -29,7 +30,7 @@ class MerkleTree:
         return self._length
 
     def append(self, leaf: bytes) -> None:
-        """Adds the next entry; each 1 at the end of the length is a subtree that it completes."""
+        """Appends an entry; each trailing 1 bit of the length is a subtree that it completes."""
         node = hashlib.sha256(_LEAF + leaf).digest()
         length = self._length
         while length & 1:

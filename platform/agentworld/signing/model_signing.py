@@ -1,8 +1,8 @@
-"""An artifact's manifest in the OpenSSF form, as the program `model_signing` signs and verifies it.
+"""An artifact's manifest in the OpenSSF form, which the program `model_signing` signs and verifies.
 
-Its subject digest covers the files' digests in the order of their names, but not the names;
-they are in the list of resources, which the signature covers. That program signs with a key on
-a NIST curve or through Sigstore, so it is what signs this form and checks such a signature.
+Its subject digest covers the files' digests in the order of their names, but not the names; these
+are in the list of resources, which the signature covers. That program signs with a key on a NIST
+curve or through Sigstore, so use it to sign this form and to check such a signature.
 """
 
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ PREDICATE_TYPE = "https://model_signing/signature/v1.0"
 
 
 def model_statement(artifact: ArtifactManifest, name: str) -> Statement:
-    """The unsigned statement; `name` is for people and takes no part in any digest."""
+    """The unsigned statement; `name` is for people and in no digest."""
     digests = {path: artifact.files[path] for path in sorted(artifact.files, key=PurePosixPath)}
     values = {path: digest.removeprefix("sha256:") for path, digest in digests.items()}
     resources: list[JsonValue] = [
@@ -32,7 +32,7 @@ def model_statement(artifact: ArtifactManifest, name: str) -> Statement:
 
 
 def _serialization() -> dict[str, JsonValue]:
-    """How the resources were found; the program reads it to find them again."""
+    """The rules for listing the resources, which the program reads to list them again."""
     return {
         "method": "files",
         "hash_type": "sha256",

@@ -1,7 +1,7 @@
-"""What a version stands for, as the step that registered it signs it.
+"""The content of a version, signed by the step that registered it.
 
-A registry keeps the statement beside the version's record: who can write there can change both,
-and sign neither.
+A registry stores the statement beside the version's record: a writer to the registry can change
+both, but cannot sign.
 """
 
 from typing import Literal
@@ -16,24 +16,24 @@ PREDICATE_TYPE = "urn:agentworld:registration:v1"
 
 
 class Registration(Record):
-    """This artifact was registered under a name, with this record of where it came from."""
+    """An artifact was registered under a name, with this record of its origin."""
 
     name: str
     kind: Literal["world-model", "agent"]
     artifact: Digest
     record: Digest
-    """Of the canonical JSON of the record."""
+    """The digest of the record's canonical JSON."""
     materials: tuple[Subject, ...]
-    """What it was made of: parents, data, recipes, and the report that it was judged by."""
+    """Its origin: parents, data, recipes, and the evaluation report."""
 
 
 def sign_registration(registration: Registration, signer: Signer) -> str:
-    """A DSSE envelope, as a registry keeps it."""
+    """A DSSE envelope for the registry."""
     return sign(_statement(registration), signer).decode()
 
 
 def check_registration(registration: Registration, signature: str, trusted: TrustedKeys) -> None:
-    """Raises EvidenceError where no trusted key signed just this."""
+    """Raises EvidenceError unless a trusted key signed exactly this."""
     statement = verify(text_bytes(signature), trusted)
     signed = read_predicate(statement, Registration, "registration", _statement)
     if signed != registration:

@@ -1,4 +1,4 @@
-"""Adding up what a run's log tells, entry by entry, so that a signed log tells it at once."""
+"""Sums of a run's log entries, which its checkpoints include."""
 
 import re
 
@@ -10,7 +10,7 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 class TrafficCount:
-    """Of a log that only grows."""
+    """The sums of an append-only log."""
 
     def __init__(self) -> None:
         self._num_episodes = self._num_steps = self._num_copied = self._other_controls = 0
@@ -18,7 +18,7 @@ class TrafficCount:
         self._first_at = self._last_at = ""
 
     def add(self, fields: Fields) -> None:
-        """What the next entry says."""
+        """Adds an entry."""
         at = str(fields.get("at", ""))
         self._first_at, self._last_at = self._first_at or at, at
         match fields:
@@ -31,7 +31,7 @@ class TrafficCount:
 
     @property
     def total(self) -> Traffic:
-        """All that was added. Copied steps are under the same entries as answered ones."""
+        """The sums so far. Copied steps are in the same entries as answered ones."""
         num_copied = min(self._num_copied, self._num_steps)
         return Traffic(
             num_episodes=self._num_episodes,
@@ -51,5 +51,5 @@ class TrafficCount:
 
 
 def _number(value: object) -> int:
-    """Nothing where it is no number of steps: the log is then not what was signed."""
+    """0 if the value is not a number: the log then does not match its signature."""
     return value if isinstance(value, int) and value > 0 else 0

@@ -1,6 +1,6 @@
-"""Which weights a run made, as the step that wrote them signs it.
+"""The weights that a run produced, signed by the step that wrote them.
 
-A run that is closed without such a statement names its weights as a mere claim.
+Without such a statement, the weights in a run's closing are only a claim.
 """
 
 from agentworld.errors import EvidenceError
@@ -14,7 +14,7 @@ PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
 
 
 class RunWeights(Record):
-    """A run in one simulator made these weights."""
+    """A run in one simulator produced these weights."""
 
     run: str
     simulator: Digest
@@ -27,7 +27,7 @@ def sign_weights(run_weights: RunWeights, signer: Signer) -> str:
 
 
 def check_weights(run_weights: RunWeights, signature: str, trusted: TrustedKeys) -> None:
-    """Raises EvidenceError where no trusted key signed just this."""
+    """Raises EvidenceError unless a trusted key signed exactly this."""
     statement = verify(text_bytes(signature), trusted)
     signed = read_predicate(statement, RunWeights, "run's weights", _statement)
     if signed != run_weights:
@@ -38,7 +38,7 @@ def check_weights(run_weights: RunWeights, signature: str, trusted: TrustedKeys)
 
 
 def closing_problem(run: AgentRun, trusted: TrustedKeys) -> str | None:
-    """Why the signature that a run was closed with does not hold; null where there is none."""
+    """The reason why the signature in a run's closing is invalid; null if it is valid."""
     closing = run.closing
     if closing is None or closing.signature is None:
         return None

@@ -1,1 +1,1 @@
-"""What is kept in files: trajectories as JSON lines, pools as Parquet, bytes by their digest."""
+"""Files: trajectories as JSON lines, pools as Parquet, objects by their digest."""

@@ -51,7 +51,7 @@ class BackupStore:
 
     @contextmanager
     def hold(self, seconds: float) -> Iterator[Lease]:
-        """The right to finish a backup and to remove others, which one process has at a time.
+        """The exclusive right to complete or remove backups.
 
         It lapses `seconds` after its holder was killed. Raises StoreError if it is taken.
         """
@@ -61,7 +61,7 @@ class BackupStore:
             yield lease
 
     def names(self) -> list[str]:
-        """The names of all whole backups, the oldest first."""
+        """The names of all complete backups, the oldest first."""
         matches = map(_WHOLE.fullmatch, self._paths(f"{_BACKUPS}/"))
         return [match[1] for match in matches if match]
 
@@ -91,7 +91,7 @@ class BackupStore:
         return {match[2]: f"sha256:{match[1]}" for match in matches if match}
 
     def digest_of(self, path: str) -> Digest:
-        """The digest of a file as it is now; raises NotFound."""
+        """The current digest of a file; raises NotFound."""
         with self._open(path) as file:
             return _digest(_pieces(file))
 
@@ -107,13 +107,13 @@ class BackupStore:
         return BackupFile(content=digest, size=source.stat().st_size)
 
     def put_manifest(self, name: str, backup: Backup) -> None:
-        """Makes a backup whole."""
+        """Completes a backup by writing its manifest."""
         with translate_errors(self.display_url):
             data = backup.model_dump_json(indent=2).encode() + b"\n"
             self._folder.write(f"{_BACKUPS}/{name}/{_MANIFEST}", data)
 
     def download(self, path: str, digest: Digest, target: Path) -> None:
-        """Copies a file to this machine; raises StoreError for one that is damaged."""
+        """Copies a file to this machine; raises StoreError if it is damaged."""
         with draft(target, b"") as file:
             with self._open(path) as source, file.open("wb") as copy:
                 actual = _digest(_copied(_pieces(source), copy))
@@ -122,11 +122,11 @@ class BackupStore:
             file.replace(target)
 
     def prune(self, keep: int) -> None:
-        """Removes all whole backups but the newest `keep`, what interrupted ones left, and the
-        texts that no backup has any more. The lease has to be held.
+        """Removes all complete backups except the newest `keep`, leftovers of interrupted ones, and
+        texts that no backup uses. The caller must hold the lease.
         """
         names = self.names()
-        for name in names[:-keep]:  # without its manifest it is not whole
+        for name in names[:-keep]:  # without its manifest it is incomplete
             self._remove(f"{_BACKUPS}/{name}/{_MANIFEST}")
         newest = names[-keep:]
         for path in self._paths(f"{_BACKUPS}/"):
@@ -174,7 +174,7 @@ class BackupStore:
 
 
 def dump_path(backup: str, name: str) -> str:
-    """The path of a file that belongs to one backup alone."""
+    """The path of a file that belongs to a single backup."""
     return f"{_BACKUPS}/{backup}/{name}"
 
 

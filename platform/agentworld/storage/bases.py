@@ -38,7 +38,7 @@ class BaseSource(Protocol):
         ...
 
     def stamp(self) -> str:
-        """Another one where the address holds other files; costs one question or none."""
+        """Changes when the files at the address change; costs at most one request."""
         ...
 
     def fetch(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class BaseSource(Protocol):
 
 
 class FetchedBase(Record):
-    """What an address stood for when it was fetched."""
+    """The digest of an address at its last fetch."""
 
     address: str
     stamp: str
@@ -55,13 +55,15 @@ class FetchedBase(Record):
 
 
 class BaseStore:
-    """In a job's store. Several processes may ask for the same base: one fetches, others wait."""
+    """The base models in a job's store. If several processes need one, one fetches it and the
+    others wait.
+    """
 
     def __init__(self, store: Path) -> None:
         self._root = store / "bases"
 
     def digest_of(self, source: BaseSource) -> Digest:
-        """The digest over all files of a base, which is fetched where it is not here yet."""
+        """The digest over all files of a base, which is fetched if it is missing."""
         stamp = source.stamp()
         with self._lock(source.address):
             before = self._find_fetched(source.address)
@@ -77,7 +79,7 @@ class BaseStore:
         return digest
 
     def folder_of(self, digest: Digest) -> Path:
-        """The files of a base that was fetched; raises StoreError where they are others by now."""
+        """The files of a fetched base; raises StoreError if they have changed."""
         folder = self._root / _hex(digest)
         _download(folder)
         try:
@@ -91,14 +93,14 @@ class BaseStore:
         return folder / _MODEL
 
     def _fetch(self, source: BaseSource, stamp: str) -> Digest:
-        # Of another stamp nothing is gone on from: its files may be others.
+        # A partial fetch with another stamp is not resumed: its files may differ.
         partial = self._root / "partial" / _hex(digest_json([source.address, stamp]))
         partial.mkdir(parents=True, exist_ok=True)
         source.fetch(partial)
         if source.stamp() != stamp:
             raise StoreError(
-                f"{source.address} was changed while it was fetched; begin again when nobody writes"
-                " there",
+                f"{source.address} changed during the fetch; repeat it when no other process"
+                " writes there",
                 retryable=True,
             )
         for name, path in model_files(partial).items():
@@ -110,7 +112,7 @@ class BaseStore:
         return manifest.digest
 
     def _keep(self, partial: Path, manifest: ArtifactManifest) -> None:
-        """Moves the files to their digest's folder; one that is whole there may be in use."""
+        """Moves the files to their digest's folder; a complete one there may be in use."""
         folder = self._root / _hex(manifest.digest)
         with self._lock(manifest.digest):
             is_whole = self._is_whole(manifest)
@@ -145,7 +147,7 @@ class BaseStore:
 
     @contextmanager
     def _lock(self, name: str) -> Iterator[None]:
-        """For an address or a digest. Who holds both took the address first."""
+        """A lock for an address or a digest. To hold both, a process locks the address first."""
         lock = self._record_of(name).with_suffix(".lock")
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as file:
@@ -154,7 +156,7 @@ class BaseStore:
 
 
 def path_in(folder: Path, name: str, address: str) -> Path:
-    """Where a file of this name belongs; raises InputError for a place outside of the folder."""
+    """The path of a file; raises InputError if it is outside of the folder."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{address} has a file {name!r} outside its folder; remove it")
@@ -175,7 +177,7 @@ def _hex(digest: Digest) -> str:
 
 
 def _download(path: Path) -> None:
-    """Has what the store's bucket has there, where it is in one."""
+    """Downloads the path from the store's bucket, if the store is in one."""
     if copy := copy_of(path):
         copy.download(path)
 

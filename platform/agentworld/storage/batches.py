@@ -1,4 +1,4 @@
-"""Files of trajectories in batches of a few MiB, for several processes to read side by side."""
+"""Splits files of trajectories into batches of a few MiB for parallel reading."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -15,13 +15,13 @@ _PIECE_BYTES = 1 << 20
 
 
 class Part(NamedTuple):
-    """Whole lines of one file."""
+    """Complete lines of one file."""
 
     path: Path
     start: int
-    """Its first byte."""
+    """The offset of its first byte."""
     end: int
-    """The byte after its last."""
+    """The offset after its last byte."""
 
 
 Batch = tuple[Part, ...]
@@ -42,7 +42,7 @@ def batches_of(files: Sequence[Path], num_bytes: int = BYTES_PER_BATCH) -> list[
 
 
 def read_batch(batch: Batch) -> Iterator[Trajectory]:
-    """One trajectory after the other; raises InputError naming file, line and field."""
+    """Yields the trajectories in order; raises InputError naming file, line and field."""
     for part in batch:
         with input_errors(part.path):
             yield from _read_part(part)
@@ -65,13 +65,13 @@ def _read_part(part: Part) -> Iterator[Trajectory]:
         while position < part.end and (line := stream.readline(MOST_BYTES + 1)):
             place = partial(_place, part.path, position)
             if len(line) > MOST_BYTES:
-                raise InputError(f"{place()} has more than {MOST_BYTES} bytes; take it out")
+                raise InputError(f"{place()} has more than {MOST_BYTES} bytes; remove it")
             position += len(line)
             yield parse_trajectory(line, place)
 
 
 def _place(path: Path, position: int) -> str:
-    """The line is counted when somebody asks."""
+    """Counts the line lazily."""
     number = 1
     with open_regular(path) as stream:
         while piece := stream.read(min(position, _PIECE_BYTES)):

@@ -1,6 +1,6 @@
-"""What a folder of a causal LM says of itself: the context it takes, how it likes to be drawn.
+"""Settings in the folder of a causal LM: its context length and its generation defaults.
 
-The folder was looked over before (`model_folder`), so that what is read here is JSON.
+The folder was checked before (`model_folder`), so its files are valid JSON.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ class _ModelConfig(BaseModel):
 class _Config(_ModelConfig):
     max_position_embeddings: int | None = None
     text_config: Self | None = None
-    """Of a model that also sees or hears."""
+    """Present in multimodal models."""
 
 
 class _Generation(_ModelConfig):
@@ -43,7 +43,7 @@ _AnySettings = TypeVar("_AnySettings", bound=_ModelConfig)
 def check_complete(folder: Path) -> None:
     """Raises InputError for a folder without a config, weights, or a chat template.
 
-    And for an adapter among the weights: engines disagree about what that means.
+    Also for an adapter among the weights, which engines treat differently.
     """
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} has no config.json; name the folder of a whole model")
@@ -59,20 +59,22 @@ def check_complete(folder: Path) -> None:
 
 
 def context_tokens(folder: Path) -> int:
-    """How many tokens the model takes, prompt and answer together."""
+    """The context length in tokens, prompt and response together."""
     config = _read(_Config, folder / "config.json")
     inner = config.text_config.max_position_embeddings if config.text_config else None
     limit = config.max_position_embeddings or inner
     if limit is None:
         raise InputError(
-            f"{folder / 'config.json'} does not say how many tokens the model takes; say it in the"
-            " recipe as simulate.context_tokens"
+            f"{folder / 'config.json'} does not state the context length in tokens; set"
+            " simulate.context_tokens in the recipe"
         )
     return limit
 
 
 def with_generation_defaults(sampling: Sampling, folder: Path) -> Sampling:
-    """What a recipe chose; for the rest how the model's maker draws, or greedy where none says."""
+    """The recipe's sampling parameters; missing ones from the model's generation config, or else
+    greedy.
+    """
     defaults = _read(_Generation, folder / "generation_config.json")
     settings = defaults.model_dump(exclude={"do_sample"}, exclude_none=True)
     if not defaults.do_sample:
@@ -86,7 +88,7 @@ def with_generation_defaults(sampling: Sampling, folder: Path) -> Sampling:
 
 
 def _read(kind: type[_AnySettings], path: Path) -> _AnySettings:
-    """A file's settings; the defaults where there is none."""
+    """A file's settings; the defaults if it is missing."""
     if not path.is_file():
         return kind()
     try:

@@ -1,4 +1,4 @@
-"""The data sets of a store: named by a folder, by a digest or by the start of one."""
+"""The data sets of a store, addressed by folder, digest or the start of a digest."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,11 +30,11 @@ class StoredDataSet(NamedTuple):
 
     @property
     def digest(self) -> Digest:
-        """What names it."""
+        """The digest that identifies the data set."""
         return self.dataset.digest
 
     def quarantine(self, parent: Parent) -> Iterator[QuarantinedRecord]:
-        """The records that an import left out; none where its folder is not in the store."""
+        """The records that an import left out; none if its folder is not in the store."""
         step = step_that_made(self.store, "collect", parent.collected)
         file = step.folder / QUARANTINE if step else None
         if file and file.is_file():
@@ -52,7 +52,7 @@ class StoredDataSet(NamedTuple):
         }
 
     def first_samples(self, pool: Pool, num: int) -> list[Sample]:
-        """So many samples of a pool, to be looked at; raises EvidenceError for a broken pool."""
+        """The first samples of a pool; raises EvidenceError for a broken pool."""
         with reading(str(self.folder)):
             rows = islice(self._rows(pool, num), num)
             return [Sample.model_validate(row) for row in rows]
@@ -67,7 +67,7 @@ class StoredDataSet(NamedTuple):
 
 
 def list_datasets(store: Path) -> list[StoredDataSet]:
-    """Those that a store prepared, the newest first; `audit verify` says which are garbled."""
+    """The data sets prepared in a store, the newest first; `audit verify` reports garbled ones."""
     steps = sorted(finished_steps(store, "prepare"), key=finished_at, reverse=True)
     datasets: dict[Digest, StoredDataSet] = {}
     for step in steps:
@@ -78,8 +78,8 @@ def list_datasets(store: Path) -> list[StoredDataSet]:
 
 
 def prepared_dataset(digest: Digest, store: Path) -> StoredDataSet | None:
-    """The one that a store prepared; null where it did not, and raises EvidenceError where its
-    manifest is another by now.
+    """The data set prepared in a store; null if there is none; raises EvidenceError if its manifest
+    has changed.
     """
     step = step_that_made(store, "prepare", digest)
     if step is None:
@@ -92,7 +92,7 @@ def prepared_dataset(digest: Digest, store: Path) -> StoredDataSet | None:
 
 
 def readable_dataset(digest: Digest, store: Path) -> DataSet | None:
-    """The same; null also for a garbled one, which `audit verify` names."""
+    """Like `prepared_dataset`, but null for a garbled one, which `audit verify` reports."""
     with suppress(EvidenceError, InputError):
         stored = prepared_dataset(digest, store)
         return stored.dataset if stored else None
@@ -100,9 +100,9 @@ def readable_dataset(digest: Digest, store: Path) -> DataSet | None:
 
 
 def find_dataset(name: str, store: Path) -> StoredDataSet:
-    """The data set in a folder, or with the digest that starts so.
+    """The data set in a folder, or with a digest that starts with the name.
 
-    Raises NotFound, and InputError for the start of several.
+    Raises NotFound, and InputError if several match.
     """
     folder = Path(name)
     if folder.is_dir():
@@ -117,13 +117,13 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
         )
     if len(matches) > 1:
         digests = ", ".join(dataset.digest for dataset in matches)
-        raise InputError(f"{start} is the start of {digests}; write more of it")
+        raise InputError(f"{start} is the start of {digests}; give more characters")
     return matches[0]
 
 
 def _in_folder(folder: Path, store: Path) -> StoredDataSet:
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"{folder} holds no {MANIFEST}; give the folder of a finished `prepare`")
+        raise InputError(f"{folder} has no {MANIFEST}; give the folder of a finished `prepare`")
     is_step = folder.resolve().parent.parent.name == "steps"
     own = folder.resolve().parents[2] if is_step else store
     return StoredDataSet(read_dataset(folder), folder, own)

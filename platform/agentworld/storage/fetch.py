@@ -1,6 +1,6 @@
 """Fetches a model's files from a folder or a bucket: reads, hashes and writes them in one pass.
 
-A file is read in ranges, several at once: that needs little memory, and is faster than one
+A file is read in several concurrent ranges, which needs little memory and is faster than one
 connection. Several files are hashed at once, because one hash keeps one processor busy.
 """
 
@@ -23,14 +23,14 @@ from agentworld.storage.folder import translate_errors
 _RANGE_BYTES = 16 << 20
 _FILES_AT_ONCE = 4
 _RANGES_AHEAD = 4
-"""Of one file. About 320 MiB are in memory at most: these and one more range of each file."""
+"""Of one file. Memory use is at most 320 MiB: these and one more range of each file."""
 
 
 def fetch_files(url: str, files: Mapping[str, Digest], folder: Path) -> None:
-    """Copies the files of these names; raises InputError naming one that has another digest.
+    """Copies the named files; raises InputError naming one that has another digest.
 
-    Raises NotFound naming one that is not there, InputError for a name that leads out of the
-    folder, and StoreError. Files that are there are replaced.
+    Raises NotFound naming a missing one, InputError for a name that leads out of the folder, and
+    StoreError. Existing files are replaced.
     """
     source = Source(url)
     paths = {name: path_in(folder, name, source.address) for name in files}
@@ -81,7 +81,7 @@ class Source:
 
 
 class _Copier:
-    """Copies of one fetch. Each ends early once the fetch is over, because another has failed."""
+    """The copies of one fetch. Each ends early when another has failed."""
 
     def __init__(self, source: Source, ranges: ThreadPoolExecutor) -> None:
         self.is_over = Event()
@@ -101,12 +101,12 @@ class _Copier:
                         return
         if f"sha256:{sha256.hexdigest()}" != digest:
             raise InputError(
-                f"{name} at {self._source.address} is not the file of the manifest; restore it or"
-                " pin again"
+                f"{name} at {self._source.address} does not match the manifest; restore it or pin"
+                " again"
             )
 
     def _pieces(self, name: str) -> Iterator[bytes]:
-        """The file in its order, with a few ranges read ahead."""
+        """The file's chunks in order, with a few ranges read ahead."""
         ahead: deque[Future[bytes]] = deque()
         size = self._source.size(name)
         try:

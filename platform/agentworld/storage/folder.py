@@ -1,4 +1,4 @@
-"""A folder anywhere: on a disk, in a bucket, in memory. What an address means is decided here."""
+"""A folder on a disk, in a bucket or in memory. This module interprets addresses."""
 
 import errno
 import os
@@ -24,45 +24,45 @@ from agentworld.records.garbled import redact
 
 _PIECE_BYTES = 1 << 20
 _NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
-"""What is said of something else in a file's place, which waits for nobody."""
+"""Errors for something other than a file under its name; retrying does not help."""
 TIME_FIELDS = ("LastModified", "mtime", "last_modified", "updated", "created")
-"""The names that fsspec's drivers have for the time at which an object was written."""
+"""The keys under which fsspec's drivers report an object's time of modification."""
 
 
 class Folder(Protocol):
-    """Files by name, each whole or not there. What a method has written survives a power cut."""
+    """Files by name, written atomically. Each write is durable when the method returns."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Makes a file, or exchanges it."""
+        """Creates or replaces a file."""
 
     def create(self, name: str, data: bytes) -> None:
-        """Makes a file; raises FileExistsError where the name is taken."""
+        """Creates a file; raises FileExistsError if the name is taken."""
 
     def put_file(self, name: str, source: Path) -> None:
-        """Makes a file of any size from one on this machine; a killed writer may leave a part."""
+        """Uploads a local file of any size; a killed writer may leave a part."""
 
     def read(self, name: str) -> bytes:
         """Raises FileNotFoundError."""
 
     def open(self, name: str) -> BinaryIO:
-        """A file of any size, to be read in pieces; raises FileNotFoundError."""
+        """Opens a file of any size for reading; raises FileNotFoundError."""
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
 
     def remove(self, name: str) -> None:
         """Raises FileNotFoundError."""
 
     def names(self, prefix: str) -> list[str]:
-        """The names that begin so, sorted."""
+        """The names that begin with the prefix, sorted."""
 
 
 class Disk:
     """A folder on a disk of this machine.
 
-    A file is written under another name, synced, and renamed or linked to its own; then the folder
-    is synced, without which a power cut takes the name away again. A killed writer leaves a hidden
-    draft behind and nothing else.
+    A file is written under a temporary name, synced, and renamed or linked; then the folder is
+    synced, so that a power failure does not remove the name. A killed writer leaves only a hidden
+    draft.
     """
 
     def __init__(self, root: Path) -> None:
@@ -77,7 +77,7 @@ class Disk:
     def create(self, name: str, data: bytes) -> None:
         path = self._path(name)
         with draft(path, data) as file:
-            path.hardlink_to(file)  # unlike a rename, refuses a name that is taken
+            path.hardlink_to(file)  # unlike a rename, refuses an existing name
 
     def put_file(self, name: str, source: Path) -> None:
         path = self._path(name)
@@ -115,7 +115,7 @@ class Disk:
         return path
 
     def _make(self, folder: Path) -> None:
-        """Makes a folder that a power cut does not take away, even one that another just made."""
+        """Creates a folder durably, even if another process has just created it."""
         if folder in self._folders:
             return
         if self._root in folder.parents or not folder.parent.is_dir():
@@ -126,10 +126,10 @@ class Disk:
 
 
 class Bucket:
-    """A folder in a bucket, or wherever else fsspec reaches.
+    """A folder in a bucket, or any other file system of fsspec.
 
-    A bucket takes an object whole and keeps it once it says so. Creating exclusively is one request
-    where the driver knows it (S3, GCS, Azure), elsewhere a look and then a write.
+    A bucket stores an object atomically. Exclusive creation is one request if the driver supports
+    it (S3, GCS, Azure), otherwise a check and then a write.
     """
 
     def __init__(self, system: AbstractFileSystem, root: str) -> None:
@@ -156,7 +156,7 @@ class Bucket:
 
     def has(self, name: str) -> bool:
         try:
-            metadata = self._system.info(self._path(name))  # exists() takes a failure for absence
+            metadata = self._system.info(self._path(name))  # exists() reports failures as absence
         except FileNotFoundError:
             return False
         return bool(metadata["type"] == "file")
@@ -174,27 +174,32 @@ class Bucket:
 
 
 def open_folder(url: str) -> Folder:
-    """A folder by path or URL; raises InputError for what is none, or needs another package."""
+    """Opens a folder by path or URL; raises InputError for an invalid one, or if it needs another
+    package.
+    """
     try:
-        # What another process wrote a moment ago must be seen: no listing is kept.
+        # Recent writes of other processes must be visible, so listings are not cached.
         system, path = url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
-        raise InputError(f"{redact(url)} needs a package that is not here: {error}") from error
+        raise InputError(f"{redact(url)} needs a package that is not installed: {error}") from error
     except ValueError as error:
         raise InputError(
-            f"{redact(url)} is no address of a store ({error}); give a path or s3://bucket/folder"
+            f"{redact(url)} is not the address of a store ({error}); give a path or"
+            " s3://bucket/folder"
         ) from error
     return Disk(Path(path)) if getattr(system, "local_file", False) else Bucket(system, path)
 
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Errors of a folder as StoreError, in one sentence; `url` is already fit to be shown."""
+    """Converts errors of a folder to StoreError, in one sentence; `url` must be redacted
+    already.
+    """
     try:
         yield
     except AgentworldError:
         raise
-    except Exception as error:  # each of fsspec's drivers has errors of its own
+    except Exception as error:  # fsspec's drivers have no common class of errors
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise StoreError(
             f"the object store {url} failed: {redact(reason)}; check address, rights and free"

@@ -1,6 +1,6 @@
-"""A name in a bucket that one process has, for as long as it says so again and again.
+"""A lease in a bucket, held by one process while it renews it.
 
-No two machines' clocks are compared: whoever waits sees that what is said there stays the same.
+It does not compare clocks: a waiting process observes whether the lease changes.
 """
 
 import threading
@@ -15,7 +15,7 @@ from agentworld.storage.folder import open_folder, translate_errors
 
 
 class Lease:
-    """Lapses when its holder has said nothing for `seconds`. Its failures are StoreErrors."""
+    """Lapses if its holder does not renew it for `seconds`. Failures are StoreErrors."""
 
     def __init__(self, url: str, busy: str, seconds: float) -> None:
         folder, _, self._name = url.rpartition("/")
@@ -29,13 +29,13 @@ class Lease:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Takes it, and says so until the block ends, whatever the block is at."""
+        """Acquires the lease and renews it in the background until the block ends."""
         self.take()
         end = threading.Event()
 
         def renew_until_end() -> None:
             while not self._is_lost and not end.wait(self._seconds / 4):
-                with suppress(StoreError):  # what is gone may be back before it lapses
+                with suppress(StoreError):  # a failed bucket may be back before it lapses
                     self._renew()
 
         renewal = threading.Thread(target=renew_until_end, daemon=True)
@@ -49,7 +49,7 @@ class Lease:
                 self.release()
 
     def take(self) -> None:
-        """Waits for a holder that was killed; raises StoreError where it is alive."""
+        """Waits for a killed holder's lease to lapse; raises StoreError if the holder is alive."""
         start = since = time.monotonic()
         last: bytes | None = None
         with translate_errors(self._url):
@@ -65,13 +65,13 @@ class Lease:
                 time.sleep(self._seconds / 10)
 
     def check(self) -> None:
-        """Says so again; raises StoreError where it lapsed and another process has it."""
+        """Renews the lease; raises StoreError if it lapsed and another process holds it."""
         self._renew()
         if self._is_lost:
             raise StoreError(self._busy)
 
     def release(self) -> None:
-        """Lets the next one take it at once."""
+        """Releases the lease, so that another process can acquire it at once."""
         with translate_errors(self._url), suppress(FileNotFoundError):
             if self._is_mine():
                 self._folder.remove(self._name)

@@ -1,7 +1,7 @@
-"""A check in a process of its own, which may use so much processor time and memory.
+"""Runs a check in a separate process with limits on processor time and memory.
 
-What others wrote may keep a processor busy for ever, or fill all memory. A process that does is
-ended by the kernel, and the one that asked goes on.
+External files can keep a processor busy for ever, or fill all memory. The kernel kills such a
+process, and the caller continues.
 """
 
 import math
@@ -23,10 +23,10 @@ _REFUSED, _NO_MEMORY = 2, 3
 
 
 def ask(module: str, request: str, too_much: str) -> str | None:
-    """What is wrong with what is asked, as the module `answer`s it; null where nothing is.
+    """The problem that the `answer` of the module finds in a request; null if there is none.
 
-    `too_much` is said where it takes more than the module's bounds. Raises RuntimeError where the
-    module itself fails.
+    `too_much` is the problem if a limit is exceeded. Raises RuntimeError if the module itself
+    fails.
     """
     command = [sys.executable, "-P", "-m", module]
     try:
@@ -49,8 +49,8 @@ def ask(module: str, request: str, too_much: str) -> str | None:
 
 
 def answer(check: Callable[[str], None]) -> int:
-    """The exit status of a module's main, which checks what it reads by a function that `bound`s
-    itself and raises InputError.
+    """Runs a module's main and returns its exit status; `check` reads the request, sets its limits
+    with `bound`, and raises InputError.
     """
     try:
         with redirect_stdout(sys.stderr):
@@ -64,9 +64,9 @@ def answer(check: Callable[[str], None]) -> int:
 
 
 def bound(seconds: int, gib: int) -> None:
-    """Lets this process use so much more processor time and memory from now on.
+    """Limits the additional processor time and memory of this process.
 
-    For more time it is ended; more memory is a MemoryError.
+    More time kills it; more memory raises MemoryError.
     """
     _limit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + seconds)
     _limit(resource.RLIMIT_DATA, _data_bytes() + (gib << 30))
@@ -79,6 +79,6 @@ def _limit(kind: int, value: int) -> None:
 
 
 def _data_bytes() -> int:
-    """What the kernel counts against RLIMIT_DATA: mapped files, as of weights, are no part."""
+    """The bytes that count against RLIMIT_DATA; mapped files, such as weights, do not."""
     pages = int(read_regular(Path("/proc/self/statm")).split()[5])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
-"""Bytes that do not change: objects, named by their digest, and files that are written once.
+"""Immutable bytes: objects, named by their digest, and files that are written once.
 
-Both live in a folder on a disk or in a bucket (s3://, gs:// and whatever fsspec knows, each by
-a package of its own). What a method has written is whole and survives a power cut.
+Both are in a folder on a disk or in a bucket (s3://, gs:// and other file systems of fsspec, each
+with its own package). Each write is atomic and durable.
 """
 
 import re
@@ -27,9 +27,9 @@ class ObjectStore:
             self._folder = open_folder(url)
 
     def put(self, data: bytes) -> Digest:
-        """Keeps bytes; the same bytes again change nothing, and mend what was damaged.
+        """Stores bytes; repeating it changes nothing, but repairs damaged bytes.
 
-        Raises InputError for more than anybody reads.
+        Raises InputError if they exceed the size limit.
         """
         _check_size(data)
         digest = digest_bytes(data)
@@ -38,14 +38,14 @@ class ObjectStore:
         return digest
 
     def get(self, digest: Digest) -> bytes:
-        """The bytes of a digest; raises NotFound, and StoreError where they are others."""
+        """The bytes of a digest; raises NotFound, and StoreError if they do not match."""
         with translate_errors(self._display_url):
             try:
                 data = self._folder.read(_file(digest))
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no object {digest} in {self._display_url};"
-                    " it was erased or never kept"
+                    f"there is no object {digest} in {self._display_url}; it was erased or never"
+                    " stored"
                 ) from error
         if digest_bytes(data) != digest:
             raise StoreError(
@@ -55,24 +55,24 @@ class ObjectStore:
         return data
 
     def has(self, digest: Digest) -> bool:
-        """Whether there are bytes of this name, damaged or not."""
+        """Whether an object of this name exists, damaged or not."""
         with translate_errors(self._display_url):
             return self._folder.has(_file(digest))
 
     def digests(self) -> list[Digest]:
-        """Of all that is here, damaged or not, sorted."""
+        """The digests of all objects, damaged or not, sorted."""
         with translate_errors(self._display_url):
             matches = map(_FILE.fullmatch, self._folder.names(""))
         return [f"sha256:{match[2]}" for match in matches if match]
 
     def erase(self, digest: Digest) -> None:
-        """Takes an object away; what is gone already stays gone."""
+        """Deletes an object, if it exists."""
         with translate_errors(self._display_url), suppress(FileNotFoundError):
             self._folder.remove(_file(digest))
 
 
 class WriteOnce:
-    """Files by a name of the caller's, of which none is ever changed."""
+    """Write-once files under names that the caller chooses."""
 
     def __init__(self, url: str) -> None:
         self._display_url = redact(url)
@@ -80,8 +80,8 @@ class WriteOnce:
             self._folder = open_folder(url)
 
     def put(self, name: str, data: bytes) -> None:
-        """Keeps bytes under a name; raises Conflict where it has others already, and InputError
-        for more than anybody reads.
+        """Stores bytes under a name; raises Conflict if the name has other bytes, and InputError if
+        they exceed the size limit.
         """
         _check_size(data)
         with translate_errors(self._display_url):
@@ -105,12 +105,14 @@ class WriteOnce:
                 ) from error
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names that begin so, sorted; without orphans."""
+        """The names that begin with the prefix, sorted; without orphans."""
         with translate_errors(self._display_url):
             return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
 
     def orphans(self) -> list[str]:
-        """Files whose names nobody here gives: with blanks, of no UTF-8, of other characters."""
+        """Files with names that this class cannot have written: with blanks, not UTF-8, or other
+        characters.
+        """
         with translate_errors(self._display_url):
             return [name for name in self._folder.names("") if not _NAME.fullmatch(name)]
 
@@ -123,11 +125,13 @@ def _check_size(data: bytes) -> None:
 def _file(digest: Digest) -> str:
     match = _DIGEST.fullmatch(digest)
     if match is None:
-        raise InputError(f"{digest!r} is no digest; give sha256: and 64 hexadecimal digits")
+        raise InputError(f"{digest!r} is not a digest; give sha256: and 64 hexadecimal digits")
     return f"{match[1]}/{match[1]}{match[2]}"
 
 
 def _check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
-        raise InputError(f"{name!r} is no name; give letters, digits, `._-` and `/` between them")
+        raise InputError(
+            f"{name!r} is not a valid name; give letters, digits, `._-` and `/` between them"
+        )
     return name

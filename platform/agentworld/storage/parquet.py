@@ -1,4 +1,4 @@
-"""Rows to a Parquet file, in groups, so that memory stays flat however many there are."""
+"""Writes rows to a Parquet file in groups, with constant memory use."""
 
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ _BYTES_PER_GROUP = 16 << 20
 
 
 class RowWriter:
-    """Takes rows one by one; the file appears when the `with` block ends well."""
+    """Takes rows one by one; the file appears if the `with` block ends without an error."""
 
     def __init__(
         self, path: Path, schema: pa.Schema, *, rows_per_group: int = _ROWS_PER_GROUP

@@ -1,7 +1,7 @@
-"""A data set's pools: one Parquet file each, its samples nested as they are in memory.
+"""A data set's pools: one Parquet file each, whose samples are nested as in memory.
 
-A pool's digest is over the samples and not over the file, so that another version of
-Parquet or another compression gives the same data the same name.
+A pool's digest is over the samples and not over the file, so it does not depend on the version of
+Parquet or the compression.
 """
 
 import hashlib
@@ -41,19 +41,19 @@ _SCHEMA = pa.schema(
 
 
 class PoolRows(NamedTuple):
-    """Samples as a pool's file has them, made wherever there is a processor for it."""
+    """Samples in the form of a pool's file; workers can create them in parallel."""
 
     table: pa.Table
     canonical: bytes
-    """Of all samples, in their order."""
+    """The canonical JSON of all samples, in their order."""
     num_turns: int
     num_targets: int
     tags: Counter[str]
-    """How many turns have each tag."""
+    """The number of turns with each tag."""
 
 
 def pool_rows(samples: Sequence[Sample]) -> PoolRows:
-    """Samples in their order."""
+    """Converts samples, in their order."""
     rows = [sample.model_dump(mode="json") for sample in samples]
     turns = [turn for sample in samples for turn in sample.turns]
     return PoolRows(
@@ -66,7 +66,7 @@ def pool_rows(samples: Sequence[Sample]) -> PoolRows:
 
 
 class PoolWriter:
-    """Takes samples; the file appears when the `with` block ends well."""
+    """Takes samples; the file appears if the `with` block ends without an error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -95,7 +95,7 @@ class PoolWriter:
         self._file.add_table(rows.table)
 
     def summary(self) -> PoolFile:
-        """What was added so far."""
+        """The summary of all samples added."""
         return PoolFile(
             file=self._path.name,
             content="sha256:" + self._content.hexdigest(),
@@ -114,8 +114,8 @@ def read_dataset(folder: Path) -> DataSet:
 def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
     """A pool's samples, in their order.
 
-    Raises InputError where the file is not the manifest's; a changed sample is noticed
-    after the last one, when the digest is complete.
+    Raises InputError if the file does not match the manifest; a changed sample is noticed after the
+    last one, when the digest is complete.
     """
     if pool not in dataset.pools:
         raise InputError(f"the data set in {folder} has no pool {pool!r}; prepare it again")
@@ -125,11 +125,13 @@ def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
         content.update(canonical(row))
         yield Sample.model_validate(row)
     if "sha256:" + content.hexdigest() != dataset.pools[pool].content:
-        raise InputError(f"{path} holds other samples than its {MANIFEST} says; prepare it again")
+        raise InputError(f"the samples of {path} do not match its {MANIFEST}; prepare it again")
 
 
 def canonical(row: Row) -> bytes:
-    """RFC 8785 for rows, which hold neither numbers nor exotic keys; five times as fast."""
+    """Canonical JSON (RFC 8785) for rows without numbers or unusual keys; five times as fast as the
+    general form.
+    """
     text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode() + b"\n"
 

@@ -1,4 +1,4 @@
-"""Files that are for their owner alone: keys and secrets."""
+"""Files that only their owner may read: keys and secrets."""
 
 import os
 import stat
@@ -9,14 +9,14 @@ from agentworld.records.file import input_errors, open_regular
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _MORE_THAN_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
-_MOST_BYTES = 1 << 16  # a key has less
+_MOST_BYTES = 1 << 16  # a key is smaller
 
 
 def read_private(path: Path) -> bytes:
-    """What such a file holds; raises InputError where others may read it, and FileNotFoundError.
+    """The content of such a file; raises InputError if others may read it, and FileNotFoundError.
 
-    A Secret that Kubernetes mounts into a pod without root is root's own, and the pod's group may
-    read it: there is no closer mode.
+    A Secret that Kubernetes mounts into a pod without root belongs to root, and the pod's group may
+    read it: there is no stricter mode.
     """
     with input_errors(path):
         is_there = path.exists()
@@ -26,7 +26,7 @@ def read_private(path: Path) -> bytes:
         metadata = os.fstat(file.fileno())
         mode = stat.S_IMODE(metadata.st_mode)
         if mode & (_MORE_THAN_READING if _is_mounted(metadata) else _OTHERS):
-            raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+            raise InputError(f"other users may read {path} (mode {mode:04o}); set its mode to 0600")
         return file.read(_MOST_BYTES)
 
 

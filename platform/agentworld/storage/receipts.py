@@ -1,4 +1,4 @@
-"""The receipts of finished steps in a store, found by what they made or read."""
+"""The receipts of finished steps in a store, searched by their outputs or inputs."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -24,10 +24,10 @@ class FinishedStep(NamedTuple):
 
 
 def read_receipt(folder: Path) -> StepReceipt:
-    """The receipt of a finished step; raises InputError where there is none."""
+    """The receipt of a finished step; raises InputError if there is none."""
     if not (folder / RECEIPT).exists():
         raise InputError(
-            f"{folder} is no finished step ({RECEIPT} is missing); run that step first"
+            f"{folder} is not a finished step ({RECEIPT} is missing); run that step first"
         )
     return StepReceipt.read(folder / RECEIPT)
 
@@ -40,7 +40,7 @@ def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | Non
 def step_that_read(
     store: Path, step: str, at: datetime | None = None, **inputs: Digest
 ) -> FinishedStep | None:
-    """The newest step of a kind that was finished by a moment, with these inputs among its own.
+    """The newest step of a kind that had finished by `at` and has these inputs among its own.
 
     Null is now.
     """
@@ -56,17 +56,17 @@ def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
 
 
 def newest(steps: Iterable[FinishedStep]) -> FinishedStep | None:
-    """The one that was finished last."""
+    """The step that finished last."""
     return max(steps, key=finished_at, default=None)
 
 
 def finished_at(step: FinishedStep) -> datetime:
-    """When its receipt was written."""
+    """The time of its receipt."""
     return datetime.fromtimestamp((step.folder / RECEIPT).stat().st_mtime, UTC)
 
 
 class _Receipts:
-    """Of one kind of step in a store. None ever changes, so that each is read once."""
+    """The receipts of one kind of step in a store. They never change, so each is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -88,11 +88,11 @@ class _Receipts:
         return [step for step in self._by_input.get(step_input, ()) if _is_there(step)]
 
     def _refresh(self) -> None:
-        """Reads what was finished since."""
+        """Reads new receipts."""
         names = os.listdir(self._folder) if self._folder.is_dir() else []
         for name in names:
             if name not in self._by_name and (self._folder / name / RECEIPT).is_file():
-                with suppress(EvidenceError), reading(name):  # as `audit verify` tells
+                with suppress(EvidenceError), reading(name):  # `audit verify` reports it
                     self._add(FinishedStep(self._folder / name, read_receipt(self._folder / name)))
 
     def _add(self, step: FinishedStep) -> None:

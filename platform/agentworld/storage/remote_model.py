@@ -1,4 +1,4 @@
-"""A model's folder in an object store, or wherever else fsspec reaches."""
+"""A model's folder in an object store, or any other file system of fsspec."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +13,11 @@ from agentworld.storage.folder import TIME_FIELDS, translate_errors
 
 _PIECE_BYTES = 8 << 20
 _OF_CONTENT = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
-"""What drivers tell of an object that is another one after it was written to, beside its time."""
+"""The keys, besides the time, that change when an object is overwritten."""
 
 
 class RemoteModel:
-    """A kind of BaseSource. A file is gone on with where a killed fetch left it."""
+    """A BaseSource. Resumes files that a killed fetch left incomplete."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
@@ -28,7 +28,7 @@ class RemoteModel:
         with translate_errors(self.address):
             objects = self._list()
         if not objects:
-            raise NotFound(f"{self.address} holds no files; name the folder of a whole model")
+            raise NotFound(f"{self.address} has no files; name the folder of a complete model")
         fields = ("size", *_OF_CONTENT, *TIME_FIELDS)
         return digest_json(
             {
@@ -38,7 +38,7 @@ class RemoteModel:
         )
 
     def fetch(self, folder: Path) -> None:
-        """Copies the objects that are not here whole."""
+        """Copies the objects that are missing or incomplete here."""
         with translate_errors(self.address):
             for name, info in self._list().items():
                 path = path_in(folder, name, self.address)
@@ -60,6 +60,6 @@ class RemoteModel:
                 end = min(size, copy.tell() + _PIECE_BYTES)
                 piece = system.cat_file(f"{root}/{name}", start=copy.tell(), end=end)
                 if not piece:
-                    raise StoreError(f"{self.address} ends {name} too early; begin again")
+                    raise StoreError(f"{self.address} ends {name} too early; repeat the fetch")
                 copy.write(piece)
         draft.replace(path)

@@ -26,22 +26,23 @@ from agentworld.storage.folder import translate_errors
 _log = logging.getLogger(__name__)
 
 Work = Literal["fetched", "hashed", "unchanged"]
-"""What was done: everything, or no fetch, or neither fetch nor hash."""
+"""The work that was done: everything, or no fetch, or neither fetch nor hash."""
 
 
 class _VerifiedFiles(Record):
-    """What was found in the files when they were verified."""
+    """The state of the files when they were verified."""
 
     artifact: Digest
     files: dict[str, tuple[int, int]]
     """The size in bytes, and the time of change in nanoseconds (`st_ctime_ns`), which a program
-    cannot choose."""
+    cannot set.
+    """
 
 
 def share_model(url: str, artifact: ArtifactManifest, folder: Path) -> Work:
-    """Has exactly these files in the folder, from `url` where they are not there yet.
+    """Makes the folder contain exactly these files, fetching missing ones from `url`.
 
-    Raises InputError naming a file that is another one at `url`, NotFound and StoreError.
+    Raises InputError naming a file that differs at `url`, NotFound and StoreError.
     """
     mark = folder.with_name(f"{folder.name}.json")
     with _lock(folder.with_name(f"{folder.name}.lock")), translate_errors(str(folder)):
@@ -72,7 +73,7 @@ def _is_whole(artifact: ArtifactManifest, folder: Path) -> bool:
 
 
 def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
-    """Leaves no part of a model behind, for others need the room."""
+    """Removes partial files on failure, because other models need the space."""
     shutil.rmtree(folder, ignore_errors=True)
     try:
         fetch_files(url, artifact.files, folder)
@@ -82,7 +83,7 @@ def _fetch(url: str, artifact: ArtifactManifest, folder: Path) -> None:
                 " again"
             )
         for path in (*model_files(folder).values(), folder):
-            sync(path)  # else a power cut could leave the mark, and not what it is about
+            sync(path)  # otherwise a power failure could keep the mark but lose the file
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -108,6 +109,6 @@ def _lock(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                _log.warning("waits for a pod that fetches the same model; it holds %s", path)
+                _log.warning("waiting for a pod that fetches the same model; it holds %s", path)
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -35,68 +35,72 @@ _READ_ONLY = 0o444
 
 
 class PinnedSimulator(NamedTuple):
-    """A simulator as the store has it; its folder is named by the manifest's digest."""
+    """A simulator in the store; its folder is named by the manifest's digest."""
 
     folder: Path
     manifest: SimulatorManifest
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Raises InputError for another folder, EvidenceError where the manifest was changed."""
+        """Raises InputError for another folder, EvidenceError if the manifest was changed."""
         path = folder / _MANIFEST
         if not _HEX.fullmatch(folder.name) or not path.is_file():
-            raise InputError(f"{folder} is no pinned simulator; name the folder that was printed")
+            raise InputError(
+                f"{folder} is not a pinned simulator; name the folder that was printed"
+            )
         if _digest(path) != f"sha256:{folder.name}":
-            raise EvidenceError(f"{path} is not the manifest that was pinned; restore it")
+            raise EvidenceError(f"{path} is not the pinned manifest; restore it")
         return cls(folder, SimulatorManifest.read(path))
 
     @property
     def digest(self) -> Digest:
-        """What the simulator is called wherever something about it is stored."""
+        """The digest that identifies the simulator."""
         return f"sha256:{self.folder.name}"
 
     @property
     def model(self) -> Path:
-        """The folder that an engine serves; a world from an endpoint has none."""
+        """The folder of the model; null for an endpoint."""
         return self.folder / "model"
 
     @property
     def size_bytes(self) -> int:
-        """Of the model's files."""
+        """The size of the model's files."""
         return sum(path.stat().st_size for path in self.model.rglob("*") if path.is_file())
 
     @property
     def reports(self) -> list[Digest]:
-        """The evaluations of it, and of agents in it."""
+        """The evaluations of the simulator, and of agents in it."""
         return [f"sha256:{path.stem}" for path in self._report_files]
 
     @property
     def world_report(self) -> WorldModelReport | None:
-        """The evaluation of its weights that was attached last."""
+        """The newest attached evaluation of its weights."""
         reports = self._newest_first()
         return next((report for report in reports if isinstance(report, WorldModelReport)), None)
 
     @property
     def validation(self) -> Validation | None:
-        """What the evaluation that was attached last says of it; null without any."""
+        """The validation in the newest attached evaluation; null without one."""
         validations = (report.validation(self._subjects) for report in self._newest_first())
         return next((validation for validation in validations if validation), None)
 
     def attach(self, report: Report) -> None:
-        """Adds an evaluation; raises InputError where it is about something else."""
+        """Attaches an evaluation; raises InputError if it has another subject."""
         if not report.subjects & self._subjects:
             about = ", ".join(sorted(report.subjects)) or "nothing that it names"
             raise InputError(
                 f"the report is about {about} and not about {self.digest} or its weights; attach"
-                " it to what it is about"
+                " it to its subject"
             )
         _freeze(self.folder, f"reports/{_hex(report.digest)}.json", report.canonical)
 
     def verify(self, on_progress: OnProgress = ignore_progress) -> None:
-        """Raises EvidenceError naming the first file that is not as it was pinned or attached."""
+        """Raises EvidenceError naming the first file that has changed since it was pinned or
+        attached.
+        """
         for path in self._report_files:
             if _digest(path) != f"sha256:{path.stem}":
-                raise EvidenceError(f"{path} is not the report that was attached; restore it")
+                raise EvidenceError(f"{path} is not the attached report; restore it")
         if self.manifest.artifact is None:
             return
         try:
@@ -107,11 +111,11 @@ class PinnedSimulator(NamedTuple):
 
     @property
     def _subjects(self) -> set[Digest]:
-        """What a report about it is about: itself, or its weights."""
+        """The possible subjects of its reports: the simulator, or its weights."""
         return {self.digest, *([self.manifest.artifact] if self.manifest.artifact else ())}
 
     def _newest_first(self) -> Iterator[Report]:
-        """Its reports, the one that was attached last first."""
+        """Its reports, the newest attached first."""
         by_age = sorted(self._report_files, key=lambda path: path.stat().st_mtime)
         return map(read_report, reversed(by_age))
 
@@ -121,7 +125,7 @@ class PinnedSimulator(NamedTuple):
 
 
 class SimulatorStore:
-    """The simulators in a job's store. Nothing that is kept changes; nothing is kept twice."""
+    """The simulators in a job's store. Files are immutable and stored once."""
 
     def __init__(self, store: Path) -> None:
         self._root = store / "simulators"
@@ -129,10 +133,10 @@ class SimulatorStore:
     def import_model(
         self, model: Path, on_progress: OnProgress = ignore_progress
     ) -> ArtifactManifest:
-        """Copies a model's files into the store; raises InputError for one that is not safe."""
+        """Copies a model's files into the store; raises InputError for an unsafe one."""
         check_safe(model)
         files = model_files(model)
-        # Each file is read where it lies, and once more as it was written or found here.
+        # Each file is read at its source, and again after it was written or found here.
         counter = ProgressCounter(
             on_progress, 2 * sum(path.stat().st_size for path in files.values())
         )
@@ -141,7 +145,7 @@ class SimulatorStore:
         )
 
     def keep(self, manifest: SimulatorManifest) -> PinnedSimulator:
-        """Makes a simulator of files that were imported; the same one again mends its files."""
+        """Creates a simulator from imported files; repeating it repairs its files."""
         folder = self._root / _hex(manifest.digest)
         for name, digest in manifest.files.items():
             self._link(digest, folder / "model" / name)
@@ -149,15 +153,17 @@ class SimulatorStore:
         return PinnedSimulator.read(folder)
 
     def all(self) -> list[PinnedSimulator]:
-        """Every simulator that was pinned here, in the order of the digests."""
+        """All simulators pinned here, in the order of the digests."""
         return [PinnedSimulator.read(folder) for folder in self._folders()]
 
     def digests(self) -> list[Digest]:
-        """Of every simulator that was pinned here; no manifest is read."""
+        """The digests of all simulators pinned here; reads no manifest."""
         return [f"sha256:{folder.name}" for folder in self._folders()]
 
     def find(self, start: str) -> PinnedSimulator:
-        """The one whose digest starts so; raises NotFound, or InputError for several."""
+        """The simulator whose digest starts with `start`; raises NotFound, or InputError if several
+        match.
+        """
         start = start if start.startswith("sha256:") else f"sha256:{start}"
         folders = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
         if not folders:
@@ -166,11 +172,11 @@ class SimulatorStore:
             raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {names}")
         if len(folders) > 1:
             matches = ", ".join(f"sha256:{folder.name}" for folder in folders)
-            raise InputError(f"{start} is the start of {matches}; write more of it")
+            raise InputError(f"{start} is the start of {matches}; give more characters")
         return PinnedSimulator.read(folders[0])
 
     def _folders(self, start: str = "") -> list[Path]:
-        # A whole name is looked up, and not searched for.
+        # A complete name is looked up directly.
         name = start if _HEX.fullmatch(start) else f"{start}*"
         manifests = self._root.glob(f"{name}/{_MANIFEST}")
         return sorted(path.parent for path in manifests if _HEX.fullmatch(path.parent.name))
@@ -186,7 +192,9 @@ class SimulatorStore:
         with self._draft() as draft:
             shutil.copyfile(path, draft)
             if digest_file(draft, counter.add) != digest:
-                raise InputError(f"{path} was changed while it was read; let it rest and try again")
+                raise InputError(
+                    f"{path} changed while it was read; try again when no process writes it"
+                )
             draft.chmod(_READ_ONLY)
             sync(draft)
             draft.replace(target)
@@ -197,19 +205,19 @@ class SimulatorStore:
         with self._draft() as draft:
             try:
                 draft.hardlink_to(self._file(digest))
-            except OSError:  # too many links, or a disk that knows none
+            except OSError:  # too many links, or a disk without hard links
                 shutil.copy2(self._file(digest), draft)
             draft.replace(path)
 
     @contextmanager
     def _draft(self) -> Iterator[Path]:
-        """A name beside the kept files; nothing bears it afterwards."""
+        """A temporary name beside the stored files; no file has it afterwards."""
         draft = self._file(uuid.uuid4().hex + ".draft")
         draft.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield draft
         finally:
-            # Also after a replace, which does nothing where both are links to one file.
+            # Also after a replace, which does nothing if both are links to one file.
             draft.unlink(missing_ok=True)
 
 
@@ -219,7 +227,7 @@ def _freeze(folder: Path, name: str, data: bytes) -> None:
 
 
 def _digest(path: Path) -> Digest:
-    """Of a record's file, which is small."""
+    """The digest of a small file."""
     with input_errors(path):
         return digest_bytes(read_regular(path))
 

@@ -1,7 +1,7 @@
 """The files of a source: a path or an address, plain or compressed, read as a stream.
 
-What is no file has an address such as `mlflow:NAME`, and is read as JSON lines. One of another
-package is an entry point of the group `agentworld.sources`.
+Other sources have an address such as `mlflow:NAME`, and are read as JSON lines. Other packages add
+such sources by entry points of the group `agentworld.sources`.
 """
 
 import gzip
@@ -30,10 +30,10 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 _BESIDE = re.compile(
     r"(?i)(licen[cs]e|notice|readme|sources)(\..*)?|.*\.(md|txt|lock|py|ya?ml|patch|diff|pred)"
 )
-"""What lies beside recordings and is none."""
+"""Files beside recordings that are not recordings."""
 _TEXT = re.compile(r"(?i).*\.txt")
 _ABOUT = re.compile(r"(?i)(licen[cs]e|notice|readme|sources)(\..*)?")
-"""Also beside a corpus of texts."""
+"""Files beside a corpus of texts that are not texts."""
 _PIECE_BYTES = 1 << 20
 _DIGITS_OF_NAME = 12
 _LOCAL = "file://"
@@ -47,9 +47,9 @@ _LINES = Kinds[Callable[[str], Iterator[bytes]]](
         "mlflow": "agentworld.lineage.traces",
     },
 )
-"""By the start of an address: what reads the lines of what comes after `:`."""
+"""Readers of lines by the scheme of an address; each gets the part after `:`."""
 UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading a file that is not there, or is damaged, raises."""
+"""The errors of reading a missing or damaged file."""
 
 
 class SourceFile(NamedTuple):
@@ -57,17 +57,19 @@ class SourceFile(NamedTuple):
 
     address: str
     name: str
-    """Relative to the source, as a quarantine names it."""
+    """Relative to the source, as in a quarantine."""
     size: int = 0
-    """In bytes, as it lies there; 0 where nobody knows."""
+    """In bytes, as stored; 0 if unknown."""
     meter: Meter | None = None
-    """Counts what is read of it."""
+    """Counts the bytes that are read."""
     content: Digest | None = None
-    """The digest of its bytes where its name has the start of it; else null."""
+    """The digest of its bytes if its name has the start of it; else null."""
 
     @property
     def suffix(self) -> str:
-        """Its form, such as `.jsonl`, whatever its compression; empty where it has none."""
+        """Its format's suffix, such as `.jsonl`, without that of the compression; empty if it has
+        none.
+        """
         if _kind_of(self.address):
             return ".jsonl"
         suffixes = [suffix.lower() for suffix in Path(self.path).suffixes]
@@ -75,12 +77,12 @@ class SourceFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its name without the query that a file of a web server may have."""
+        """Its name without the query of a URL."""
         return self.name.partition("?")[0] if self.address.startswith(_WEB) else self.name
 
     @contextmanager
     def open(self) -> Iterator[io.BufferedIOBase]:
-        """Its bytes without their compression; raises UNREADABLE, also while they are read."""
+        """Opens it decompressed; opening and reading raise UNREADABLE."""
         suffix = "" if _kind_of(self.address) else Path(self.path).suffix
         compression = _COMPRESSIONS.get(suffix.lower())
         with self._open_as_it_is() as file:
@@ -95,7 +97,7 @@ class SourceFile(NamedTuple):
 
     @property
     def digest(self) -> Digest:
-        """Of its bytes as they are; raises OSError where they cannot be read."""
+        """The digest of its stored bytes; raises OSError if they cannot be read."""
         if self.content:
             return self.content
         sha256 = hashlib.sha256()
@@ -105,7 +107,7 @@ class SourceFile(NamedTuple):
         return "sha256:" + sha256.hexdigest()
 
     def sibling(self, path: str) -> "SourceFile":
-        """The file at a path that begins in this one's folder; it may not be there."""
+        """The file at a path relative to this one's folder; it may not exist."""
         folder, name = self.address.rpartition("/")[0], path
         while name.startswith("../"):
             folder, name = folder.rpartition("/")[0], name.removeprefix("../")
@@ -113,7 +115,7 @@ class SourceFile(NamedTuple):
 
     @contextmanager
     def _open_as_it_is(self) -> Iterator[BinaryIO]:
-        # What reads lines is of this project or of another package: its errors keep their class.
+        # A reader of lines may be another package's: its errors keep their class.
         errors = redact_errors if _kind_of(self.address) else driver_errors
         with ExitStack() as stack:
             with errors():
@@ -130,9 +132,9 @@ class SourceFile(NamedTuple):
 
 
 class ReadProgress:
-    """How many bytes of a source's files are read, or files, where nobody knows their sizes.
+    """The number of bytes read of a source's files, or of files, if sizes are unknown.
 
-    Readers look at the start of a file first and then read it again: no file counts for more than
+    Readers look at the start of a file first and then read it again, so each file counts at most
     its size.
     """
 
@@ -142,11 +144,11 @@ class ReadProgress:
         self._on_progress = on_progress
 
     def with_meter(self, number: int) -> SourceFile:
-        """A file, which tells what is read of it."""
+        """A file whose reads are counted."""
         return self._files[number]
 
     def show(self, number: int) -> None:
-        """All files before this one are read, and this one as far as it tells."""
+        """Reports all files before this one as read, and the counted part of this one."""
         total = self._before[-1]
         if not total:
             self._on_progress(number, len(self._files))
@@ -157,17 +159,17 @@ class ReadProgress:
 
 
 def files_of(source: str, *, texts: bool = False) -> list[SourceFile]:
-    """The files of a source in the order of their names, hidden ones left out; in a folder files
-    that end in `.txt` are left out too, unless `texts` are asked for.
+    """The files of a source in the order of their names, without hidden ones; in a folder, files
+    that end in `.txt` are included only with `texts`.
 
-    Raises InputError where there are none.
+    Raises InputError if there are none.
     """
     if _kind_of(source):
         return [SourceFile(source, source)]
     try:
         with driver_errors():
             filesystem, path = _find_driver(source)
-            # A web server also answers for a folder as for a file.
+            # A web server also responds to folders.
             if not source.endswith("/") and filesystem.isfile(path):
                 sizes = {path: filesystem.size(path)}
             else:
@@ -180,7 +182,7 @@ def files_of(source: str, *, texts: bool = False) -> list[SourceFile]:
         raise InputError(problem) from error
     is_web = source.startswith(_WEB)
     if paths == [path]:
-        # A query may be a signature, which is another one every day.
+        # A query may be a signature, which can change every day.
         names = [(path.partition("?")[0] if is_web else path).rpartition("/")[2]]
     else:
         names = [full_path.removeprefix(path.rstrip("/") + "/") for full_path in paths]
@@ -189,13 +191,13 @@ def files_of(source: str, *, texts: bool = False) -> list[SourceFile]:
     files = [SourceFile(*fields) for fields in whole]
     recordings = [file for file in files if paths == [path] or _is_content(file.path, texts)]
     if not recordings:
-        problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
+        problem = f"{redact(source)} has no recordings; name a file, or a folder of them"
         raise InputError(problem)
     return sorted(_distinct(recordings), key=lambda file: file.name)
 
 
 def _find_driver(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The driver of an address, and the path for it; raises ValueError for what is no address."""
+    """The driver of an address, and its path; raises ValueError if it is not an address."""
     try:
         driver, path = fsspec.core.url_to_fs(source)
     except TypeError as error:  # the address lacks an argument of the driver's, such as a host
@@ -204,9 +206,8 @@ def _find_driver(source: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
 
 def _distinct(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
-    """The same files, each with a name of its own: those that differ in a secret alone are read,
-    and have the start of their content's digest in their names. A signature may be another one
-    tomorrow, and its digest could be guessed.
+    """Makes names unique: files whose names differ only in a secret are read, and get the start of
+    their content's digest. A signature may change, and its digest could be guessed.
     """
     names, copies = Counter(file.name for file in files), Counter[str]()
     for file in files:
@@ -223,7 +224,7 @@ def _distinct(files: Sequence[SourceFile]) -> Iterator[SourceFile]:
 
 
 def _kind_of(address: str) -> str:
-    """Of what is no file: the start of its address; empty for a path, and for `s3://`."""
+    """The scheme of an address that is not a file; empty for a path, and for `s3://`."""
     start, colon, rest = address.partition(":")
     is_file = not colon or rest.startswith(("//", ":"))
     return "" if is_file or start not in _LINES.names else start
@@ -239,7 +240,7 @@ def _is_content(name: str, texts: bool) -> bool:
 
 
 def digest_of(source: str, *, texts: bool = False) -> Digest:
-    """Of the content of all files of a source, by their names."""
+    """The digest over the content of all files of a source, by their names."""
     return digest_json({file.name: _digest(file) for file in files_of(source, texts=texts)})
 
 

@@ -1,7 +1,6 @@
-"""A training's figures by step, in a file of its step's folder: a JSON line for each report.
+"""A training's figures by step, as JSON lines in a file of its step's folder.
 
-A training that was killed appends to what it wrote before. A step that it does again stands there
-twice, and the later line counts.
+A resumed training appends to the file. A repeated step has two lines, and the later one counts.
 """
 
 import json
@@ -21,7 +20,7 @@ class StepFigures:
         self._path = folder / FIGURES
 
     def add(self, step: int, figures: Mapping[str, float]) -> None:
-        """A kind of OnMetrics; a line is whole or is not counted."""
+        """An OnMetrics callback; an incomplete line is ignored."""
         line = json.dumps({_STEP: step, **figures})
         # The newline before ends a line that a kill cut off.
         with self._path.open("a") as file:
@@ -29,7 +28,7 @@ class StepFigures:
 
 
 def read_figures(folder: Path) -> dict[int, dict[str, float]]:
-    """The figures by step, in order; empty where nothing was written."""
+    """The figures by step, in order; empty if nothing was written."""
     path = folder / FIGURES
     if not path.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Where a service keeps what it answers: the same names for the service and for who reads it."""
+"""The locations of a service's data, for the service and its readers."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ _PREFIX = "AGENTWORLD_"
 
 
 class Stores(BaseSettings):
-    """Where a service keeps what it answers, and the keys that it signs with."""
+    """The locations of a service's data and signing keys."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True)
 
@@ -22,21 +22,23 @@ class Stores(BaseSettings):
     objects_url: str
     """The folder or bucket with long texts."""
     mirror_url: str
-    """The evidence mirror, a copy of what was signed; keep it apart from the ledger."""
+    """The evidence mirror with copies of signed statements; keep it apart from the ledger."""
     keys: Path
-    """The folder with signing keys: `simulator` of the service, `steps` of what closes runs."""
+    """The folder with signing keys: `simulator` of the service, `steps` of the steps that close
+    runs.
+    """
 
     @classmethod
     def of(cls, folder: Path) -> "Stores":
-        """What AGENTWORLD_LEDGER_URL and so on name, and files in the folder for the rest.
+        """The locations in AGENTWORLD_LEDGER_URL and so on, and in the folder for the rest.
 
-        Raises InputError for the working copy of a bucket where no ledger is named.
+        Raises InputError for the working copy of a bucket if no ledger is named.
         """
         whole, settings = folder.resolve(), cls.from_environment()
         copy = copy_of(whole)
         if copy and "ledger_url" not in settings:
             raise InputError(
-                f"{redact(copy.url)} is a bucket, in which no ledger can be; set"
+                f"{redact(copy.url)} is a bucket, which cannot hold a ledger; set"
                 " AGENTWORLD_LEDGER_URL"
             )
         urls = {
@@ -45,23 +47,24 @@ class Stores(BaseSettings):
             "mirror_url": address_of(str(whole / "mirror")),
         }
         keys = Path(settings.pop("keys", whole / "keys"))
-        # Checked by nobody, for all are texts: to read the environment anew takes a millisecond.
+        # Not validated, because all fields are texts: reading the environment again takes a
+        # millisecond.
         return Stores.model_construct(None, **(urls | settings), keys=keys)
 
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
-        """Where the long texts and reports of a store are."""
+        """The location of a store's long texts and reports."""
         return cls.from_environment().get("objects_url") or address_of(
             str(folder.resolve() / "objects")
         )
 
     @classmethod
     def keys_of(cls, folder: Path) -> Path:
-        """Where the keys of a store are."""
+        """The location of a store's keys."""
         return Path(cls.from_environment().get("keys") or folder.resolve() / "keys")
 
     @classmethod
     def from_environment(cls) -> dict[str, str]:
-        """What the environment names."""
+        """The locations in environment variables."""
         values = {name: os.environ.get(_PREFIX + name.upper()) for name in Stores.model_fields}
         return {name: value for name, value in values.items() if value}

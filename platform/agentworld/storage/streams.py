@@ -1,4 +1,4 @@
-"""The bytes of a source as a stream: counted, and with errors that show no secret."""
+"""Streams of a source's bytes: counted, and with errors that show no secret."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Meter:
 
 @contextmanager
 def redact_errors() -> Iterator[None]:
-    """Shows no secret of an address in an OSError."""
+    """Removes secrets of an address from OSErrors."""
     try:
         yield
     except OSError as error:
@@ -37,14 +37,16 @@ def redact_errors() -> Iterator[None]:
 
 @contextmanager
 def driver_errors() -> Iterator[None]:
-    """Raises OSError for what a driver of fsspec raises, without secrets; a bug stays as it is."""
+    """Converts errors of fsspec's drivers to OSError, without secrets; other exceptions pass
+    unchanged.
+    """
     with redact_errors():
         try:
             yield
         except (AgentworldError, OSError, MemoryError):
             raise
         except Exception as error:
-            # google.auth has a TypeError of its own that is no bug.
+            # google.auth raises a TypeError that is not a bug.
             if isinstance(error, _BUGS) and type(error).__module__ == "builtins":
                 raise
             words = " ".join(redact(str(error)).split())
@@ -52,10 +54,10 @@ def driver_errors() -> Iterator[None]:
 
 
 class Stream(io.RawIOBase):
-    """A file whose reading is counted where there is a meter."""
+    """A file whose reads are counted if there is a meter."""
 
     def __init__(self, file: BinaryIO, meter: Meter | None, errors: ErrorContext) -> None:
-        """Reads the file within `errors`."""
+        """Reads the file within the context of `errors`."""
         self._file = file
         self._meter = meter
         self._errors = errors
@@ -83,7 +85,7 @@ class Stream(io.RawIOBase):
 
 
 class LineStream(io.RawIOBase):
-    """Lines that come one after another, as a file."""
+    """A file object over an iterator of lines."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines

@@ -1,7 +1,7 @@
-"""Compiling a chat template from elsewhere, in the sandbox of Jinja that transformers uses.
+"""Compiles an external chat template in the sandbox of Jinja that transformers uses.
 
-Jinja computes what is constant while it compiles: `{{ 7 ** 99999999 }}` keeps a processor busy, so
-that a process of its own does it.
+Jinja evaluates constants during compilation: `{{ 7 ** 99999999 }}` keeps a processor busy, so
+compilation runs in a separate process.
 """
 
 import sys
@@ -20,22 +20,22 @@ _SECONDS, _GIB = 3, 1
 
 @lru_cache(64)
 def template_problem(template: str) -> str | None:
-    """Why a template is none, or takes too much to be compiled; null where it compiles."""
-    return ask(__name__, template, "it takes too much time or memory to be compiled")
+    """The reason why a template is invalid or too expensive to compile; null if it compiles."""
+    return ask(__name__, template, "compiling it takes too much time or memory")
 
 
 def compile_template(template: str) -> None:
-    """Raises InputError for what is no template."""
+    """Raises InputError for an invalid template."""
     sandbox = ImmutableSandboxedEnvironment(extensions=[_Generation, loopcontrols])
     try:
         sandbox.compile(template)
-    # Python's own limits show as such: of nested blocks, of digits, of depth.
+    # Python's own limits raise these: of nested blocks, of digits, of depth.
     except (TemplateError, SyntaxError, ValueError, RecursionError) as error:
         raise InputError(" ".join(str(error).split())[:200]) from error
 
 
 class _Generation(Extension):
-    """A tag around what a model says, that transformers knows; here only its form."""
+    """A tag of transformers around a model's output; only its syntax is parsed here."""
 
     tags = {"generation"}
 

@@ -1,7 +1,7 @@
 """Trajectories as JSON lines: one file for each chunk of episodes, or for a log.
 
-A folder that `collect` filled holds the manifest of its chunks; any other folder of JSON
-lines gets one here, so that a log from elsewhere enters the same way.
+A folder that `collect` filled has the manifest of its chunks; for any other folder of JSON lines
+one is computed here, so that external logs are imported in the same way.
 """
 
 import json
@@ -24,17 +24,17 @@ _MOST_OF_FIELD = 80
 _EVALUATION_FIELDS = {
     "task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns",
 }  # fmt: skip
-"""Of a row of AgentWorldBench."""
+"""The fields of a row of AgentWorldBench."""
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
-    """Writes one file, whole or not at all."""
+    """Writes one file atomically."""
     lines = [trajectory.model_dump_json() + "\n" for trajectory in trajectories]
     write_whole(path, "".join(lines).encode())
 
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
-    """One trajectory after the other, of a file or of all the files of a folder.
+    """Yields the trajectories of a file, or of all files of a folder.
 
     Raises InputError naming file, line and field.
     """
@@ -44,7 +44,7 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 
 def read_collected(folder: Path) -> Collected:
-    """The manifest of a folder of trajectories; raises InputError where a file differs from it."""
+    """The manifest of a folder of trajectories; raises InputError if a file differs from it."""
     if not (folder / MANIFEST).is_file():
         return _manifest_of(folder)
     manifest = Collected.read(folder / MANIFEST)
@@ -55,14 +55,14 @@ def read_collected(folder: Path) -> Collected:
 
 
 def domains_in(folder: Path) -> tuple[str, ...]:
-    """The domains that a folder's manifest names; none where it has no manifest."""
+    """The domains in a folder's manifest; empty without a manifest."""
     return Collected.read(folder / MANIFEST).domains if (folder / MANIFEST).is_file() else ()
 
 
 def _manifest_of(folder: Path) -> Collected:
     names = sorted(path.name for path in folder.glob("*.jsonl"))
     if not names:
-        raise InputError(f"{folder} holds no trajectories (*.jsonl); run `agentworld data collect`")
+        raise InputError(f"{folder} has no trajectories (*.jsonl); run `agentworld data collect`")
     return Collected(chunks={name: digest_file(folder / name) for name in names})
 
 
@@ -77,24 +77,24 @@ def _place(path: Path, number: int) -> str:
 
 
 def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
-    """A line of such a file; raises InputError naming its place and the field."""
+    """Parses a line of such a file; raises InputError naming its place and the field."""
     try:
         return Trajectory.model_validate_json(line)
     except ValidationError as error:
         location = place()
         if _is_evaluation_row(line):
             raise InputError(
-                f"{location} is a row of AgentWorldBench, which is for evaluation alone; take its"
-                " file away, and name it in prepare.benchmarks"
+                f"{location} is a row of AgentWorldBench, which is for evaluation only; remove"
+                " its file, and name it in prepare.benchmarks"
             ) from error
         raise InputError(
-            f"{location} is no trajectory: {_problem_of(error)}; correct it"
+            f"{location} is not a valid trajectory: {_problem_of(error)}; correct it"
         ) from error
 
 
 def _problem_of(error: ValidationError) -> str:
-    """The first wrong field, and what is wrong with it; not its value, which may be a secret."""
-    if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
+    """The first invalid field and its problem, without its value, which may be a secret."""
+    if error.error_count() > _MOST_PROBLEMS:  # formatting all of them would be slow
         return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(map(str, problem["loc"]))[:_MOST_OF_FIELD] or "the whole"

@@ -1,7 +1,7 @@
-"""What safetensors files say of themselves before the bytes of their tensors, and whether it holds.
+"""Reads and checks the headers of safetensors files.
 
-An engine maps such a file into memory as its header says. Here that is compared with the file,
-whatever library reads it later.
+An engine maps such a file into memory as its header says. This module compares the header with the
+file, independent of the library that reads it later.
 """
 
 import json
@@ -21,9 +21,9 @@ from agentworld.records.file import input_errors, open_regular
 WEIGHTS = ".safetensors"
 
 _LENGTH_BYTES = 8
-_MOST_BYTES = 100_000_000  # as safetensors itself takes
+_MOST_BYTES = 100_000_000  # safetensors' own limit
 _METADATA = "__metadata__"
-_MOST_DIMENSIONS = 64  # as torch takes
+_MOST_DIMENSIONS = 64  # torch's own limit
 _BITS = {
     **dict.fromkeys(("F4",), 4),
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
@@ -33,24 +33,26 @@ _BITS = {
     **dict.fromkeys(("I32", "U32", "F32"), 32),
     **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
 }
-"""Of a value, by the name of its type."""
+"""The size of a value in bits, by the name of its type."""
 
 _Size = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 
 
 class Tensor(BaseModel):
-    """What a header says of one."""
+    """A header's entry for a tensor."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     dtype: str
     shape: tuple[_Size, ...] = Field(max_length=_MOST_DIMENSIONS)
     data_offsets: tuple[_Size, _Size]
-    """Where its bytes begin and end behind the header."""
+    """The offsets of its first byte and after its last, relative to the header's end."""
 
 
 def num_parameters(folder: Path) -> int:
-    """Of a model's weights; raises InputError for a folder without any, or with garbled ones."""
+    """The number of a model's parameters; raises InputError for a folder without weights, or with
+    garbled ones.
+    """
     files = [path for path in model_files(folder).values() if path.suffix == WEIGHTS]
     if not files:
         raise InputError(f"{folder} has no safetensors weights; name the folder of a whole model")
@@ -58,7 +60,7 @@ def num_parameters(folder: Path) -> int:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """A file's tensors by their names; raises InputError where they are not where it says."""
+    """A file's tensors by name; raises InputError if the file does not match its header."""
     with input_errors(path), open_regular(path) as file:
         num_bytes = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
@@ -66,35 +68,39 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         entries = json.loads(header.decode(), object_pairs_hook=_reject_duplicates)
         entries.pop(_METADATA, None)
-        # One by one: of a million that are wrong the first is enough.
+        # Checked singly: of a million invalid ones, the first is enough.
         tensors = {name: Tensor.model_validate(tensor) for name, tensor in entries.items()}
         _check_places(tensors, num_bytes - _LENGTH_BYTES - length)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is no safetensors file ({_reason(error)}); restore it") from error
+        raise InputError(
+            f"{path} is not a safetensors file ({_reason(error)}); restore it"
+        ) from error
     return tensors
 
 
 def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of two tensors of one name another reader may take the other."""
+    """With two tensors of one name, another reader may take the other one."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError("it says the same thing twice")
+        raise ValueError("it has a duplicate key")
     return fields
 
 
 def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
-    """Raises ValueError where tensors overlap, leave a gap, or are not as long as their shapes."""
+    """Raises ValueError if tensors overlap, leave a gap, or do not have the size of their
+    shapes.
+    """
     end = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
         begin, after = tensor.data_offsets
         bits = _BITS.get(tensor.dtype)
         if bits is None:
-            raise ValueError(f"{name[:80]!r} is of the unknown type {tensor.dtype[:20]!r}")
+            raise ValueError(f"{name[:80]!r} has the unknown type {tensor.dtype[:20]!r}")
         if begin != end or (after - begin) * 8 != prod(tensor.shape) * bits:
-            raise ValueError(f"the bytes of {name[:80]!r} are not those of its shape")
+            raise ValueError(f"the size of {name[:80]!r} does not match its shape")
         end = after
     if end != num_bytes:
-        raise ValueError(f"it has {num_bytes} bytes of tensors and should have {end}")
+        raise ValueError(f"it has {num_bytes} bytes of tensors instead of {end}")
 
 
 def _reason(error: Exception) -> str:

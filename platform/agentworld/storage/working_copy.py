@@ -1,8 +1,8 @@
-"""A folder here that stands for one in a bucket: what is needed is brought, what is made put back.
+"""A local folder that mirrors one in a bucket: downloads inputs and uploads outputs.
 
-Models are trained and served from files, and a bucket has none. An object is there whole or not at
-all, and what says that others are whole, a manifest or a receipt, is put last. A file is its object
-where both have one size and one time: the time that the bucket gave it.
+Models are trained and served from files, which buckets do not have. Objects are atomic, and a
+manifest or a receipt, which declares others complete, is uploaded last. A file equals its object if
+both have the same size and the same time, which is set to the bucket's.
 """
 
 import fcntl
@@ -28,26 +28,26 @@ _ORIGIN = ".origin"
 _LOCK = ".lock"
 _LAST = ("manifest.json", "checkpoint.json", "receipt.json")
 _AT_ONCE = 4
-"""Files under way. A driver may have several pieces of each in memory."""
+"""Concurrent transfers of files. A driver may have several pieces of each in memory."""
 _ROUNDING = 1e-3
 _SETTLED_SECONDS = 2
 _SMALL_BYTES = 1 << 20
-"""No file of more is written twice in a second."""
+"""Larger files are not written twice within a second."""
 _DIGITS = 12
 
 _Info = Mapping[str, object]
-"""What a driver tells of an object."""
+"""A driver's metadata of an object."""
 
 
 class _Stamp(NamedTuple):
-    """By which a file is known again that was not written to."""
+    """Identifies an unmodified file."""
 
     size: int
     modified_ns: int
 
 
 class WorkingCopy:
-    """Of a folder in a bucket. Its failures are StoreErrors; threads may share it."""
+    """The local copy of a folder in a bucket. Failures are StoreErrors; threads may share it."""
 
     def __init__(self, root: Path, url: str) -> None:
         self.root = root
@@ -58,21 +58,25 @@ class WorkingCopy:
         self._stamps: dict[str, _Stamp] = {}
 
     def to_path(self, word: str) -> str:
-        """An address in the bucket as the path of its copy; any other word as it is."""
+        """Converts an address in the bucket to its path in the copy; returns other words
+        unchanged.
+        """
         if word != self.url and not word.startswith(f"{self.url}/"):
             return word
         return str(self._path(word.removeprefix(self.url).strip("/")))
 
     def to_address(self, word: str) -> str:
-        """The path of a copy as its address in the bucket; any other word as it is."""
+        """Converts a path in the copy to its address in the bucket; returns other words
+        unchanged.
+        """
         if not Path(word).is_relative_to(self.root):
             return word
         return f"{self.url}/{self._name(Path(word))}".rstrip("/")
 
     def download(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
-        """Brings the files at and under these paths that are not as the bucket has them.
+        """Downloads the files at and under these paths that differ from the bucket's.
 
-        `only` is for their names from the copy's root on.
+        `only` filters their names relative to the copy's root.
         """
         with translate_errors(redact(self.url)), self._hold_lock():
             objects = {
@@ -83,7 +87,9 @@ class WorkingCopy:
             _run_all(lambda name: self._download(name, objects[name]), others)
 
     def put(self, *paths: Path) -> None:
-        """Puts the files at and under these paths, but for drafts and what was put before."""
+        """Uploads the files at and under these paths, except drafts and files that were uploaded
+        before.
+        """
         with translate_errors(redact(self.url)):
             names = [self._name(path) for parent in paths for path in _files(parent)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
@@ -91,7 +97,7 @@ class WorkingCopy:
             _run_all(self._put, last)
 
     def prune(self, folder: Path) -> None:
-        """Takes away from the bucket what is not in this folder, and what vouches for it first."""
+        """Deletes from the bucket what is not in this folder, manifests and receipts first."""
         with translate_errors(redact(self.url)):
             orphans = [name for name in self._list_objects(folder) if not self._path(name).exists()]
             for name in sorted(orphans, key=lambda name: name.rpartition("/")[2] not in _LAST):
@@ -103,7 +109,7 @@ class WorkingCopy:
             return self._name(path) in self._list_objects(path)
 
     def _list_objects(self, path: Path) -> dict[str, _Info]:
-        """The objects at and under a path, by name, and what their driver tells of each."""
+        """The objects at and under a path, by name, with their driver's metadata."""
         address = f"{self._base}/{self._name(path)}".rstrip("/")
         objects = self._system.find(address, detail=True)
         return {name.removeprefix(f"{self._base}/"): info for name, info in objects.items()}
@@ -112,7 +118,7 @@ class WorkingCopy:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
-        # Another process may have taken it away since it was listed.
+        # Another process may have deleted it since it was listed.
         with suppress(FileNotFoundError):
             self._system.get_file(f"{self._base}/{name}", str(draft))
             _date(draft, info)
@@ -126,18 +132,18 @@ class WorkingCopy:
             if self._stamps.get(name) == stamp:
                 return
             self._system.put_file(str(path), f"{self._base}/{name}")
-            if _stamp(path) == stamp:  # else it was written to meanwhile, and is put again
+            if _stamp(path) == stamp:  # otherwise it changed in the meantime, and is uploaded again
                 _date(path, self._system.info(f"{self._base}/{name}"))
                 self._stamps[name] = _stamp(path)
         except FileNotFoundError:
-            if path.exists():  # it is the bucket that is not there
+            if path.exists():  # a bucket that is missing
                 raise
-            # A training takes old checkpoints away.
+            # A training deletes old checkpoints.
 
     def _path(self, name: str) -> Path:
-        """Raises StoreError for a name that would lie outside of the copy."""
+        """Raises StoreError for a name outside of the copy."""
         if name.startswith("/") or ".." in name.split("/"):
-            raise StoreError(f"{redact(self.url)} has an object {name!r}; take it away")
+            raise StoreError(f"{redact(self.url)} has an object {name!r}; remove it")
         return self.root / name
 
     def _name(self, path: Path) -> str:
@@ -145,19 +151,19 @@ class WorkingCopy:
 
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
-        """Among the processes of this machine, each of which needs the same."""
+        """Excludes other processes of this machine that use the same copy."""
         with (self.root / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
 def is_bucket(store: str) -> bool:
-    """Whether a store is told by a URL, and not by a path."""
+    """Whether a store is given by a URL and not by a path."""
     return "://" in store
 
 
 def open_copy(url: str, scratch: Path) -> WorkingCopy:
-    """The one working copy of a folder in a bucket that this machine has, under `scratch`."""
+    """This machine's only working copy of a folder in a bucket, under `scratch`."""
     url = url.rstrip("/")
     root = scratch.resolve() / _folder_of(url)
     try:
@@ -168,13 +174,13 @@ def open_copy(url: str, scratch: Path) -> WorkingCopy:
         write_whole(root / _ORIGIN, url.encode())
     except PermissionError as error:
         raise InputError(
-            f"{root} is not this user's; set AGENTWORLD_SCRATCH to a folder of your own"
+            f"{root} belongs to another user; set AGENTWORLD_SCRATCH to a folder of your own"
         ) from error
     return _open_at(root, url)
 
 
 def copy_of(path: Path) -> WorkingCopy | None:
-    """The working copy that a path lies in; null for a path that stands for nothing else."""
+    """The working copy that contains a path; null for any other path."""
     for folder in (path, *path.parents):
         if (folder / _ORIGIN).is_file():
             url = read_regular(folder / _ORIGIN).decode()
@@ -183,13 +189,13 @@ def copy_of(path: Path) -> WorkingCopy | None:
 
 
 def address_of(path: str) -> str:
-    """The address of what lies in a working copy; any other path as it is."""
+    """The bucket address of a path in a working copy; any other path unchanged."""
     copy = copy_of(Path(path))
     return copy.to_address(path) if copy else path
 
 
 def _folder_of(url: str) -> str:
-    """What a copy's folder is called: no other folder is taken for one."""
+    """The unique name of a copy's folder."""
     readable = re.sub(r"[^a-z0-9]+", "-", redact(url).lower()).strip("-")
     return f"{readable}-{digest_bytes(url.encode()).removeprefix('sha256:')[:_DIGITS]}"
 
@@ -200,13 +206,13 @@ def _open_at(root: Path, url: str) -> WorkingCopy:
 
 
 def _files(path: Path) -> list[Path]:
-    """Those that are meant to stay."""
+    """The files that are not temporary."""
     paths = sorted(path.rglob("*")) if path.is_dir() else [path]
     return [file for file in paths if file.is_file() and not is_draft(file.relative_to(path))]
 
 
 def is_draft(path: Path) -> bool:
-    """Whether a file is put into no bucket: a draft, or hidden."""
+    """Whether a file is never uploaded: a draft, or hidden."""
     return path.suffix == ".draft" or any(part.startswith(".") for part in path.parts)
 
 
@@ -216,13 +222,13 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _is_of(info: _Info, path: Path) -> bool:
-    """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
+    """Whether a file exists and equals the object; compares only sizes if the time is unknown."""
     if not path.exists():
         return False
     metadata, modified_at = path.stat(), _modified_at(info)
     if metadata.st_size != info["size"] or modified_at is None:
         return metadata.st_size == info["size"]
-    # Times are whole seconds: what was brought right away may have been changed in the same one.
+    # Times are whole seconds: the object may have changed within the second of its download.
     is_settled = (
         metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified_at > _SETTLED_SECONDS
     )
@@ -230,13 +236,13 @@ def _is_of(info: _Info, path: Path) -> bool:
 
 
 def _date(path: Path, info: _Info) -> None:
-    """Gives a file its object's time: which of several is the newest is asked of files, too."""
+    """Sets a file's time to its object's, because the newest of several files is found by time."""
     if (modified_at := _modified_at(info)) is not None:
         os.utime(path, (modified_at, modified_at))
 
 
 def _modified_at(info: _Info) -> float | None:
-    """When an object was put there, in seconds since the epoch; null where nobody tells."""
+    """The time of an object's last write, in seconds since the epoch; null if unknown."""
     modified_at = next((info[name] for name in TIME_FIELDS if name in info), None)
     if isinstance(modified_at, datetime):
         return modified_at.timestamp()

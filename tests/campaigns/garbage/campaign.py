@@ -1,6 +1,7 @@
-"""Garbage by the thousand, in a store that was tampered with elsewhere, and what an audit says.
+"""Thousands of garbled values in a store with earlier tampering elsewhere, and the audit's
+reaction.
 
-None of it may end an audit or a list of the console, hold them up, or hide what was wrong before.
+Garbage must not end an audit or a list of the console, block them, or hide earlier problems.
 """
 
 import os
@@ -28,10 +29,10 @@ from campaigns.harness.report import MOST_SENTENCES, Report, count
 
 _SECONDS = 10
 _LEAST_SECONDS = 0.05
-"""Of a processor that whoever does something gets in that time."""
+"""The processor time that a working process gets within that wall time, at least."""
 _PARTS = 4
 _SHARE_OF_REGISTRY = 0.15
-"""Of all cases: MLflow takes its time."""
+"""Of all cases, because MLflow is slow."""
 _OF_LEDGER = ("mirror", "objects", "simulators", "steps")
 _OF_REGISTRY = ("mlflow-artifacts",)
 _MLFLOW = (
@@ -43,21 +44,21 @@ _NO_WORDS = re.compile(
     r"invalid literal|object is not|object has no|unsupported operand|not supported between"
     r"|Traceback|\((\w+Error)\)|NoneType"
 )
-"""What Python says, and no person understands."""
+"""Python's own messages, which users cannot understand."""
 
 
 class GarbageReport(Report):
-    """What became of some garbage."""
+    """The results of a campaign."""
 
     cases: int = 0
     tracebacks: int = 0
-    """Cases that ended an audit or a page with an error of Python's."""
+    """Cases that ended an audit or a page with an exception of Python's."""
     hangs: int = 0
-    """Cases that an audit waited for 10 s, or computed for 10 s."""
+    """Cases in which an audit waited or computed for 10 s."""
     hidden: int = 0
-    """Problems that were there before and were not told any more, and lists that were not shown."""
+    """Earlier problems that were no longer reported, and lists that were not shown."""
     unclear: int = 0
-    """Problems that are told in Python's words."""
+    """Problems that are reported in Python's words."""
 
     @property
     def clean(self) -> bool:
@@ -65,7 +66,7 @@ class GarbageReport(Report):
 
 
 class Place(NamedTuple):
-    """Where garbage goes: each `kind` in turn."""
+    """A place for garbage, with its kinds in rotation."""
 
     kinds: list[str]
     garble: Callable[[str, random.Random], str]
@@ -73,11 +74,13 @@ class Place(NamedTuple):
 
 
 class Hung(BaseException):
-    """Nothing that reads may catch it."""
+    """Not an Exception, so that no reader catches it."""
 
 
 def run(folder: Path, num_cases: int, seed: str) -> GarbageReport:
-    """So many cases, in as many processes as the machine has cores; each part has its own store."""
+    """`num_cases` cases in as many processes as the machine has cores; each part has its own
+    store.
+    """
     start, num_registry = time.monotonic(), int(num_cases * _SHARE_OF_REGISTRY)
     num_ledger = num_cases - num_registry
     works = [partial(in_registry, folder / "mlflow", num_registry, seed)]
@@ -85,14 +88,14 @@ def run(folder: Path, num_cases: int, seed: str) -> GarbageReport:
         own = (num_ledger * (part + 1)) // _PARTS - (num_ledger * part) // _PARTS
         works.append(partial(in_ledger, folder / f"ledger-{part}", own, f"{seed} {part}"))
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        reports = [each.result() for each in [pool.submit(work) for work in works]]
+        reports = [item.result() for item in [pool.submit(work) for work in works]]
     whole = reduce(GarbageReport.plus, reports)
     seconds = round(time.monotonic() - start, 1)
     return whole.model_copy(update={"seed": seed, "seconds": seconds})
 
 
 def in_ledger(folder: Path, num_cases: int, seed: str) -> GarbageReport:
-    """In rows of a ledger, and in the files of a store, which is in a new folder."""
+    """Garbage in rows of a ledger and in the files of a store, which is in a new folder."""
     world, scene = of_ledger(folder)
     with world.named():
         rows = Rows(folder / "ledger.db", METADATA.tables, scene.spared)
@@ -101,7 +104,7 @@ def in_ledger(folder: Path, num_cases: int, seed: str) -> GarbageReport:
 
 
 def in_registry(folder: Path, num_cases: int, seed: str) -> GarbageReport:
-    """In rows of an MLflow, and in its files."""
+    """Garbage in rows of an MLflow, and in its files."""
     scene = of_registry(folder)
     rows = Rows(folder / "mlflow.db", _MLFLOW, scene.spared)
     files = Files(folder, _OF_REGISTRY, scene.spared)
@@ -140,18 +143,18 @@ def _judged(scene: Scene, places: list[Place], num_cases: int, seed: str) -> Gar
 
 
 def _turns(places: list[Place], chance: random.Random) -> Iterator[tuple[Place, str]]:
-    """Each place in turn, and of each every kind as often; without an end."""
+    """Each place in rotation, with each of its kinds equally often; endless."""
     shuffled = [chance.sample(place.kinds, len(place.kinds)) for place in places]
-    kinds = [cycle(each) for each in shuffled]
+    kinds = [cycle(item) for item in shuffled]
     for number in cycle(range(len(places))):
         yield places[number], next(kinds[number])
 
 
 def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
-    """Each thing that is wrong, by its name in the report, and in words."""
+    """Each failure, by its name in the report, with a description."""
     try:
         with _no_longer_than(_SECONDS):
-            seen = scene.look()
+            output = scene.look()
     except Hung:
         yield "hangs", f"no end after {_SECONDS} s"
     except AgentworldError as error:
@@ -160,17 +163,18 @@ def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         yield "tracebacks", f"{error!r:.200} at {where.filename}:{where.lineno}"
     else:
-        yield from (("hidden", each) for each in sorted(before.problems - seen.problems))
-        yield from (("hidden", f"the page {page}") for page in seen.failed_pages)
-        unclear = (each for each in sorted(seen.problems) if _NO_WORDS.search(each))
-        yield from (("unclear", each[:300]) for each in unclear)
+        yield from (("hidden", problem) for problem in sorted(before.problems - output.problems))
+        yield from (("hidden", f"the page {page}") for page in output.failed_pages)
+        unclear = (problem for problem in sorted(output.problems) if _NO_WORDS.search(problem))
+        yield from (("unclear", item[:300]) for item in unclear)
 
 
 @contextmanager
 def _no_longer_than(seconds: int) -> Iterator[None]:
-    """Raises Hung in a block that waits so long, as for a pipe, or computes so long.
+    """Raises Hung in a block that waits that long, as for a pipe, or computes that long.
 
-    A busy machine may let it wait longer: it is not hung while it gets a little of a processor.
+    A busy machine may let it wait longer: it does not count as hung while it gets some processor
+    time.
     """
     first = last = time.process_time()
 

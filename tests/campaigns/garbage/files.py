@@ -1,4 +1,4 @@
-"""Garbage in files: another content, another kind of file, a file of any name beside them."""
+"""Garbage in files: other contents, other kinds of file, additional files of any name."""
 
 import os
 import random
@@ -25,7 +25,7 @@ def _cut(file: Path, chance: random.Random) -> None:
 
 
 def _beside(file: Path, chance: random.Random) -> None:
-    """A file whose name is garbage."""
+    """Adds a file with a garbage name."""
     name = (values.name(chance).encode() or b"a") if chance.random() < 0.5 else b"\xff\xfe \xe9"
     name = name.replace(b"/", b"_").replace(b"\0", b"_")[:_LONGEST_NAME]
     place = os.fsencode(file.parent) + b"/" + name
@@ -59,13 +59,13 @@ def _pipe(file: Path, _: random.Random) -> None:
 
 def _socket(file: Path, _: random.Random) -> None:
     file.unlink()
-    here = os.getcwd()
-    os.chdir(file.parent)  # an address of a socket is short
+    working_folder = os.getcwd()
+    os.chdir(file.parent)  # the address of a socket is limited in length
     try:
-        with closing(socket.socket(socket.AF_UNIX)) as made:
-            made.bind(file.name[:90])
+        with closing(socket.socket(socket.AF_UNIX)) as listener:
+            listener.bind(file.name[:90])
     finally:
-        os.chdir(here)
+        os.chdir(working_folder)
 
 
 def _endless(file: Path, _: random.Random) -> None:
@@ -74,7 +74,7 @@ def _endless(file: Path, _: random.Random) -> None:
 
 
 def _sparse(file: Path, _: random.Random) -> None:
-    """Larger than any record, and nothing on the disk."""
+    """Larger than any record, without using disk space."""
     file.unlink()
     file.touch()
     os.truncate(file, 1 << 30)
@@ -95,11 +95,11 @@ SPECIAL: dict[str, Callable[[Path, random.Random], None]] = {
     "endless": _endless,
     "sparse": _sparse,
 }
-"""Which nobody may open, or read to the end."""
+"""Special files, which readers must not open, or not read to the end."""
 
 
 class Files:
-    """Folders of a store, in which one file after the other is garbled."""
+    """Folders of a store, in which one file at a time is garbled."""
 
     def __init__(self, root: Path, folders: Iterable[str], spared: Iterable[str]) -> None:
         self._root = root
@@ -109,24 +109,26 @@ class Files:
             shutil.copytree(root / folder, self._kept / folder, symlinks=True)
         files = (file for folder in self._folders for file in (root / folder).rglob("*"))
         own = [file for file in files if file.is_file()]
-        self._files = sorted(file for file in own if not any(each in str(file) for each in spared))
+        self._files = sorted(file for file in own if not any(item in str(file) for item in spared))
         self._garbled: Path | None = None
 
     def garble(self, kind: str, chance: random.Random) -> str:
-        """Says what became of which file."""
-        folder = chance.choice(self._folders)  # of each as often, however many files it has
+        """Garbles a file; describes the change."""
+        folder = chance.choice(
+            self._folders
+        )  # each folder equally often, however many files it has
         own = [file for file in self._files if file.is_relative_to(self._root / folder)]
         self._garbled = chance.choice(own)
         (KINDS | SPECIAL)[kind](self._garbled, chance)
         return f"{kind}: {self._garbled.relative_to(self._root)}"
 
     def undo(self) -> None:
-        """The whole folder of the file is as it was."""
+        """Restores the whole folder of the file."""
         if self._garbled is None:
             return
         folder = self._garbled.parent
-        kept = self._kept / folder.relative_to(self._root)
+        backup = self._kept / folder.relative_to(self._root)
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
-        shutil.copytree(kept, folder, symlinks=True)
+        shutil.copytree(backup, folder, symlinks=True)
         self._garbled = None

@@ -1,6 +1,6 @@
 """Garbage in the rows of a database file: any value in any column, one or several.
 
-SQLite keeps whatever it is told, also what a column is not made for.
+SQLite accepts values of any type in any column.
 """
 
 import random
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from campaigns.garbage import values
 
 _MOST_TRIES = 50
-"""Of what the schema refuses, or where only what is spared is left."""
+"""For changes that the schema refuses, and rows that are spared."""
 
 
 class Garbage(NamedTuple):
-    """A value, and how SQL writes it."""
+    """A value, and its SQL."""
 
     mark: str
     value: object
@@ -31,7 +31,7 @@ class Garbage(NamedTuple):
 
 
 class Rows:
-    """A database file, in which one row after the other is garbled."""
+    """A database file, in which one row at a time is garbled."""
 
     def __init__(self, file: Path, tables: Iterable[str], spared: Iterable[str]) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class Rows:
             ]
 
     def garble(self, column: tuple[str, str], chance: random.Random) -> str:
-        """Changes a row, or adds one like it; says which."""
+        """Changes a row, or adds a similar one; returns a description."""
         for _ in range(_MOST_TRIES):
             with (
                 suppress(sqlite3.IntegrityError, sqlite3.DataError, OverflowError),
@@ -59,7 +59,7 @@ class Rows:
         return f"{'.'.join(column)}: the schema takes nothing else"
 
     def undo(self) -> None:
-        """In the same file: who has it open goes on with that."""
+        """Restores the rows in the same file, so that open connections stay valid."""
         with (
             closing(sqlite3.connect(self._kept)) as before,
             closing(sqlite3.connect(self._file)) as database,
@@ -73,25 +73,30 @@ class Rows:
         database.execute("PRAGMA synchronous=OFF")
         rows = database.execute(f"SELECT rowid, * FROM {table} ORDER BY rowid").fetchall()
         number, *row = chance.choice(rows)
-        told = " ".join(map(str, row))
-        if any(each in told for each in self._spared):
+        description = " ".join(map(str, row))
+        if any(item in description for item in self._spared):
             return ""
         names = [name for of, name in self.columns if of == table]
         others = chance.sample(names, min(len(names), chance.choice((0, 0, 0, 1, 2))))
-        garbage = {each: Garbage.drawn(chance) for each in (column, *others)}
+        garbage = {item: Garbage.drawn(chance) for item in (column, *others)}
         if chance.random() < 0.15:
             _add(database, table, dict(zip(names, row, strict=True)), garbage)
         else:
-            marks = ", ".join(f"{name} = {each.mark}" for name, each in garbage.items())
-            own = (*(each.value for each in garbage.values()), number)
+            marks = ", ".join(
+                f"{name} = {garbage_value.mark}" for name, garbage_value in garbage.items()
+            )
+            own = (*(value.value for value in garbage.values()), number)
             database.execute(f"UPDATE {table} SET {marks} WHERE rowid = ?", own)
-        return ", ".join(f"{table}.{name} = {each.value!r:.60}" for name, each in garbage.items())
+        return ", ".join(
+            f"{table}.{name} = {garbage_value.value!r:.60}"
+            for name, garbage_value in garbage.items()
+        )
 
 
 def _add(
     database: sqlite3.Connection, table: str, row: dict[str, object], garbage: dict[str, Garbage]
 ) -> None:
-    told = {name: Garbage("?", value) for name, value in row.items()} | garbage
-    marks = ", ".join(each.mark for each in told.values())
-    own = tuple(each.value for each in told.values())
-    database.execute(f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks})", own)
+    new_row = {name: Garbage("?", value) for name, value in row.items()} | garbage
+    marks = ", ".join(value.mark for value in new_row.values())
+    own = tuple(value.value for value in new_row.values())
+    database.execute(f"INSERT INTO {table} ({', '.join(new_row)}) VALUES ({marks})", own)

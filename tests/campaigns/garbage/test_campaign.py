@@ -1,4 +1,4 @@
-"""A short campaign: what `make tamper MODE=garbage` does two thousand times."""
+"""A short version of the campaign that `make tamper MODE=garbage` runs."""
 
 import pytest
 

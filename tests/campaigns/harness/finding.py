@@ -1,4 +1,4 @@
-"""What a judge finds: a promise that was broken."""
+"""A judge's findings: broken promises."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,11 +9,11 @@ class Finding(NamedTuple):
     """One broken promise."""
 
     kind: str
-    """Each judge lists its own in `PROMISES`."""
+    """One of the judge's `PROMISES`."""
     problem: str
-    """In words, with the values."""
+    """The problem as text, with the values."""
     subject: str = ""
-    """The object that it is about; several findings may be about one."""
+    """The subject of the finding; several findings may have the same."""
 
     @property
     def sentence(self) -> str:
@@ -21,11 +21,11 @@ class Finding(NamedTuple):
 
 
 def mistakes(logs: Iterable[Path], code: Iterable[str] = ("",)) -> Iterator[Finding]:
-    """Each traceback in a log that came through this code: a failure that nobody expected."""
+    """Each traceback in a log with a frame in this code: an unexpected failure."""
     for log in logs:
         for block in log.read_text(errors="replace").split("Traceback")[1:]:
             trace, *_ = block.split("\n20")  # a line of the log begins with its year
-            if any(each in trace for each in code):
+            if any(item in trace for item in code):
                 _, *lines = [line for line in trace.splitlines() if line.strip(" |+-")]
                 error = next((line for line in lines if line[0].strip()), lines[-1])
                 yield Finding("mistaken", f"{log.name} has {error[:300]}", log.name)

@@ -1,4 +1,4 @@
-"""Processes that are started again whenever they do not run, and waiting for what they do."""
+"""Restarts processes that have ended, and waits for conditions."""
 
 import asyncio
 import time
@@ -9,23 +9,23 @@ from inspect import isawaitable
 from machines.program import Program
 
 Command = tuple[list[str], dict[str, str]]
-"""Words and environment."""
+"""Arguments and environment."""
 _READY_SECONDS = 90.0
 
 
 @dataclass
 class Kept:
-    """A program that is started again after a rest."""
+    """A program that is restarted after a pause."""
 
     program: Program
     port: int
     version: str
     command: Callable[["Kept"], Command]
-    """Of its next life."""
+    """Returns the command of its next start."""
     rests_until: float = 0.0
 
     def rest(self, seconds: float) -> None:
-        """It is not started for so long."""
+        """Delays its next start."""
         self.rests_until = time.monotonic() + seconds
 
     def start_if_due(self) -> None:
@@ -34,22 +34,22 @@ class Kept:
 
 
 async def keep_running(programs: Iterable[Kept]) -> None:
-    """Starts what ended, until it is cancelled."""
+    """Restarts ended programs, until it is cancelled."""
     programs = [*programs]
     while True:
-        for each in programs:
-            each.start_if_due()
+        for program in programs:
+            program.start_if_due()
         await asyncio.sleep(0.05)
 
 
 async def until(
     holds: Callable[[], bool | Awaitable[bool]], problem: str, seconds: float = _READY_SECONDS
 ) -> None:
-    """Returns as soon as this holds; fails where it does not in so many seconds."""
+    """Returns as soon as the condition holds; fails with `problem` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
-        held = holds()
-        if await held if isawaitable(held) else held:
+        satisfied = holds()
+        if await satisfied if isawaitable(satisfied) else satisfied:
             return
         assert time.monotonic() < deadline, problem
         await asyncio.sleep(0.1)

@@ -1,7 +1,7 @@
-"""A network that fails: it stands between two parties and loses what they send each other.
+"""An unreliable network between two parties.
 
-It knows nothing of what goes over it but the turns: what comes from one side after the other
-side has spoken begins a request.
+It does not parse the protocol, except for turns: data from one side after the other side's begins a
+request.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class _Way(NamedTuple):
 
 
 class Proxy:
-    """One port before several servers; a connection goes to any of them that takes it."""
+    """One port in front of several servers; a connection goes to any of them that accepts it."""
 
     def __init__(
         self, name: str, port: int, servers: Sequence[int], rate: float, seed: str, faults: Journal
@@ -41,7 +41,7 @@ class Proxy:
         self.url = f"http://{LOOPBACK}:{port}"
         self.rate = rate
         self.under_way = 0
-        """Requests that are not answered yet."""
+        """Requests without a response so far."""
         self._asked_at = -math.inf
         self._servers = servers
         self._random = random.Random(f"{name} {seed}")
@@ -51,15 +51,15 @@ class Proxy:
 
     @property
     def in_use(self) -> bool:
-        """Whether a request is under way, or was a moment ago."""
+        """Whether a request is active, or was a moment ago."""
         return self.under_way > 0 or time.monotonic() - self._asked_at < _MOMENT_SECONDS
 
     async def open(self) -> None:
-        """Takes connections."""
+        """Accepts connections."""
         self._server = await asyncio.start_server(self._converse, LOOPBACK, self.port)
 
     async def shut(self) -> None:
-        """Takes no connection and cuts those that there are."""
+        """Refuses connections and closes the existing ones."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -69,15 +69,15 @@ class Proxy:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
-        there = await self._connect()
+        server = await self._connect()
         try:
-            if there is not None:
-                self._open.add(there.writer)
-                await _Conversation(self, _Way(reader, writer), there).run()
+            if server is not None:
+                self._open.add(server.writer)
+                await _Conversation(self, _Way(reader, writer), server).run()
         finally:
-            for each in (writer, *([there.writer] if there else [])):
-                self._open.discard(each)
-                _cut(each, reset=False)
+            for stream in (writer, *([server.writer] if server else [])):
+                self._open.discard(stream)
+                _cut(stream, reset=False)
 
     async def _connect(self) -> _Way | None:
         for port in self._random.sample(self._servers, len(self._servers)):
@@ -88,26 +88,26 @@ class Proxy:
         return None
 
     def draw(self) -> Fate | None:
-        """What becomes of the request that begins."""
+        """Draws the fate of the request that begins."""
         self._asked_at = time.monotonic()
         return self._random.choice(_FATES) if self._random.random() < self.rate else None
 
     def part(self, data: bytes) -> bytes:
-        """The beginning of a piece."""
+        """The first part of some data."""
         return data[: self._random.randrange(1, max(2, len(data)))]
 
     async def delay(self) -> None:
-        """Takes its time."""
+        """Waits for a random delay."""
         await asyncio.sleep(self._random.uniform(0.01, _LONGEST_DELAY_SECONDS))
 
     def count(self, fate: Fate) -> bool:
-        """Notes that it came to that; whether the connection is reset, or just ends."""
+        """Records the fault; returns whether the connection is reset, or closed normally."""
         self._faults.write(kind=f"network: {fate}", target=self.name)
         return self._random.random() < 0.5
 
 
 class _Conversation:
-    """One connection and the one behind it."""
+    """A connection and the one to the server."""
 
     def __init__(self, proxy: Proxy, here: _Way, there: _Way) -> None:
         self._proxy = proxy
@@ -168,7 +168,7 @@ async def _send(way: _Way, data: bytes) -> None:
 
 
 def _cut(writer: asyncio.StreamWriter, *, reset: bool) -> None:
-    """An end in the middle: with a reset, or as if all had been said."""
+    """Closes within a message: with a reset, or like a normal end."""
     if reset and not writer.transport.is_closing():
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         writer.transport.abort()

@@ -1,4 +1,4 @@
-"""What a campaign did and what its judge found: as JSON for programs, as text for people."""
+"""A campaign's statistics and its judge's findings: as JSON for programs, as text for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,24 +14,24 @@ MOST_SENTENCES = 20
 
 
 class Report(BaseModel):
-    """One campaign, or several together."""
+    """The report of one campaign, or of several."""
 
     seed: str = ""
     sentences: list[str] = []
     """The first problems."""
     by_kind: dict[str, int] = {}
-    """How often each kind of fault or mutation was done."""
+    """The number of each kind of fault or mutation."""
     seconds: float = 0.0
 
     @property
     def clean(self) -> bool:
-        """Whether the judge found nothing."""
+        """Whether there are no findings."""
         return not self.sentences
 
     def plus(self, other: Self) -> Self:
-        """Both campaigns as one: numbers are added."""
-        mine, others = self.model_dump(), other.model_dump()
-        summed = type(self).model_validate({name: _sum(mine[name], others[name]) for name in mine})
+        """The sum of both campaigns."""
+        own, others = self.model_dump(), other.model_dump()
+        summed = type(self).model_validate({name: _sum(own[name], others[name]) for name in own})
         return summed.model_copy(update={"sentences": summed.sentences[:MOST_SENTENCES]})
 
     def as_json(self) -> str:
@@ -45,10 +45,10 @@ class Report(BaseModel):
 
 
 class FaultReport(Report):
-    """What became of a program under faults."""
+    """The results of a program under faults."""
 
     faults: int
-    """Those that hit somebody."""
+    """Faults that affected a request or a process."""
     found: dict[str, int]
     """Broken promises by kind; see `PROMISES` of the judge."""
 
@@ -56,20 +56,20 @@ class FaultReport(Report):
     def of(
         cls, folder: Path, findings: Sequence[Finding], promises: Iterable[str], **fields: Any
     ) -> Self:
-        """From the journal of faults, and from what the judge found."""
+        """Built from the journal of faults and the judge's findings."""
         kinds = count(line["kind"] for line in read(folder / "faults.jsonl"))
-        found = count(finding.kind for finding in findings)
+        counts = count(finding.kind for finding in findings)
         return cls(
             faults=sum(kinds.values()),
             by_kind=kinds,
-            found={kind: found.get(kind, 0) for kind in promises},
+            found={kind: counts.get(kind, 0) for kind in promises},
             sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
             **fields,
         )
 
 
 def count(kinds: Iterable[str]) -> dict[str, int]:
-    """How often each comes, by name."""
+    """The count of each kind, by name."""
     return dict(sorted(Counter(kinds).items()))
 
 

@@ -1,4 +1,4 @@
-"""The order of faults, which one seed decides."""
+"""A random order of faults, from a seed."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,9 @@ _Fault = TypeVar("_Fault")
 
 
 def shuffled(shares: Mapping[_Fault, int], seed: str) -> Iterator[_Fault]:
-    """Faults without an end: hand after hand, each with every one as often as its share says."""
+    """An endless sequence of faults, shuffled in rounds in which each occurs as often as its
+    share.
+    """
     chance = random.Random(f"schedule {seed}")
     while True:
         hand = [fault for fault, share in shares.items() for _ in range(share)]

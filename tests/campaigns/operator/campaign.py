@@ -1,4 +1,6 @@
-"""One campaign: batches of faults over operators at work, after each of them quiet, and a judge."""
+"""One campaign: batches of faults for working operators, each followed by a quiet period and a
+judgement.
+"""
 
 import asyncio
 import time
@@ -33,38 +35,38 @@ _CONVERGE_SECONDS = 60.0
 _CONTROL_SECONDS = 25.0
 _QUIET_SECONDS = 3.0
 _OUR_CODE = ("operators/agentworld_operator/", "platform/agentworld/")
-"""Kopf logs tracebacks of its own, and tries again."""
+"""Kopf logs tracebacks of its own before it retries."""
 
 
 class OperatorReport(FaultReport):
-    """One campaign over operators."""
+    """The report of one campaign over operators."""
 
     diverged: int
-    """Objects that a finding is about: not as their spec wants them a while after the last fault,
-    or with another broken promise.
+    """Objects with findings: their state did not match their spec a while after the last fault, or
+    they broke another promise.
     """
     converge_seconds: list[float]
-    """After the last fault of each batch."""
+    """From the last fault of each batch."""
     controllers: int
-    """Times that Kubernetes' own controllers had forgotten what they owed, and were begun anew."""
+    """Restarts of Kubernetes' own controllers after they had missed changes."""
     objects: int
-    """Judged, over all batches."""
+    """Judged objects, over all batches."""
     moves: dict[str, int]
-    """Of names, by what people were answered."""
+    """Moves of aliases, by the response."""
     deeds: int
-    """Of people that were taken."""
+    """Successful actions of users."""
     refused: int
-    """Of people that were not, mostly for there was nothing to do it to."""
+    """Refused actions of users, mostly because their object was missing."""
     writes: int
-    """Of the operators, leases apart."""
+    """Writes of the operators, without leases."""
     lives: dict[str, int]
-    """Of each process."""
+    """Starts of each process."""
 
 
 def run(
     folder: Path, num_faults: int, seed: str, shares: Mapping[str, int] = SHARES
 ) -> OperatorReport:
-    """With a cluster of its own."""
+    """Runs a campaign with its own cluster."""
     folder.mkdir(parents=True)
     with older_budgets(), control_plane.running(folder) as cluster:
         make.operator.define(cluster)
@@ -75,7 +77,7 @@ def run(
 
 
 class Campaign:
-    """What is known so far."""
+    """The state of a campaign."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self._place = place
@@ -89,52 +91,52 @@ class Campaign:
         self._controllers = 0
 
     async def wage(self, faults: Sequence[str]) -> OperatorReport:
-        """Returns when nothing runs any more."""
+        """Returns when all processes have ended."""
         start = time.monotonic()
         async with self._crew.working():
             await asyncio.to_thread(self._people.begin)
             for first in range(0, len(faults), _BATCH):
                 async with asyncio.TaskGroup() as group:
-                    working = group.create_task(self._people.work())
+                    work = group.create_task(self._people.work())
                     await rage(self._crew, faults[first : first + _BATCH], f"{self._seed} {first}")
                     await self._names_move()
-                    working.cancel()
+                    work.cancel()
                 await self._judge()
                 if self._findings:
-                    break  # what comes after would only be about the same
-        logs = [each.program.log for each in self._crew.kept]
+                    break  # further findings would have the same cause
+        logs = [item.program.log for item in self._crew.kept]
         self._findings += mistakes(logs, _OUR_CODE)
         return self._report(time.monotonic() - start)
 
     async def _names_move(self) -> None:
-        """After the last fault people can do their work again."""
+        """Users can work again after the last fault."""
         before = self._people.num_moved
         await until(lambda: self._people.num_moved > before, "no name moves", _MOVE_SECONDS)
 
     async def _judge(self) -> None:
-        """Everything is as it should be, and stays so without a write."""
+        """The state is as specified, and stays so without a write."""
         start = time.monotonic()
         for api in self._crew.api.values():
             api.calm()
-        findings, anew = await self._unsettled(), False
+        findings, restarted = await self._unsettled(), False
         while findings and (passed := time.monotonic() - start) < _CONVERGE_SECONDS:
-            if passed > _CONTROL_SECONDS and not anew and _of_others(findings):
+            if passed > _CONTROL_SECONDS and not restarted and _of_others(findings):
                 self._control_anew()
-                anew = True
+                restarted = True
             await asyncio.sleep(0.5)
             findings = await self._unsettled()
         self._seconds.append(round(time.monotonic() - start, 1))
         self._num_judged += self._num_seen
         self._findings += findings
-        written = [each for api in self._crew.api.values() for each in api.written]
+        writes = [item for api in self._crew.api.values() for item in api.written]
         stalls = read_stalls(self._place.stalls)
-        for each in usurped(written, stalls, RENEWAL_SECONDS):
-            about = f"{each.what} at {each.sent:.1f}"
-            self._findings.append(unlike("usurped", about, "a write of who leads", each.replica))
+        for finding in usurped(writes, stalls, RENEWAL_SECONDS):
+            about = f"{finding.what} at {finding.sent:.1f}"
+            self._findings.append(unlike("usurped", about, "a write of who leads", finding.replica))
 
     def _control_anew(self) -> None:
-        """Where their API server died, Kubernetes' own controllers may forget what they owe, or
-        wait minutes for an answer that never came; as they begin anew they know.
+        """After the death of their API server, Kubernetes' own controllers may miss changes, or
+        wait minutes for a lost response; a restart fixes that.
         """
         controllers = self._place.cluster.controllers
         assert controllers
@@ -148,27 +150,27 @@ class Campaign:
             return findings
         before = len(self._writes())
         await asyncio.sleep(_QUIET_SECONDS)
-        written = self._writes()[before:]
-        return [unlike("restless", what, "still", "written") for what in written]
+        late_writes = self._writes()[before:]
+        return [unlike("restless", what, "still", "written") for what in late_writes]
 
     async def _found(self) -> list[Finding]:
         """What is wrong now."""
         place = self._place
         try:
-            seen = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
+            snapshot = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
         except ClusterError as error:
             return [unlike("mistaken", "API server", "answers", str(error))]
-        self._num_seen = len(seen.simulators) + len(seen.aliases)
+        self._num_seen = len(snapshot.simulators) + len(snapshot.aliases)
         watched = self._crew.api[self._crew.leader].watched
         blind = {API_RESOURCES[kind].plural for kind in WATCHED} - watched
         unseen = [unlike("blind", kind, "watched", "not watched") for kind in sorted(blind)]
-        return [*judge(seen), *otherwise(seen), *unseen]
+        return [*judge(snapshot), *otherwise(snapshot), *unseen]
 
     def _writes(self) -> list[str]:
-        """Of all replicas, the oldest first."""
-        written = [each for api in self._crew.api.values() for each in api.written]
-        ordered = sorted(written, key=lambda each: each.sent)
-        return [each.what for each in ordered if each.matter == "write"]
+        """The writes of all replicas, the oldest first."""
+        writes = [item for api in self._crew.api.values() for item in api.written]
+        ordered = sorted(writes, key=lambda write: write.sent)
+        return [item.what for item in ordered if item.matter == "write"]
 
     def _report(self, seconds: float) -> OperatorReport:
         return OperatorReport.of(
@@ -185,15 +187,15 @@ class Campaign:
             deeds=self._people.done,
             refused=self._people.refused,
             writes=len(self._writes()),
-            lives={each.program.name: each.program.lives for each in self._crew.kept},
+            lives={item.program.name: item.program.lives for item in self._crew.kept},
         )
 
 
 def diverged(findings: list[Finding]) -> int:
-    """How many objects they are about."""
+    """The number of objects with findings."""
     return len({finding.subject for finding in findings})
 
 
 def _of_others(findings: list[Finding]) -> bool:
-    """Whether something is as the operator wants it, and Kubernetes' own controllers are late."""
-    return any(each.kind in ("left over", "unrun") for each in findings)
+    """Whether the operator is done, and only Kubernetes' own controllers are late."""
+    return any(finding.kind in ("left over", "unrun") for finding in findings)

@@ -1,6 +1,6 @@
-"""What is done to the API server, the operators, their clocks and their networks.
+"""Faults of the API server, the operators, their clocks and their networks.
 
-One seed decides what and in which order; when each of them comes to it does not repeat.
+A seed determines the faults and their order; their times are not reproducible.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _BETWEEN_SECONDS = 0.6
 _PATIENCE_SECONDS = 6.0
 _DAY = 86_400.0
 _JUMPS = (5.0, 3_600.0, 70 * _DAY, 4_000 * _DAY)
-"""Of the time of day: the longest are longer than a certificate of Helm's lives."""
+"""Jumps of the time of day: the longest exceed the lifetime of a certificate of Helm's."""
 
 
 async def rage(crew: Crew, faults: Sequence[str], seed: str) -> None:
-    """All of these, one begun after the other; one that hits nobody is tried again."""
+    """Starts all of these faults, one after another; one without a target is retried."""
     chance = random.Random(f"rage {seed}")
     locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
     async with asyncio.TaskGroup() as group:
@@ -64,11 +64,11 @@ async def _kill_api_server(crew: Crew, chance: random.Random) -> None:
 
 
 async def _kill(crew: Crew, name: str, chance: random.Random) -> None:
-    kept = crew.operators[name]
+    program = crew.operators[name]
     await _lives(crew, name)
-    kept.rest(chance.uniform(0.0, 1.0))
+    program.rest(chance.uniform(0.0, 1.0))
     crew.count(f"{_role(crew, name)} killed", name)
-    kept.program.kill()
+    program.program.kill()
     await _lives(crew, name)
 
 
@@ -81,7 +81,7 @@ async def _stop(crew: Crew, name: str, seconds: float) -> None:
 
 
 async def _stop_long(crew: Crew, name: str, chance: random.Random) -> None:
-    """Longer than a lease."""
+    """Stops it for longer than a lease."""
     await _stop(crew, name, LEASE_SECONDS * chance.uniform(1.1, 1.5))
 
 
@@ -103,7 +103,7 @@ async def _jump_back(crew: Crew, name: str, chance: random.Random) -> None:
 
 
 async def _set_time(crew: Crew, name: str, way: str, seconds: float, chance: random.Random) -> None:
-    """Until somebody sees it, and sets it right."""
+    """Sets the time, and corrects it after a while."""
     crew.count(f"{_role(crew, name)}'s time set {way}", name)
     crew.clocks[name].jump(wall=seconds)
     await asyncio.sleep(chance.uniform(0.5, 2.5))
@@ -128,13 +128,13 @@ async def _kill_service(crew: Crew, chance: random.Random) -> None:
 
 
 async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
-    """One, or all of an engine."""
+    """Kills one pod, or all of an engine."""
     namespace = crew.place.namespace
     with suppress(ClusterError):
         pods = (await asyncio.to_thread(namespace.all, "Pod", DIGEST_LABEL)).objects
         if pods:
             digest = chance.choice(pods)["metadata"]["labels"][DIGEST_LABEL]
-            same = [each for each in pods if each["metadata"]["labels"][DIGEST_LABEL] == digest]
+            same = [pod for pod in pods if pod["metadata"]["labels"][DIGEST_LABEL] == digest]
             for pod in same[: chance.choice((1, 9))]:
                 await asyncio.to_thread(namespace.delete, "Pod", pod["metadata"]["name"])
             crew.count("pods killed", digest)
@@ -143,7 +143,7 @@ async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
 
 
 async def _cut_watches(crew: Crew, _chance: random.Random) -> bool:
-    """Of whoever watches: the leader."""
+    """Cuts the watches of the leader."""
     cut = [name for name, api in crew.api.items() if api.cut_watches()]
     for name in cut[:1]:
         crew.count("watches dropped", name)
@@ -151,7 +151,9 @@ async def _cut_watches(crew: Crew, _chance: random.Random) -> bool:
 
 
 async def _expire_watch(crew: Crew, chance: random.Random) -> bool:
-    """It is cut, and where it was to go on is forgotten; what went meanwhile nobody tells."""
+    """Cuts a watch, and expires its resource version, so that deletions in between are not
+    reported.
+    """
     api = crew.api[crew.leader]
     expiring = asyncio.create_task(api.let("expired", "watch", _PATIENCE_SECONDS))
     await asyncio.sleep(chance.uniform(0, 0.5))
@@ -180,7 +182,7 @@ async def _shut_webhook(crew: Crew, chance: random.Random) -> None:
 
 
 async def _request(crew: Crew, chance: random.Random) -> bool:
-    """One request of an operator fails, and its answer is not the server's, or does not come."""
+    """One request of an operator fails: it gets another response, or none."""
     matter = chance.choices(("write", "lease", "read", "watch"), (6, 2, 1, 1))[0]
     api = crew.api[crew.leader]
     if matter == "watch":
@@ -192,15 +194,15 @@ class Fault(NamedTuple):
     """One kind of fault."""
 
     share: int
-    """Of fifty."""
+    """Its share in fifty."""
     do: Callable[..., Awaitable[object]]
-    """Takes the crew, the operator that it is done to if it is done to one, and chance.
+    """Takes the crew, the target operator if there is one, and a random generator.
 
-    It tells whether it came to anything, where somebody has to be there to be hit.
+    Returns whether the fault happened, if it needs a target.
     """
     victim: Literal["leader", "follower", ""] = ""
     alone: bool = False
-    """Not twice at a time; a fault of an operator never is."""
+    """Whether it must not run twice at a time; a fault of an operator never does."""
 
 
 FAULTS = {

@@ -1,4 +1,4 @@
-"""The clocks of one process: what they are ahead of the true ones, which a campaign changes."""
+"""The clocks of one process: their offsets to the real ones, which a campaign changes."""
 
 import mmap
 import struct
@@ -9,14 +9,14 @@ _FORM = struct.Struct("dd")
 
 
 class Ahead(NamedTuple):
-    """In seconds."""
+    """Offsets in seconds."""
 
     monotonic: float
     wall: float
 
 
 class Clocks:
-    """A file that two processes share: one lets the clocks jump, the other one lives by them."""
+    """A file that two processes share: one makes the clocks jump, the other one uses them."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -26,11 +26,11 @@ class Clocks:
 
     @property
     def ahead(self) -> Ahead:
-        """Now."""
+        """The current offsets."""
         return Ahead(*_FORM.unpack_from(self._shared))
 
     def jump(self, *, monotonic: float = 0.0, wall: float = 0.0) -> None:
-        """From now on they are so much further; a monotonic clock never goes back."""
+        """Adds to the offsets; a monotonic clock never goes back."""
         assert monotonic >= 0
         ahead = self.ahead
         _FORM.pack_into(self._shared, 0, ahead.monotonic + monotonic, ahead.wall + wall)

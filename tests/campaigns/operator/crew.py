@@ -1,4 +1,4 @@
-"""All that takes part in a campaign: a control plane, operators, their service, and networks."""
+"""The parties of a campaign: a control plane, operators, their service, and networks."""
 
 import asyncio
 import threading
@@ -31,20 +31,20 @@ OPERATORS = ("first", "second")
 
 
 class Crew:
-    """Two replicas of the operator, each behind a network of its own."""
+    """Two replicas of the operator, each behind its own network."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self.place = place
         self.faults = Journal(place.folder / "faults.jsonl")
         own, api = [free_port(), free_port()], [free_port(), free_port()]
-        door, service = free_port(), free_port()
+        proxy_port, service = free_port(), free_port()
         self.api = {
             name: ApiProxy(
                 name, port, place.cluster.url, str(place.cluster.certificate), self.count
             )
             for name, port in zip(OPERATORS, api, strict=True)
         }
-        self.webhook = Proxy("webhook", door, own, 0.0, seed, self.faults)
+        self.webhook = Proxy("webhook", proxy_port, own, 0.0, seed, self.faults)
         self.service = self._kept("service", service, place.service(service))
         self.service_url = f"http://{LOOPBACK}:{service}"
         self.clocks = {name: place.clocks(name) for name in OPERATORS}
@@ -61,7 +61,7 @@ class Crew:
             mount(files, self.place.mounted(name))
 
     def count(self, kind: str, target: str) -> None:
-        """Notes a fault that happens now."""
+        """Records a fault that happens now."""
         self.faults.write(kind=kind, target=target)
 
     @property
@@ -71,31 +71,31 @@ class Crew:
 
     @property
     def leader(self) -> str:
-        """Who took or kept the lease last; the first one where nobody did."""
-        held = {
-            name: max((each.sent for each in api.written if each.holds), default=0.0)
+        """The last operator to acquire or renew the lease; the first one by default."""
+        leases = {
+            name: max((item.sent for item in api.written if item.holds), default=0.0)
             for name, api in self.api.items()
         }
-        return max(held, key=lambda name: held[name])
+        return max(leases, key=lambda name: leases[name])
 
     async def led(self) -> bool:
-        """Whether somebody leads, as far as one can tell from outside."""
+        """Whether an operator leads, as far as visible from outside."""
         now = time.monotonic()
         return any(
-            each.holds and now - each.sent < RENEWAL_SECONDS / 2
+            item.holds and now - item.sent < RENEWAL_SECONDS / 2
             for api in self.api.values()
-            for each in api.written[-50:]
+            for item in api.written[-50:]
         )
 
     @property
     def follower(self) -> str:
-        """The other one."""
+        """The operator that does not lead."""
         (other,) = set(OPERATORS) - {self.leader}
         return other
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Everything runs and comes back, while the block does."""
+        """All processes run, and are restarted, while the block runs."""
         ended = threading.Event()
         async with AsyncExitStack() as ending:
             ending.callback(ended.set)
@@ -107,24 +107,24 @@ class Crew:
             self.renew_certificate()
             await self.webhook.open()
             ending.push_async_callback(self.webhook.shut)
-            for kept in self.kept:
-                ending.push_async_callback(kept.program.end)
+            for program in self.kept:
+                ending.push_async_callback(program.program.end)
             for work in (keep_running(self.kept), self._kubelet.run()):
                 ending.callback(asyncio.create_task(work).cancel)
             await self._guard()
             yield
 
     async def api_answers(self) -> None:
-        """Returns once the API server does."""
+        """Returns once the API server responds."""
         ready = partial(asyncio.to_thread, control_plane.is_ready, self.place.cluster)
         await until(ready, "the API server does not come up")
 
     async def service_answers(self) -> None:
-        """Returns once the service does."""
+        """Returns once the service responds."""
         await until(self._served, "the service does not come up")
 
     async def _guard(self) -> None:
-        """The API server asks the webhook, and is answered."""
+        """Returns once the API server calls the webhook, and gets a response."""
         namespace, place = self.place.namespace, self.place
         label = {"metadata": {"labels": {"guarded": namespace.namespace}}}
         await self.service_answers()
@@ -136,10 +136,10 @@ class Crew:
 
     def _guarded(self) -> bool:
         spec = {"simulator": "nobody"}
-        asked = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
+        manifest = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
         path = API_RESOURCES["SimulatorAlias"].path(self.place.namespace.namespace) + "?dryRun=All"
         try:
-            self.place.namespace.call("POST", path, asked | {"metadata": {"name": "dry"}}, MERGE)
+            self.place.namespace.call("POST", path, manifest | {"metadata": {"name": "dry"}}, MERGE)
         except ClusterError as error:
             return "there is no Simulator nobody" in str(error)
         return False

@@ -1,7 +1,7 @@
-"""The operator on clocks that jump: `python -m campaigns.operator.jumping`.
+"""The operator with clocks that jump: `python -m campaigns.operator.jumping`.
 
-CLOCKS names the file that says what they are ahead. Everything in the process lives by them, as
-where a machine was halted, or where its time was set. STALLS names the journal of its stalls.
+CLOCKS names the file with the offsets. The whole process uses these clocks, as on a machine that
+was suspended, or whose time was set. STALLS names the journal of its stalls.
 """
 
 import os
@@ -21,7 +21,7 @@ _monotonic, _time = time.monotonic, time.time
 
 
 class _Datetime(datetime):
-    """Tells another time, and makes the plain ones."""
+    """Returns the shifted time, and constructs plain datetimes."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]

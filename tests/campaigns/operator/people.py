@@ -1,6 +1,7 @@
-"""Who works with the cluster meanwhile: they make and unmake Simulators, move names, play, meddle.
+"""Users of the cluster during a campaign: they create and delete Simulators, move aliases, play,
+and interfere.
 
-What a name was asked to mean is in a journal, with what became of it.
+A journal has the requested moves of aliases, with their results.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Deed = Callable[[], None]
 
 
 class People:
-    """Each of them does one thing after the other, and takes a refusal for an answer."""
+    """Each user does one action after another, and accepts refusals."""
 
     def __init__(self, crew: Crew, seed: str) -> None:
         self.refused: int = 0
@@ -43,7 +44,7 @@ class People:
         self._moves = Journal(crew.place.folder / "moves.jsonl")
         self._num_moves = 0
         self.num_moved = 0
-        """Names that mean what they were asked to mean."""
+        """Aliases that moved as requested."""
         self._runs: list[str] = []
         self._episodes: list[str] = []
         self._http = httpx.Client(
@@ -53,12 +54,12 @@ class People:
         )
 
     def begin(self) -> None:
-        """There is something to be hit."""
+        """Creates initial objects."""
         for name, seed in zip(_NAMES, SEEDS[:3], strict=False):
             self._namespace.create(simulator(name, seed, replicas=1))
 
     async def work(self) -> None:
-        """Until they are told to stop by being cancelled."""
+        """Work until they are cancelled."""
         strands = {
             "builder": (self._create, self._create, self._delete, self._serve, self._serve),
             "mover": (self._name, self._name, self._name, self._unname),
@@ -89,54 +90,54 @@ class People:
         self._namespace.delete("Simulator", self._one("Simulator", chance))
 
     def _serve(self, chance: random.Random) -> None:
-        """In another way."""
+        """Changes how it is served."""
         self._namespace.change(self._one("Simulator", chance), **_serving(chance))
 
     def _name(self, chance: random.Random) -> None:
-        """A name means something from now on; each time another reason is given."""
+        """Moves an alias; each time with another reason."""
         name = chance.choice(_ALIASES)
-        meant, tried = self._one("Simulator", chance), self._one("Simulator", chance)
+        target, canary_target = self._one("Simulator", chance), self._one("Simulator", chance)
         self._num_moves += 1
         reason = f"move {self._num_moves}"
-        canary = {"simulator": tried, "percent": 10} if chance.random() < 0.3 else None
+        canary = {"simulator": canary_target, "percent": 10} if chance.random() < 0.3 else None
         spec = {"canary": canary, "override": {"reason": reason}}
-        told = {"alias": name, "reason": reason, "simulator": meant, "at": time.time()}
+        entry = {"alias": name, "reason": reason, "simulator": target, "at": time.time()}
         exists = name in self._namespace.names("SimulatorAlias")
         try:
             if exists:
-                body = {"spec": {"simulator": meant, **spec}}
+                body = {"spec": {"simulator": target, **spec}}
                 self._namespace.patch("SimulatorAlias", name, body)
             else:
-                made = {key: value for key, value in spec.items() if value}
-                self._namespace.create(alias(meant, name, **made))
+                spec_fields = {key: value for key, value in spec.items() if value}
+                self._namespace.create(alias(target, name, **spec_fields))
         except ClusterError as error:
-            # Without an answer, or with a failure of the server's, nobody knows.
+            # Without a response, or after a failure of the server, the result is unknown.
             outcome = "refused" if 400 <= error.status < 500 else "unknown"
-            self._moves.write(**told, outcome=outcome, said=str(error))
+            self._moves.write(**entry, outcome=outcome, said=str(error))
             raise
-        self._moves.write(**told, outcome="done")
+        self._moves.write(**entry, outcome="done")
         self.num_moved += 1
 
     def _unname(self, chance: random.Random) -> None:
         self._namespace.delete("SimulatorAlias", self._one("SimulatorAlias", chance))
 
     def _one(self, kind: str, chance: random.Random) -> str:
-        """Of those that are there, or were a moment ago."""
+        """One of those that exist, or existed a moment ago."""
         names = self._namespace.names(kind)
         return chance.choice(names) if names else "nobody"
 
     def _open(self, chance: random.Random) -> None:
-        """An episode, in a run of its own at times."""
+        """Opens an episode, sometimes in a new run."""
         if len(self._episodes) > _MOST_EPISODES:
             self._end(chance)
             return
         if not self._runs or chance.random() < 0.4:
-            asked = {
+            body = {
                 "agent": "a",
                 "starting_weights": records.digest("starting"),
                 "simulator": chance.choice(list(DIGESTS)),
             }
-            self._runs.append(self._ask("/runs", **asked)["run"]["id"])
+            self._runs.append(self._ask("/runs", **body)["run"]["id"])
         opened = self._ask("/episodes", run=chance.choice(self._runs))
         self._episodes.append(opened["episode"])
 
@@ -146,7 +147,7 @@ class People:
             self._ask(f"/episodes/{episode}/close")
 
     def _close(self, chance: random.Random) -> None:
-        """A run, with what is open in it: then its Simulator may be deleted."""
+        """Closes a run with its open episodes; then its Simulator may be deleted."""
         if self._runs:
             run = self._runs.pop(chance.randrange(len(self._runs)))
             self._ask(f"/runs/{run}/close", final_weights=records.digest("final"))
@@ -154,11 +155,11 @@ class People:
     def _ask(self, path: str, **body: object) -> dict[str, Any]:
         answer = self._http.post(self._url + path, json=body)
         answer.raise_for_status()
-        told: dict[str, Any] = answer.json() if answer.content else {}
-        return told
+        response_body: dict[str, Any] = answer.json() if answer.content else {}
+        return response_body
 
     def _meddle(self, chance: random.Random) -> None:
-        """Changes a part of what is not theirs."""
+        """Changes a part of the operator's child objects."""
         kind = chance.choice(_CHILDREN)
         child = self._child(kind, chance)
         if child:
@@ -175,8 +176,8 @@ class People:
             self._namespace.delete("Pod", pod["metadata"]["name"])
 
     def _child(self, kind: str, chance: random.Random) -> Object | None:
-        found = self._namespace.all(kind, DIGEST_LABEL).objects
-        return chance.choice(found) if found else None
+        children = self._namespace.all(kind, DIGEST_LABEL).objects
+        return chance.choice(children) if children else None
 
 
 def _serving(chance: random.Random) -> Object:

@@ -1,4 +1,4 @@
-"""Where everything of one campaign is, and how its processes are started."""
+"""The files of one campaign, and the commands of its processes."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ RENEWAL_SECONDS = LEASE_SECONDS * 2 / 3
 ASK_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 SETTLE_SECONDS = 8.0
-"""Longer than a request of the webhook may take."""
+"""Longer than the time-out of a request to the webhook."""
 _WEBHOOK_SECONDS = 5
 VERIFIER_IMAGE = "registry.example/control@sha256:1"
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     cluster: ControlPlane
     namespace: Namespace
     token: str
-    """Of the operator's account."""
+    """The token of the operator's account."""
 
     @property
     def ledger(self) -> Path:
@@ -42,22 +42,22 @@ class Place(NamedTuple):
 
     @property
     def stalls(self) -> Path:
-        """The journal of when each process did nothing."""
+        """The journal of each process's stalls."""
         return self.folder / "stalls.jsonl"
 
     def mounted(self, operator: str) -> Path:
-        """Where a kubelet puts the webhook's certificate."""
+        """The folder in which a kubelet mounts the webhook's certificate."""
         return self.folder / f"mounted-{operator}"
 
     def clocks(self, operator: str) -> Clocks:
-        """An operator's."""
+        """An operator's clocks."""
         return Clocks(self.folder / f"clocks-{operator}")
 
     def operator(self, name: str, api_url: str, service_url: str, webhook_port: int) -> Command:
-        """One replica."""
+        """The command of one replica."""
         token = self.folder / "operator.key"
         token.write_text(make.access.key("acme-operator"))
-        told = {
+        settings = {
             "namespace": self.namespace.namespace,
             "identity": name,
             "kubeconfig": self.cluster.kubeconfig_of(self.token, api_url),
@@ -74,15 +74,15 @@ class Place(NamedTuple):
             "webhook_settle_seconds": SETTLE_SECONDS,
         }
         own = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
-        environment = _environment(told) | own
+        environment = _environment(settings) | own
         return [sys.executable, "-m", "campaigns.operator.jumping"], environment
 
     def service(self, port: int) -> Command:
-        """The simulator service, over a ledger in a file."""
+        """The command of the simulator service, with a ledger in a file."""
         keys = self.folder / "keys"
         ensure_signer(keys / SIMULATOR_KEYS)
         ensure_secret(keys / RUN_TOKENS)
-        told = {
+        settings = {
             "namespace": self.namespace.namespace,
             "kubeconfig": kubeconfig(self.cluster, self.namespace, "agentworld-service"),
             "ledger_url": f"sqlite:///{self.ledger}",
@@ -93,10 +93,10 @@ class Place(NamedTuple):
             "host": LOOPBACK,
             "port": port,
         }
-        return [sys.executable, "-m", "agentworld.serving.main"], _environment(told)
+        return [sys.executable, "-m", "agentworld.serving.main"], _environment(settings)
 
     def configuration(self, port: int, bundle: bytes) -> Object:
-        """Has the API server ask the webhook: nothing moves past an operator that is gone."""
+        """The webhook's configuration, which refuses changes while no operator runs."""
         own = self.namespace.namespace
         webhooks = [
             _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own),
@@ -113,12 +113,12 @@ class Place(NamedTuple):
 
     @property
     def configuration_name(self) -> str:
-        """The chart's."""
+        """The chart's name of it."""
         return f"agentworld-{self.namespace.namespace}"
 
 
-def _environment(told: dict[str, object]) -> dict[str, str]:
-    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
+def _environment(settings: dict[str, object]) -> dict[str, str]:
+    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
     return own | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 

@@ -1,6 +1,7 @@
-"""What is there after a batch of faults: objects as the cluster tells them, and the ledger's rows.
+"""The state after a batch of faults: the cluster's objects, and the ledger's rows.
 
-Read past the operator, and past its service: with the administrator's client and SQLite's driver.
+Reads directly, not through the operator or its service: with the administrator's client and
+SQLite's driver.
 """
 
 import sqlite3
@@ -20,22 +21,22 @@ _OPEN = """SELECT runs.simulator, COUNT(*) FROM episodes JOIN runs ON runs.id = 
 
 
 class Seen(NamedTuple):
-    """All at one moment, nearly."""
+    """A near-simultaneous snapshot."""
 
     simulators: dict[str, Object]
     aliases: dict[str, Object]
     children: dict[str, dict[str, Object]]
-    """By kind and name, those that others made in the namespace apart."""
+    """By kind and name, without other users' objects in the namespace."""
     episodes: dict[str, int]
-    """Open ones, by digest."""
+    """The number of open episodes, by digest."""
     rows: list[Object]
-    """Of the ledger about names, the oldest first."""
+    """The ledger's rows of aliases, the oldest first."""
     moves: list[Object]
-    """That people asked for, with what they were answered."""
+    """The moves that users requested, with the responses."""
 
 
 def look(namespace: Namespace, ledger: Path, folder: Path) -> Seen:
-    """Reads all of it; raises ClusterError where the API server does not answer."""
+    """Reads the state; raises ClusterError if the API server does not respond."""
     return Seen(
         simulators=_named(namespace, "Simulator"),
         aliases=_named(namespace, "SimulatorAlias"),
@@ -47,12 +48,12 @@ def look(namespace: Namespace, ledger: Path, folder: Path) -> Seen:
 
 
 def _named(namespace: Namespace, kind: str) -> dict[str, Object]:
-    return {each["metadata"]["name"]: each for each in namespace.all(kind).objects}
+    return {item["metadata"]["name"]: item for item in namespace.all(kind).objects}
 
 
 def _engines(found: dict[str, Object]) -> dict[str, Object]:
-    """Also what has lost its label."""
-    return {name: each for name, each in found.items() if name.startswith("engine-")}
+    """Also those without their label."""
+    return {name: deployment for name, deployment in found.items() if name.startswith("engine-")}
 
 
 def _rows(ledger: Path, query: str) -> list[Any]:

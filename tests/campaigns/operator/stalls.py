@@ -1,4 +1,4 @@
-"""When a process did nothing: it was stopped, or the machine was busy with others."""
+"""The periods in which a process did not run: it was stopped, or the machine was busy."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def watch_stalls(
     ended: threading.Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """A thread notes whenever it wakes late, until the event is set."""
+    """A thread records each late wake-up, until the event is set."""
 
     def watch() -> None:
         lines, before = Journal(journal), clock()
@@ -40,6 +40,6 @@ def watch_stalls(
 
 
 def read_stalls(journal: Path) -> list[Stall]:
-    """In their order."""
+    """Reads them in order."""
     stalls = [Stall(*(line[name] for name in Stall._fields)) for line in read(journal)]
     return sorted(stalls, key=lambda stall: stall.since)

@@ -1,4 +1,4 @@
-"""A short campaign: what `make faults-operator` does at length."""
+"""A short version of the campaign that `make faults-operator` runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether anybody wrote who did not lead any more. Pure."""
+"""Whether an operator wrote after it had lost the lease. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,29 +6,29 @@ from campaigns.operator.api_proxy import Written
 from campaigns.operator.stalls import Stall
 
 OURS = "campaign"
-"""The process that hands on the requests of all replicas."""
+"""The process that forwards the requests of all replicas."""
 _SLACK_SECONDS = 2.0
-"""For a call that was under way, and for a network that is slow to hear of it."""
+"""For an active call, and for a slow network."""
 
 
 def usurped(
     written: Iterable[Written], stalls: Sequence[Stall], renewal_seconds: float
 ) -> list[Written]:
-    """The writes of who had not renewed the lease for as long as one may rely on it.
+    """The writes of an operator that had not renewed the lease in time.
 
-    Who did nothing meanwhile may end the call that was under way.
+    A stalled process may finish its active call.
     """
     renewed: dict[str, float] = {}
-    found = []
-    for each in sorted(written, key=lambda each: each.sent):
-        if each.matter == "lease":
-            if each.holds:
-                renewed[each.replica] = each.sent
+    findings = []
+    for write in sorted(written, key=lambda write: write.sent):
+        if write.matter == "lease":
+            if write.holds:
+                renewed[write.replica] = write.sent
             continue
-        may_until = renewed.get(each.replica, float("-inf")) + renewal_seconds
+        may_until = renewed.get(write.replica, float("-inf")) + renewal_seconds
         for stall in stalls:
-            if stall.process in (each.replica, OURS) and stall.since <= may_until:
+            if stall.process in (write.replica, OURS) and stall.since <= may_until:
                 may_until = max(may_until, stall.until)
-        if each.sent > may_until + _SLACK_SECONDS:
-            found.append(each)
-    return found
+        if write.sent > may_until + _SLACK_SECONDS:
+            findings.append(write)
+    return findings

@@ -1,4 +1,4 @@
-"""One attempt to get out of a sandbox, or to leave something in it or behind it."""
+"""One attempt to escape from a sandbox, or to leave traces in it or after it."""
 
 from typing import Literal, NamedTuple
 
@@ -7,14 +7,14 @@ Kind = Literal[
 ]
 
 WON = 'echo ES""CAPED'
-"""What a command does after something that it should not have been able to do."""
+"""The output of a command that succeeded with something forbidden."""
 SEEN = "ESCAPED"
 TOKEN = "kolu-4711-tane"
-"""What an attempt leaves wherever it can; nobody may see it later, or elsewhere."""
+"""The trace that an attempt leaves; it must not be visible later, or elsewhere."""
 
 
 class EscapeAttempt(NamedTuple):
-    """Commands of one episode."""
+    """The commands of one episode."""
 
     kind: Kind
     name: str
@@ -22,10 +22,10 @@ class EscapeAttempt(NamedTuple):
 
 
 def attempts_of(kind: Kind, *actions: str) -> list[EscapeAttempt]:
-    """One for each command, named by it."""
+    """One attempt for each command, named after it."""
     return [EscapeAttempt(kind, action, (action,)) for action in actions]
 
 
 def perl(script: str) -> str:
-    """A command for what no other program asks of the kernel."""
+    """A command for system calls that no other program makes."""
     return f"perl -e '{script}'"

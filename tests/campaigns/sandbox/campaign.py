@@ -1,7 +1,7 @@
-"""Attempts by the hundred to get out of the sandbox, or to leave something in it or behind it.
+"""Hundreds of attempts to escape from the sandbox, or to leave traces in it or after it.
 
-All are done in the episodes of one live shell, or of one live terminal. After each of them the
-machine has to be as it was, and a new episode has to show, to the byte, what the first one did.
+They run in the episodes of one live shell, or of one live terminal. After each of them, the machine
+must be unchanged, and a new episode's output must equal the first one's, byte for byte.
 """
 
 import itertools
@@ -30,28 +30,28 @@ cat /home/agent/* /home/agent/.*; env; compgen -v; declare -F; alias; trap; set 
 umask; jobs; nice; id; pwd; history; hostname; complete; type cat echo ls printf cd; ipcs; ps
 for i in {3..63}; do { true <&$i; } && echo $i; done; echo $SHLVL $$ $PPID $! $-
 } 2>&1"""
-"""All that an episode can see, in words."""
+"""Everything that an episode can see, as text."""
 
 
 class SandboxReport(Report):
-    """What became of some attempts."""
+    """The results of a campaign."""
 
     attempts: int = 0
     escapes: int = 0
-    """Attempts that reached, saw or did what is the machine's."""
+    """Attempts that reached, saw or changed something of the machine's."""
     leaks: int = 0
-    """Attempts that left something to the machine, to a later episode or to a later command."""
+    """Attempts that left something on the machine, for a later episode or for a later command."""
 
 
 def run(folder: Path, num_attempts: int, seed: str) -> SandboxReport:
-    """So many attempts, each kind of them as often as any other one."""
+    """`num_attempts` attempts, each kind equally often."""
     with Host(folder) as host:
         hands = shuffled(dict.fromkeys(all_attempts(host), 1), seed)
         return try_all([*itertools.islice(hands, num_attempts)], host, seed)
 
 
 def all_attempts(host: Host) -> list[EscapeAttempt]:
-    """Each that there is."""
+    """All attempts."""
     return [
         *commands.files(str(host.file)),
         *calls.attempts(),
@@ -71,7 +71,7 @@ def try_all(
     seed: str,
     open_shell: Callable[[], LiveShell] = lambda: LiveShell(seconds=_SECONDS),
 ) -> SandboxReport:
-    """These, one after the other."""
+    """Runs these, one after another."""
     start, others = time.monotonic(), family()
     in_terminal = [attempt for attempt in attempts if attempt.kind == "terminal"]
     in_shell = [attempt for attempt in attempts if attempt not in in_terminal]
@@ -79,14 +79,16 @@ def try_all(
         *_try_in(open_shell, in_shell, host, others),
         *_try_in(LiveTerminal, in_terminal, host, others),
     ]
-    subjects = {kind: {each.subject for each in findings if each.kind == kind} for kind in _KINDS}
+    subjects = {
+        kind: {finding.subject for finding in findings if finding.kind == kind} for kind in _KINDS
+    }
     return SandboxReport(
         seed=seed,
         attempts=len(attempts),
         escapes=len(subjects["escape"]),
         leaks=len(subjects["leak"]),
         by_kind=count(attempt.kind for attempt in attempts),
-        sentences=[each.sentence for each in findings[:MOST_SENTENCES]],
+        sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
         seconds=round(time.monotonic() - start, 1),
     )
 
@@ -103,11 +105,11 @@ def _try_in(
 ) -> Iterator[Finding]:
     if not attempts:
         return
-    with open_room() as room:
-        room.reset(START)
-        first = room.step(_LOOK)
+    with open_room() as shell:
+        shell.reset(START)
+        first = shell.step(_LOOK)
         for attempt in attempts:
-            yield from _judged(attempt, room, host, first, others)
+            yield from _judged(attempt, shell, host, first, others)
 
 
 def _judged(
@@ -117,17 +119,17 @@ def _judged(
     first: str,
     others: Container[psutil.Process],
 ) -> Iterator[Finding]:
-    """What is wrong with what became of an attempt; `others` are of no sandbox."""
+    """The problems after an attempt; `others` are processes outside of sandboxes."""
     before = census()
     shell.reset(START)
-    seen = _play(shell, attempt.actions)
-    reached = SEEN in seen or host.secret in seen or host.was_reached()
-    if reached:
-        yield _finding("escape", attempt, seen[-300:])
+    output = _play(shell, attempt.actions)
+    succeeded = SEEN in output or host.secret in output or host.was_reached()
+    if succeeded:
+        yield _finding("escape", attempt, output[-300:])
     after = _AFTER.get(attempt.kind, _nothing)(shell)
     if after:
         yield _finding("leak", attempt, after)
-    started = [each for each in family() if each not in others]
+    started = [item for item in family() if item not in others]
     shell.close()
     for name, left in (("processes", alive(started)), ("zombies", zombies(others))):
         if left:
@@ -143,23 +145,23 @@ def _judged(
 
 
 def _play(shell: _Room, actions: Sequence[str]) -> str:
-    """What was shown until the end, or until the sandbox broke."""
-    seen = []
+    """The output until the end, or until the sandbox broke."""
+    observations = []
     try:
         for action in actions:
-            seen.append(shell.step(action))
+            observations.append(shell.step(action))
     except EnvironmentBroken as error:
-        seen.append(str(error))
-    return "\n".join(seen)
+        observations.append(str(error))
+    return "\n".join(observations)
 
 
 def _moved(shell: _Room) -> str:
-    """What the observations of later commands show that is not theirs."""
+    """Changes in the observations of later commands."""
     try:
         for n in range(3):
-            seen = shell.step(f"\\builtin echo kolu {n}")
-            if seen.rpartition("\n")[0] != f"kolu {n}":
-                return f"a later command shows {seen!r}"
+            observation = shell.step(f"\\builtin echo kolu {n}")
+            if observation.rpartition("\n")[0] != f"kolu {n}":
+                return f"a later command shows {observation!r}"
     except EnvironmentBroken:
         pass
     return ""
@@ -168,7 +170,7 @@ def _moved(shell: _Room) -> str:
 def _misreported(shell: _Room) -> str:
     try:
         files = shell.files()
-    except EnvironmentBroken:  # whoever ends its sandbox has no success
+    except EnvironmentBroken:  # an attempt that ends its sandbox has failed
         return ""
     honest = files.get("rimo.txt") == "besa" and "tane.txt" not in files
     return "" if honest else f"the files are told as {files!r}"
@@ -190,6 +192,6 @@ def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:
 
 
 def _other_lines(first: str, look: str) -> list[str]:
-    known = {*first.splitlines()}
-    other = [line for line in look.splitlines() if line not in known]
+    lines = {*first.splitlines()}
+    other = [line for line in look.splitlines() if line not in lines]
     return [line for line in other if TOKEN in line] or other[:5] or ["fewer lines"]

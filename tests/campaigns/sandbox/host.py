@@ -1,4 +1,4 @@
-"""The machine around the sandboxes: what they must not reach, and what must be as it was after."""
+"""The machine around the sandboxes: what they must not reach or change."""
 
 import os
 import secrets
@@ -16,21 +16,23 @@ _UNPRIVILEGED_UID = 200_001
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/usr", "/")
 _SECRET = "AGENTWORLD_SECRET"
 END_SECONDS = 60.0
-"""Within which what was started ends, on a busy machine too."""
+"""The time in which processes must end, also on a busy machine."""
 
 
 class Census(NamedTuple):
-    """What sandboxes could leave on the machine; others are at work on it too."""
+    """Traces that sandboxes could leave on the machine, which others use, too."""
 
     mounts: str
     objects: tuple[str, ...]
-    """The sandboxes' user's shared memory, messages and semaphores of System V."""
+    """The System V shared memory, messages and semaphores of the sandboxes' user."""
     keys: str
     files: tuple[str, ...]
 
 
 class Host:
-    """A secret in the environment and in a file, and a port and a socket that nobody may reach."""
+    """A secret in the environment and in a file, and a port and a socket that must not be
+    reached.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,11 +57,11 @@ class Host:
 
     @property
     def port(self) -> int:
-        """Of TCP and of UDP."""
+        """A port of TCP and of UDP."""
         return int(self._servers[0].getsockname()[1])
 
     def was_reached(self) -> bool:
-        """Whether anybody connected to the port, or sent to it."""
+        """Whether there was a connection to the port, or a message."""
         tcp, udp = self._servers
         for server, receive in ((tcp, tcp.accept), (udp, lambda: udp.recv(64))):
             server.setblocking(False)
@@ -72,7 +74,7 @@ class Host:
 
 
 def census() -> Census:
-    """Of this moment."""
+    """The present traces."""
     uid = os.geteuid() or _UNPRIVILEGED_UID
     users = Path("/proc/key-users")
     return Census(
@@ -100,24 +102,24 @@ def _system_v(uid: str) -> Iterator[str]:
 
 
 def family() -> list[psutil.Process]:
-    """All that this process started, and they."""
+    """The descendants of this process and of the sandboxes' user."""
     return psutil.Process().children(recursive=True)
 
 
 def alive(processes: list[psutil.Process]) -> list[str]:
-    """Those that do not end within their time, by name."""
+    """The names of processes that do not end within their time."""
     _, left = psutil.wait_procs(processes, timeout=END_SECONDS)
-    return [_name(each) for each in left]
+    return [_name(item) for item in left]
 
 
 def zombies(others: Container[psutil.Process]) -> list[str]:
-    """Those of this process that nobody reaps, but for others than the sandboxes'."""
+    """Zombies of this process, without those in `others`."""
     deadline = time.monotonic() + END_SECONDS
     while True:
-        started = [each for each in family() if each not in others]
-        dead = [each for each in started if _status(each) == psutil.STATUS_ZOMBIE]
+        started = [item for item in family() if item not in others]
+        dead = [item for item in started if _status(item) == psutil.STATUS_ZOMBIE]
         if not dead or time.monotonic() > deadline:
-            return [_name(each) for each in dead]
+            return [_name(item) for item in dead]
         time.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""A live terminal in the place of a shell, and attempts with what its profile adds."""
+"""A live terminal instead of a shell, and attempts specific to its profile."""
 
 from typing import Self
 
@@ -24,7 +24,7 @@ _OUTSIDE = ("/etc/passwd", "/etc/alternatives/../passwd", "/proc/self/root/etc/h
 
 
 class _Whole(TerminalSession):
-    """What is told is all that was written since the last time, and not only the last screen."""
+    """Reports all output since the last time, and not only the last screen."""
 
     @property
     def screen(self) -> str:
@@ -34,7 +34,7 @@ class _Whole(TerminalSession):
 
 
 class LiveTerminal:
-    """Takes the calls of a `LiveShell`."""
+    """Supports the calls of a `LiveShell`."""
 
     def __init__(self) -> None:
         self._session: TerminalSession | None = None
@@ -65,7 +65,9 @@ class LiveTerminal:
 
 
 def attempts(secret: str) -> list[EscapeAttempt]:
-    """After each, the file `rimo.txt` holds `besa` as before, and there is no `tane.txt`."""
+    """After each attempt, the file `rimo.txt` must still contain `besa`, and `tane.txt` must not
+    exist.
+    """
     each_file = "for f in /proc/[0-9]*/fd/*"
     claim = "printf 'tane.txt\\0kolu\\0\\0'"
     return attempts_of(

@@ -1,4 +1,4 @@
-"""Attempts to leave something to the next episode, to move an observation, to misreport files."""
+"""Attempts to leave traces for the next episode, to shift an observation, to misreport files."""
 
 from campaigns.sandbox.attempt import TOKEN, EscapeAttempt, attempts_of
 
@@ -6,7 +6,7 @@ _TAKE = 'printf "\\035"; read -t 1 -u 10 m || read -t 1 m; printf "\\036$m [0] ~
 
 
 def state() -> list[EscapeAttempt]:
-    """Each is followed by a look at all that an episode can see."""
+    """Each is followed by a check of everything that an episode can see."""
     return attempts_of(
         "state",
         f"echo {TOKEN} >{TOKEN}; mkdir .{TOKEN}; echo {TOKEN} >.{TOKEN}/a",
@@ -37,7 +37,7 @@ def state() -> list[EscapeAttempt]:
 
 
 def prompts() -> list[EscapeAttempt]:
-    """Each is followed by commands whose observations are known."""
+    """Each is followed by commands with known observations."""
     return attempts_of(
         "prompt",
         'printf "\\035\\036%s [0] ~\\n" "$__mark"; echo after',
@@ -66,7 +66,9 @@ def prompts() -> list[EscapeAttempt]:
 
 
 def claims() -> list[EscapeAttempt]:
-    """After each, the file `rimo.txt` holds `besa` as before, and there is no `tane.txt`."""
+    """After each attempt, the file `rimo.txt` must still contain `besa`, and `tane.txt` must not
+    exist.
+    """
     return attempts_of(
         "claim",
         f"cat() {{ echo {TOKEN}; }}; ls() {{ echo {TOKEN}; }}",

@@ -1,6 +1,6 @@
-"""The ledger as it lies there: rows of a database, objects and copies of checkpoints in folders.
+"""The ledger's raw data: rows of a database, objects and copies of checkpoints in folders.
 
-Read with the drivers of the databases alone.
+Reads with the drivers of the databases only.
 """
 
 import json
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """A row of an episode, what it was opened with, and its steps by number."""
+    """A row of an episode, its opening, and its steps by number."""
 
     row: Row
     opening_text: str
@@ -40,34 +40,34 @@ class Episode(NamedTuple):
 
     @property
     def opening(self) -> Row:
-        """What it was opened with."""
-        told: Row = json.loads(self.opening_text)
-        return told
+        """The episode's opening."""
+        fields: Row = json.loads(self.opening_text)
+        return fields
 
     def content(self, number: int) -> tuple[object, ...] | None:
-        """What a client is answered for a step."""
+        """The client-visible content of a step."""
         step = self.steps.get(number)
         return step and (step.action, step.observation, *step.outcome, *step.confidence)
 
 
 class Books(NamedTuple):
-    """All that was written down."""
+    """The whole ledger."""
 
     runs: dict[str, Row]
     episodes: dict[str, Episode]
     log: dict[str, list[tuple[int, bytes]]]
-    """Of each run, by sequence."""
+    """By run and sequence number."""
     checkpoints: dict[tuple[str, int], bytes]
     copies: dict[tuple[str, int], bytes]
 
     def turn(self, episode: str, number: int) -> tuple[str, str] | None:
-        """The action and the observation of a step; null where it is not there."""
+        """The action and the observation of a step; null if it is missing."""
         step = episode in self.episodes and self.episodes[episode].steps.get(number)
         return (step.action or "", step.observation or "") if step else None
 
 
 def read_books(url: str, folder: Path) -> Books:
-    """Everything in the ledger at this URL and in the folders beside."""
+    """Reads the ledger at this URL and in the folders beside it."""
     tables = {name: _rows(url, name) for name in ("runs", "log", "episodes", "steps")}
     episodes = {
         row["id"]: Episode(
@@ -99,7 +99,7 @@ def _rows(url: str, table: str) -> list[Row]:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
             database.row_factory = sqlite3.Row
             return [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
-    import psycopg  # takes a quarter of a second, and most of the tests have no such server
+    import psycopg  # the import takes a quarter of a second, and most tests have no such server
 
     address = url.replace("postgresql+psycopg", "postgresql")
     with psycopg.connect(address, row_factory=psycopg.rows.dict_row) as server:
@@ -107,7 +107,7 @@ def _rows(url: str, table: str) -> list[Row]:
 
 
 def _text(objects: Path, data: bytes | None, digest: str) -> str | None:
-    """What is not in its row is in the file of its digest; null where it is nowhere."""
+    """A text from its row, or from the file of its digest; null if it is missing."""
     if data is None:
         name = digest.removeprefix("sha256:")
         file = objects / name[:2] / name

@@ -1,6 +1,6 @@
-"""One campaign: faults over a service at work until there were enough, then quiet, then the judge.
+"""One campaign: faults for a working service, then a quiet period, then the judgement.
 
-What is left is a folder with the journals of all parties and a ledger, which the checker reads.
+It leaves a folder with the journals of all parties and a ledger, which the checker reads.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ _SHARE_OF_POSTGRES = 0.4
 _DATABASE_RATE = 0.002
 _START_SECONDS = 300.0
 _FAULT_SECONDS = 10.0
-"""The longest that one may take, on a busy machine too."""
+"""The longest duration of a fault, also on a busy machine."""
 _QUIET_SECONDS = 200.0
-"""More than a trainer waits that is told to come again in a minute: half as long again at most."""
+"""Longer than a trainer's wait after a `retry after a minute`: at most 1.5 times as long."""
 _HOUSEKEEPING_SECONDS = 1.0
 _IDLE_SECONDS = 2.0
 _OTHER_PROMISES = {
@@ -43,24 +43,24 @@ _OTHER_PROMISES = {
 
 
 class ServiceReport(FaultReport):
-    """One campaign over a service."""
+    """The report of one campaign over a service."""
 
     answered_steps: int
-    """With those that were asked again."""
+    """Including retried ones."""
     steps: int
-    """In the ledger."""
+    """Steps in the ledger."""
     episodes: int
     runs: int
     said: int
     """Texts of engines."""
     unanswered: int
-    """Requests of clients that a connection lost."""
+    """Clients' requests that a connection lost."""
     refusals: dict[str, int]
-    """Answers that are typed failures."""
+    """Responses with typed errors."""
 
 
 def run(folder: Path, num_faults: int, seed: str) -> ServiceReport:
-    """Over both kinds of ledger."""
+    """Runs over both kinds of ledger."""
     num_postgres = int(num_faults * _SHARE_OF_POSTGRES)
     first = over_sqlite(folder / "sqlite", num_faults - num_postgres, seed)
     return first.plus(over_postgres(folder / "postgres", num_postgres, seed))
@@ -74,7 +74,7 @@ def over_sqlite(folder: Path, num_faults: int, seed: str) -> ServiceReport:
 
 
 def over_postgres(folder: Path, num_faults: int, seed: str) -> ServiceReport:
-    """A campaign over a ledger in a server, which is behind a network of its own."""
+    """A campaign over a ledger in a server, which is behind its own network."""
     port = free_port()
     with postgres.running() as server, server.database() as url:
         through = make_url(url).set(port=port).render_as_string(hide_password=False)
@@ -109,10 +109,10 @@ def _judged(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str)
 
 
 async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str) -> None:
-    """Returns when nothing runs any more."""
+    """Returns when all processes have ended."""
     for network in crew.networks:
         await network.open()
-    keeping = asyncio.create_task(keep_running((*crew.engines, *crew.services)))
+    keeper = asyncio.create_task(keep_running((*crew.engines, *crew.services)))
     try:
         await crew.ready()
         async with asyncio.TaskGroup() as group:
@@ -128,35 +128,37 @@ async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: 
             await crew.ready()
             await _finish(crew, playing)
     finally:
-        keeping.cancel()
+        keeper.cancel()
         await crew.end()
         for network in crew.networks:
             await network.shut()
 
 
 async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
-    """Everybody comes to an end once nothing fails any more.
+    """Lets all clients finish without faults.
 
-    Every trainer dies once more: who comes after it asks again for all that it was answered.
+    Every trainer dies once more: its successor repeats all requests.
     """
     for client in crew.clients:
         client.end()
-    _, late = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
+    _, pending = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
     names = {
-        client.name for client, task in zip(crew.clients, playing, strict=True) if task in late
+        client.name for client, task in zip(crew.clients, playing, strict=True) if task in pending
     }
     last = {name: _last_answers(crew.place, name) for name in sorted(names)}
-    assert not late, f"{len(late)} clients do not come to an end; what each got last: {last}"
+    assert not pending, f"{len(pending)} clients do not come to an end; what each got last: {last}"
 
 
 def _last_answers(place: Place, client: str) -> list[str]:
-    """Of what a client asked, with when; what it was answered, or that its connection was lost."""
+    """A client's last requests with their times, and the response, or the loss of the
+    connection.
+    """
     lines = [line for line in read(place.folder / "wire.jsonl") if line.get("client") == client]
     return [str(line)[:500] for line in lines[-5:]]
 
 
 async def _close_books(place: Place) -> None:
-    """Ends what was left open, as time would, and signs all logs."""
+    """Ends open episodes, as their time-out would, and signs all logs."""
     for version in VERSIONS:
         with place.housekeeper(version) as housekeeper:
             await housekeeper.work(0.0)
@@ -164,7 +166,7 @@ async def _close_books(place: Place) -> None:
 
 
 async def _keep_house(place: Place) -> None:
-    """A further replica that answers nobody: it ends idle episodes and signs, and does so often."""
+    """A further replica without clients: it ends idle episodes and signs, in short intervals."""
     with place.housekeeper(VERSIONS[0]) as housekeeper:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
@@ -173,8 +175,11 @@ async def _keep_house(place: Place) -> None:
 
 
 def _accused(place: Place) -> Iterator[Finding]:
-    """What our own audit finds wrong: nothing, or it accuses an honest service."""
+    """The problems that our own audit finds: none, because the service is honest."""
     with closing(place.ledger()) as ledger:
         verified = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
-    for each in verified:
-        yield from (Finding("accused", f"{each.subject}: {problem}") for problem in each.problems)
+    for verification in verified:
+        yield from (
+            Finding("accused", f"{verification.subject}: {problem}")
+            for problem in verification.problems
+        )

@@ -1,6 +1,6 @@
-"""What is done to processes, networks and trainers, in an order that one seed decides.
+"""Faults of processes, networks and trainers, in an order from a seed.
 
-Faults of single requests are drawn where the requests are: in the engines and in the networks.
+Faults of single requests are drawn in the engines and in the networks.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from campaigns.service.place import VERSIONS
 
 Fault = Callable[[Crew, random.Random], Awaitable[None]]
 _STEPS_BETWEEN = 10
-"""On a slow machine too, a fault hits a service that does its work."""
+"""Ensures that a fault hits a working service, also on a slow machine."""
 
 
 async def rage(crew: Crew, database: Sequence[Fault], seed: str) -> None:
-    """Several strands of faults at once, until the crew says that it is over."""
+    """Runs several strands of faults concurrently, until the crew ends."""
     async with asyncio.TaskGroup() as group:
         for name, (pause, faults) in _STRANDS.items():
             mixed = (*faults, *database) if name == "databases" else faults
@@ -32,9 +32,9 @@ async def rage(crew: Crew, database: Sequence[Fault], seed: str) -> None:
 async def _strand(crew: Crew, pause: float, faults: Sequence[Fault], seed: str) -> None:
     chance, order = random.Random(seed), shuffled(dict.fromkeys(faults, 1), seed)
     while not crew.over:
-        enough = crew.num_steps + _STEPS_BETWEEN
+        target_steps = crew.num_steps + _STEPS_BETWEEN
         await asyncio.sleep(pause * chance.uniform(0.5, 1.5))
-        await until(partial(crew.took, enough), "no step succeeds any more")
+        await until(partial(crew.took, target_steps), "no step succeeds any more")
         await next(order)(crew, chance)
 
 
@@ -47,7 +47,7 @@ async def _kill_both(crew: Crew, chance: random.Random) -> None:
 
 
 async def _swap_service(crew: Crew, chance: random.Random) -> None:
-    """Another version is deployed at the same address, until it is taken back."""
+    """Deploys another version at the same address, for a while."""
     service = chance.choice(crew.services)
     service.version = _other(service.version)
     await _kill(crew, [service], 0.0, "service swapped")
@@ -65,7 +65,7 @@ async def _kill(
 
 
 async def _end_service(crew: Crew, chance: random.Random) -> None:
-    """It is asked to end, and does so within its time."""
+    """Terminates it; it must end in time."""
     service = chance.choice(crew.services)
     if service.program.pid is not None:
         crew.count("process: service ended", service.program.name)
@@ -81,12 +81,12 @@ async def _stop_engine(crew: Crew, chance: random.Random) -> None:
     await _stop(crew, chance.choice(crew.engines), "engine stopped", chance)
 
 
-async def _stop(crew: Crew, kept: Kept, kind: str, chance: random.Random) -> None:
-    hits = crew.is_used(kept)
-    if kept.program.send(signal.SIGSTOP):
-        crew.count(f"process: {kind}", kept.program.name, hits=hits)
+async def _stop(crew: Crew, program: Kept, kind: str, chance: random.Random) -> None:
+    hits = crew.is_used(program)
+    if program.program.send(signal.SIGSTOP):
+        crew.count(f"process: {kind}", program.program.name, hits=hits)
     await asyncio.sleep(chance.uniform(0.2, 1.5))
-    kept.program.send(signal.SIGCONT)
+    program.program.send(signal.SIGCONT)
 
 
 async def _kill_engine(crew: Crew, chance: random.Random) -> None:
@@ -96,7 +96,7 @@ async def _kill_engine(crew: Crew, chance: random.Random) -> None:
 
 
 async def _swap_engine(crew: Crew, chance: random.Random) -> None:
-    """An engine of another version answers at the same address for a while."""
+    """An engine of another version responds at the same address for a while."""
     engine = chance.choice(crew.engines)
     for _ in range(2):
         engine.version = _other(engine.version)
@@ -125,17 +125,17 @@ async def _shut_network(crew: Crew, chance: random.Random) -> None:
 
 
 async def _take_store(crew: Crew, chance: random.Random) -> None:
-    """The store of long texts, or that of signed logs, is not there for a while."""
+    """Removes the store of long texts, or that of signed logs, for a while."""
     store = crew.place.folder / chance.choice(("objects", "mirror"))
-    away = store.with_suffix(".away")
+    moved_store = store.with_suffix(".away")
     if not store.exists():
-        return  # nobody needed it so far
-    store.rename(away)
+        return  # not needed so far
+    store.rename(moved_store)
     store.touch()
     crew.count("database: store away", store.name)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
     store.unlink()
-    away.rename(store)
+    moved_store.rename(store)
 
 
 async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
@@ -144,14 +144,14 @@ async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
         crew.count("process: trainer killed", trainer.name)
 
 
-async def _back(kept: Kept) -> None:
+async def _back(program: Kept) -> None:
     """Returns when it listens again."""
 
     def listens() -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex((LOOPBACK, kept.port)) == 0
+            return probe.connect_ex((LOOPBACK, program.port)) == 0
 
-    await until(listens, f"{kept.program.name} does not come back")
+    await until(listens, f"{program.program.name} does not come back")
 
 
 _STRANDS: dict[str, tuple[float, Sequence[Fault]]] = {

@@ -1,6 +1,6 @@
-"""The judge: compares what clients were answered with what engines said and the ledger holds.
+"""The judge: compares clients' responses with the engines' texts and with the ledger.
 
-It knows the wire, the tables and the documents, and no line of the service's code.
+It knows the protocol, the tables and the documents, and shares no code with the service.
 """
 
 import json
@@ -30,11 +30,11 @@ PROMISES = {
     "unchained": "a digest that does not follow from what it is said to cover",
     "unsigned": "a log without a good signature over all of it, here and in the evidence mirror",
 }
-"""By kind of finding, what broke one."""
+"""The broken promise of each kind of finding."""
 
 
 class Verdict(NamedTuple):
-    """What was found wrong, and what was looked at."""
+    """The findings, and the amounts of checked data."""
 
     findings: list[Finding]
     heard: Heard
@@ -43,13 +43,13 @@ class Verdict(NamedTuple):
 
 
 def check(folder: Path, ledger_url: str) -> Verdict:
-    """Judges a campaign by what it left in a folder, and in its ledger."""
+    """Judges a campaign by its folder and its ledger."""
     heard, books = read_heard(folder), read_books(ledger_url, folder)
     manifests = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
     saying = Saying(
         said={line["observation"]: line for line in read(folder / "said.jsonl")},
         secrets={path.name: path.read_text() for path in (folder / "secrets").iterdir()},
-        manifests={digest(rfc8785.dumps(each)): each for each in manifests},
+        manifests={digest(rfc8785.dumps(manifest)): manifest for manifest in manifests},
     )
     findings = [
         *heard.broken,
@@ -58,8 +58,8 @@ def check(folder: Path, ledger_url: str) -> Verdict:
         *_doubled(heard),
         *_lost(heard, books),
         *_denied(heard, books),
-        *(finding for shown in _heard_steps(heard, books) for finding in saying.findings(shown)),
-        *(finding for shown in _ledger_steps(books) for finding in saying.findings(shown)),
+        *(finding for step in _heard_steps(heard, books) for finding in saying.findings(step)),
+        *(finding for step in _ledger_steps(books) for finding in saying.findings(step)),
         *chain_findings(books),
         *log_findings(books),
         *signature_findings(books, folder / "keys/simulator/trusted"),
@@ -68,11 +68,11 @@ def check(folder: Path, ledger_url: str) -> Verdict:
 
 
 def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
-    """A run has one simulator, for everybody and for ever."""
-    for run, named in heard.runs.items():
-        here = {books.runs[run]["simulator"]} if run in books.runs else set()
-        if len(named | here) != 1:
-            yield Finding("crossed_versions", f"run {run} is of {_told(named | here)}")
+    """A run must have one simulator for ever."""
+    for run, names in heard.runs.items():
+        simulators = {books.runs[run]["simulator"]} if run in books.runs else set()
+        if len(names | simulators) != 1:
+            yield Finding("crossed_versions", f"run {run} is of {_told(names | simulators)}")
     for episode, opening in heard.openings.items():
         if opening["simulators"] != heard.runs.get(opening["run"], opening["simulators"]):
             yield Finding("crossed_versions", f"episode {episode} is of another simulator")
@@ -82,15 +82,15 @@ def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
-    """An answer is to the step that was asked."""
+    """A response must be to the requested step."""
     for answer in heard.answers:
-        asked = heard.openings[answer.episode]["run"], answer.episode, answer.number
-        if asked != tuple(answer.told[name] for name in ("run", "episode", "step")):
+        request = heard.openings[answer.episode]["run"], answer.episode, answer.number
+        if request != tuple(answer.told[name] for name in ("run", "episode", "step")):
             yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
 
 
 def _doubled(heard: Heard) -> Iterator[Finding]:
-    """A step has one answer, whoever asks and however often."""
+    """A step must have one response, for all requests."""
     first: dict[tuple[str, int], tuple[object, ...]] = {}
     for answer in heard.answers:
         content = first.setdefault((answer.episode, answer.number), answer.content)
@@ -99,9 +99,9 @@ def _doubled(heard: Heard) -> Iterator[Finding]:
 
 
 def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
-    """What was answered is in the ledger, as it was answered."""
-    known = heard.openings.keys() | heard.runs.keys()
-    for name in heard.missed & known:
+    """Responses must be in the ledger, unchanged."""
+    known_names = heard.openings.keys() | heard.runs.keys()
+    for name in heard.missed & known_names:
         yield Finding("lost", f"{name} was answered and later said not to be there")
     for run in heard.runs.keys() - books.runs.keys():
         yield Finding("lost", f"run {run} is not there")
@@ -121,47 +121,47 @@ def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
-    """Who asks for a step that was taken before gets its answer, from any replica."""
+    """A repeated request for a step must get its response, from any replica."""
     for refused in heard.refused:
         opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
         step = episode and episode.steps.get(refused.number)
-        ours = opening and refused.simulator in opening["simulators"]
-        taken = step and step.row["at"] < refused.sent
-        if ours and step and taken and step.action == refused.action:
+        is_own = opening and refused.simulator in opening["simulators"]
+        is_taken = step and step.row["at"] < refused.sent
+        if is_own and step and is_taken and step.action == refused.action:
             yield Finding("denied", f"step {refused.number} of {refused.episode} is out of turn")
 
 
 def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
-    """Steps as clients have them, after what they were answered before.
+    """Steps as clients have them, after their earlier responses.
 
-    An answer before may have been lost on its way; then the step is as the ledger has it.
+    An earlier response may have been lost; then the step is the ledger's.
     """
-    answered = {(each.episode, each.number): each for each in heard.answers}
+    responses = {(answer.episode, answer.number): answer for answer in heard.answers}
 
     def turn(episode: str, number: int) -> Turn | None:
         fork = heard.openings[episode].get("fork")
         if fork and number <= fork["step"]:
             return turn(fork["episode"], number)
-        answer = answered.get((episode, number))
+        answer = responses.get((episode, number))
         if answer is not None:
             return answer.action, answer.told["observation"]
         return books.turn(episode, number)
 
     for answer in heard.answers:
-        told = answer.told
+        body = answer.told
         yield Shown(
             where=_where(answer),
             simulator=next(iter(heard.openings[answer.episode]["simulators"])),
             opening=heard.start(answer.episode),
             before=[turn(answer.episode, number) for number in range(1, answer.number)],
             action=answer.action,
-            observation=told["observation"],
-            outcome=law.Outcome(told["reward"], told["done"], told["truncated"]),
+            observation=body["observation"],
+            outcome=law.Outcome(body["reward"], body["done"], body["truncated"]),
         )
 
 
 def _ledger_steps(books: Books) -> Iterator[Shown]:
-    """Steps as the ledger has them, whether or not anybody got to hear of them."""
+    """The ledger's steps, whether or not a client received them."""
     for name, episode in books.episodes.items():
         turns: list[Turn | None] = []
         for number, step in sorted(episode.steps.items()):

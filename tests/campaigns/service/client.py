@@ -1,4 +1,4 @@
-"""What clients play: episodes with a task and without, and actions with long answers."""
+"""Clients' episodes: with a task and without, and actions with long responses."""
 
 import random
 from typing import NamedTuple
@@ -11,34 +11,34 @@ _OUTPUT = "besa"
 
 
 class Client:
-    """Whoever plays; its name decides, with the seed, what it does."""
+    """A client; its name and the seed determine its actions."""
 
     def __init__(self, name: str, seed: str) -> None:
         self.name = name
         self.num_steps = 0
-        """Those that it took."""
+        """Steps so far."""
         self._random = random.Random(f"{name} {seed}")
         self._ending = False
 
     async def play(self) -> None:
-        """Plays until it is told to end."""
+        """Plays until it is ended."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """It finishes what it must and begins nothing."""
+        """Completes open work and begins nothing new."""
         self._ending = True
 
 
 class Plan(NamedTuple):
-    """An episode as its client means to play it."""
+    """A client's plan for an episode."""
 
     opening: EpisodeOpening
     actions: tuple[str, ...]
-    """The same again whenever the client comes back to it."""
+    """The same again after a restart."""
 
 
 def draw(run: str, start: str, chance: random.Random) -> Plan:
-    """An episode that nobody else plays: its start is its own."""
+    """A unique episode: no other has its start."""
     limit = chance.randint(3, 10)
     actions = [_action(chance) for _ in range(limit)]
     ends = chance.random()

@@ -1,4 +1,4 @@
-"""All that takes part in a campaign: processes that come back, networks, clients."""
+"""The parties of a campaign: restarted processes, networks, clients."""
 
 from functools import partial
 
@@ -16,13 +16,15 @@ from campaigns.service.trainer import Trainer
 from machines.program import Program
 
 LAYERS = {"engine", "network", "process", "database"}
-"""Each kind of fault begins with one."""
+"""The prefixes of the kinds of faults."""
 _NETWORK_RATE = 0.02
 _ENGINE_RATE = 0.08
 _READY_SECONDS = 120.0
 _ENGINES = ("first-0", "first-1", "second-0")
 _TRAINERS = {"first-0": 8, "first-1": 8, "second-0": 4}
-"""With so many episodes at once; like engines they are named by their versions."""
+"""Trainers with their numbers of concurrent episodes; like engines, they are named after their
+versions.
+"""
 _NUM_OTHERS = 4
 
 
@@ -32,7 +34,7 @@ class Crew:
     def __init__(self, place: Place, seed: str) -> None:
         self.place = place
         self.over = False
-        """No further fault."""
+        """True after the last fault."""
         self.faults = Journal(place.folder / "faults.jsonl")
         self._seed = seed
         self._engine_rate = _ENGINE_RATE
@@ -42,56 +44,56 @@ class Crew:
             for engine in self.engines
         }
         self.services = [self._service(f"service-{number}", free_port()) for number in range(2)]
-        doors = [service.port for service in self.services]
+        ports = [service.port for service in self.services]
         self._fronts = [
             self._proxy(name, free_port(), behind)
-            for name, behind in [("front", doors), ("front-0", doors[:1]), ("front-1", doors[1:])]
+            for name, behind in [("front", ports), ("front-0", ports[:1]), ("front-1", ports[1:])]
         ]
         self.networks = [*self._fronts, *self.to_engine.values()]
         self.trainers = [
-            Trainer(place, name, self._fronts[0].url, seats, seed)
-            for name, seats in _TRAINERS.items()
+            Trainer(place, name, self._fronts[0].url, num_seats, seed)
+            for name, num_seats in _TRAINERS.items()
         ]
         self.clients: list[Client] = [*self.trainers, *self._others()]
 
     @property
     def busy(self) -> bool:
-        """Whether clients ask, who can be hit."""
+        """Whether clients have active requests."""
         return any(front.in_use for front in self._fronts)
 
     def were_hit(self, num_faults: int) -> bool:
-        """Whether there were so many faults, and some in each layer."""
+        """Whether there were that many faults, and some in each layer."""
         kinds = [line["kind"] for line in read(self.place.folder / "faults.jsonl")]
         return len(kinds) >= num_faults and {kind.partition(":")[0] for kind in kinds} == LAYERS
 
     @property
     def num_steps(self) -> int:
-        """Those that clients took."""
+        """The steps of all clients."""
         return sum(client.num_steps for client in self.clients)
 
     def took(self, num_steps: int) -> bool:
-        """Whether clients took so many steps."""
+        """Whether clients took that many steps."""
         return self.num_steps >= num_steps
 
-    def is_used(self, kept: Kept) -> bool:
-        """Whether a request to it is under way, who would be hit."""
-        network = self.to_engine.get(kept.program.name)
+    def is_used(self, program: Kept) -> bool:
+        """Whether it has an active request."""
+        network = self.to_engine.get(program.program.name)
         return network.in_use if network else self.busy
 
     def count(self, kind: str, target: str, *, hits: bool | None = None) -> None:
-        """Notes a fault that happens now, if it hits somebody: by default, whoever asks."""
+        """Records a fault, if it hits a client; by default, any with an active request."""
         if self.busy if hits is None else hits:
             self.faults.write(kind=kind, target=target)
 
     async def ready(self) -> None:
-        """Returns when every service answers."""
+        """Returns when every service responds."""
         async with httpx.AsyncClient(trust_env=False, timeout=5.0) as http:
             for service in self.services:
                 problem = f"{service.program.name} does not come up"
                 await until(partial(_answers, http, service.port), problem, _READY_SECONDS)
 
     async def calm(self) -> None:
-        """From now on nothing fails, and each version is served by one replica."""
+        """Ends all faults; each version is then served by one replica."""
         for network in self.networks:
             network.rate = 0.0
         self._engine_rate = 0.0
@@ -104,25 +106,25 @@ class Crew:
                 assert await service.program.end(), f"{service.program.name} does not end"
 
     async def end(self) -> None:
-        """Nothing of it runs any more."""
-        for kept in (*self.services, *self.engines):
-            await kept.program.end()
+        """Ends all processes."""
+        for service in (*self.services, *self.engines):
+            await service.program.end()
 
     def _engine(self, name: str, port: int) -> Kept:
-        def command(kept: Kept) -> Command:
-            seed = f"{self._seed} {kept.program.lives}"
-            return self.place.engine(name, kept.version, kept.port, self._engine_rate, seed)
+        def command(program: Kept) -> Command:
+            seed = f"{self._seed} {program.program.lives}"
+            return self.place.engine(name, program.version, program.port, self._engine_rate, seed)
 
         return Kept(self._program(name), port, name.partition("-")[0], command)
 
     def _service(self, name: str, port: int) -> Kept:
-        def command(kept: Kept) -> Command:
+        def command(program: Kept) -> Command:
             engines = [
                 proxy.port
                 for engine, proxy in self.to_engine.items()
-                if engine.startswith(kept.version)
+                if engine.startswith(program.version)
             ]
-            return self.place.service(kept.version, kept.port, engines)
+            return self.place.service(program.version, program.port, engines)
 
         return Kept(self._program(name), port, VERSIONS[0], command)
 
@@ -133,12 +135,12 @@ class Crew:
         return Proxy(name, port, servers, _NETWORK_RATE, self._seed, self.faults)
 
     def _others(self) -> list[Client]:
-        """Those who keep to no rule, and those of another wire."""
-        front, *each = (front.url for front in self._fronts)
-        wire, numbers = Journal(self.place.folder / "wire.jsonl"), range(_NUM_OTHERS)
+        """The clients that break rules, and those of another protocol."""
+        front, *urls = (front.url for front in self._fronts)
+        journal, numbers = Journal(self.place.folder / "wire.jsonl"), range(_NUM_OTHERS)
         return [
-            *(RoughClient(f"rough-{number}", each, self._seed, wire) for number in numbers),
-            *(SocketClient(f"socket-{number}", front, self._seed, wire) for number in numbers),
+            *(RoughClient(f"rough-{number}", urls, self._seed, journal) for number in numbers),
+            *(SocketClient(f"socket-{number}", front, self._seed, journal) for number in numbers),
         ]
 
 

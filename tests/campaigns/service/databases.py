@@ -1,4 +1,4 @@
-"""What is done to a ledger's database: methods that chaos draws from."""
+"""Faults of a ledger's database."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ class Sqlite:
             time.sleep(seconds)
 
     async def _fill_disk(self, crew: Crew, chance: random.Random) -> None:
-        """No file of the service can grow, which is what a full disk is to it."""
+        """Limits the size of the service's files, which has the effect of a full disk."""
         pids = [service.program.pid for service in crew.services]
         if any(pid is not None and _limit_files(pid, 0) for pid in pids):
             crew.count("database: disk full", "ledger")
@@ -70,7 +70,9 @@ class Postgres:
             crew.count("database: connections cut", "ledger")
 
     async def _crash(self, crew: Crew, _: random.Random) -> None:
-        """The death of one backend makes the server drop all and recover from its log."""
+        """The death of one backend makes the server drop all connections and recover from its
+        log.
+        """
         pid = await asyncio.to_thread(self._ask, f"SELECT min(pid) {_OTHERS}")
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             if pid and psutil.Process(pid).name().startswith("postgres"):
@@ -95,7 +97,7 @@ class Postgres:
 
 
 def _limit_files(pid: int, size: int) -> bool:
-    """Whether there was a process to limit."""
+    """Limits a process's files; returns whether it exists."""
     try:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, _NO_LIMIT))
     except ProcessLookupError:

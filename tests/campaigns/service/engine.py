@@ -1,7 +1,7 @@
-"""An engine that can fail in every way we know: a process of its own with a chat API.
+"""An engine with every known kind of failure: a separate process with a chat API.
 
-It writes down what it says before it says it, and which of its answers it spoiled. What it is, it
-always tells.
+It records its responses before it sends them, and which of them it spoiled. It always identifies
+itself truthfully.
 """
 
 import argparse
@@ -19,12 +19,14 @@ from fakes import endpoint
 _LONGEST_THOUGHT_SECONDS = 0.05
 _CUT = ("reset", "half", "half without length")
 _HARMLESS = ("slow", "another's")
-"""After these what was said is whole: late, or to somebody else."""
+"""After these, the text was complete, but late or for another client."""
 _FAULTS = (*SPOILED, *_CUT, *_HARMLESS, "hang")
 
 
 class Engine:
-    """Plays one version; a request's fault follows from the seed and the request's number."""
+    """An engine of one version; a request's fault follows from the seed and the request's
+    number.
+    """
 
     def __init__(self, words: argparse.Namespace) -> None:
         self._words = words
@@ -35,7 +37,7 @@ class Engine:
         self._faults = Journal(words.folder / "faults.jsonl")
 
     async def serve(self) -> None:
-        """Listens until it is killed."""
+        """Serves until it is killed."""
         server = await asyncio.start_server(self._converse, "127.0.0.1", self._words.port)
         await server.serve_forever()
 
@@ -44,28 +46,28 @@ class Engine:
             while await self._answer(reader, writer):
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # whoever asked went away
+            pass  # the client closed the connection
         finally:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether the connection goes on."""
+        """Responds to one request; returns whether the connection stays open."""
         path, request, body = await _read_request(reader)
         if path in self._told:
             writer.write(response(self._told[path]))
             return True
-        if not body:  # a route of a vLLM that others may change
+        if not body:  # a route of vLLM that can change its settings
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             return True
-        asked: Answer = json.loads(body)
+        request_body: Answer = json.loads(body)
         self._number += 1
         chance = random.Random(f"{self._words.name} {self._words.seed} {self._number}")
-        # Time enough for another replica to come to the same step.
+        # Long enough for another replica to reach the same step.
         await asyncio.sleep(chance.uniform(0, _LONGEST_THOUGHT_SECONDS))
         fault = self._draw(chance)
-        answer = self._say(request, asked, fault, chance)
+        answer = self._say(request, request_body, fault, chance)
         if fault == "hang":
-            await reader.read()  # until the other side has had enough
+            await reader.read()  # until the other side closes
             return False
         if fault == "slow":
             await asyncio.sleep(self._words.timeout * chance.uniform(0.1, 0.7))
@@ -85,18 +87,18 @@ class Engine:
         self._faults.write(kind=f"engine: {fault}", target=self._words.name)
         return fault
 
-    def _say(self, request: str, asked: Answer, fault: str | None, chance: random.Random) -> Answer:
+    def _say(self, request: str, body: Answer, fault: str | None, chance: random.Random) -> Answer:
         words, nonce = self._words, secrets.token_hex(8)
-        shown = law.observation(words.secret, words.version, asked["messages"], nonce)
-        told = {"engine": words.name, "version": words.version, "nonce": nonce}
+        observation = law.observation(words.secret, words.version, body["messages"], nonce)
+        record = {"engine": words.name, "version": words.version, "nonce": nonce}
         spoiled = None if fault in _HARMLESS else fault
-        self._said.write(**told, observation=shown, fault=spoiled)
+        self._said.write(**record, observation=observation, fault=spoiled)
         thought = "<think>so be it</think>" if chance.random() < 0.2 else ""
         return {
             "id": f"chatcmpl-{request}",
             "object": "chat.completion",
             "model": words.version,
-            "choices": [_choice(thought + shown, -chance.random())],
+            "choices": [_choice(thought + observation, -chance.random())],
             "usage": {"prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16},
         }
 
@@ -111,7 +113,7 @@ def _choice(text: str, logprob: float) -> Answer:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
-    """The path and the name of a request, and what it asks."""
+    """The path and the name of a request, and its body."""
     first, *head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
@@ -129,7 +131,7 @@ async def _cut(writer: asyncio.StreamWriter, fault: str, answer: Answer) -> bool
 
 
 def main() -> None:
-    """Everything by options, and a new seed for each life."""
+    """All settings are options, with a new seed for each start."""
     parser = argparse.ArgumentParser()
     for name in ("name", "version", "secret", "seed"):
         parser.add_argument(f"--{name}", required=True)

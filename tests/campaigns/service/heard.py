@@ -1,4 +1,4 @@
-"""What clients were answered, out of their journals."""
+"""Clients' responses, from their journals."""
 
 import json
 from collections.abc import Iterator
@@ -14,32 +14,34 @@ _CONFIDENCE = ("mean_logprob", "agreement", "low_confidence")
 
 
 class Answer(NamedTuple):
-    """A step that a client was answered."""
+    """A client's response to a step."""
 
     client: str
     episode: str
     number: int
-    """As it was asked, and its action."""
+    """As requested, with its action."""
     action: str
     told: Row
-    """What the answer says: simulator, run, episode, step, observation and so on."""
+    """The response's fields: simulator, run, episode, step, observation and so on."""
     header: str | None
-    """The simulator that the response names; null where the client library hands it on."""
+    """The simulator in the response's header; null if the client library hides it."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What must be the same however often it is asked."""
+        """The fields that must be equal in repeated responses."""
         fields = ("observation", *_OUTCOME, *_CONFIDENCE)
         return self.action, *(self.told[field] for field in fields)
 
     @property
     def simulators(self) -> set[str]:
-        """Whom the answer names as its author; one."""
+        """The simulators that the response names; exactly one."""
         return {self.told["simulator"], self.header or self.told["simulator"]}
 
 
 class Refused(NamedTuple):
-    """A step that the run's own simulator refused as out of turn, or taken otherwise."""
+    """A step that the run's own simulator refused as out of order, or as taken with another
+    action.
+    """
 
     client: str
     episode: str
@@ -47,47 +49,47 @@ class Refused(NamedTuple):
     action: str
     simulator: str
     sent: float
-    """When it was asked; seconds since 1970."""
+    """The time of the request; seconds since 1970."""
 
 
 class Heard(NamedTuple):
-    """All of it."""
+    """All responses."""
 
     runs: dict[str, set[str]]
-    """The simulators that each run was said to have; one each."""
+    """The simulators of each run in responses; one each."""
     openings: dict[str, Row]
-    """By episode, what it was opened with; `simulators` are those that the answer names."""
+    """By episode, its opening; `simulators` are those that the response names."""
     answers: list[Answer]
     refused: list[Refused]
     closed_episodes: set[str]
     closed_runs: set[str]
     missed: set[str]
-    """Runs and episodes that were said not to be there."""
+    """Runs and episodes that were reported as missing."""
     refusals: dict[str, int]
     """By kind."""
     lost: int
-    """Requests that nobody answered."""
+    """Requests without a response."""
     broken: list[Finding]
 
     def start(self, episode: str) -> Row:
-        """What an episode was opened with, or the one that it goes back to."""
+        """The opening of an episode, or of the one that it derives from."""
         opening = self.openings[episode]
         source = opening.get("fork") or opening.get("replay")
         return self.start(source["episode"]) if source else opening
 
 
 def read_heard(folder: Path) -> Heard:
-    """From what came over the wire, and what the client library handed on."""
-    heard = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
+    """From the raw responses, and from the client library's."""
+    responses = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
     lost = 0
     for line in read(folder / "wire.jsonl"):
         lost += "lost" in line
         if "lost" not in line:
-            _hear(heard, line)
+            _hear(responses, line)
     for line in read(folder / "told.jsonl"):
         if "result" in line:
-            heard.answers.append(_handed_on(line))
-    return heard._replace(lost=lost)
+            responses.answers.append(_handed_on(line))
+    return responses._replace(lost=lost)
 
 
 def _handed_on(line: Row) -> Answer:
@@ -95,62 +97,62 @@ def _handed_on(line: Row) -> Answer:
     return Answer(*names, line["result"], None)
 
 
-def _hear(heard: Heard, line: Row) -> None:
-    told = _parsed(line["text"])
-    if told is None or line["simulator"] is None:
+def _hear(responses: Heard, line: Row) -> None:
+    body = _parsed(line["text"])
+    if body is None or line["simulator"] is None:
         words = f"{line['path']} was answered by {line['status']} {line['text'][:200]!r}"
-        heard.broken.append(Finding("untyped", words))
+        responses.broken.append(Finding("untyped", words))
     elif line["status"] >= 400:
-        _hear_refusal(heard, line, told)
+        _hear_refusal(responses, line, body)
     else:
-        _hear_answer(heard, line, told)
+        _hear_answer(responses, line, body)
 
 
 def _parsed(text: str) -> Row | None:
-    """Null for what is no object; an answer may be empty where nothing was asked for."""
+    """Null if it is not an object; a response may be empty if the request has no result."""
     try:
-        told = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except ValueError:
         return None
-    return told if isinstance(told, dict) else None
+    return value if isinstance(value, dict) else None
 
 
-def _hear_answer(heard: Heard, line: Row, told: Row) -> None:
+def _hear_answer(responses: Heard, line: Row, body: Row) -> None:
     simulator = line["simulator"]
     match [line["method"], *line["path"].strip("/").split("/")]:
         case ["POST", "steps"]:
-            heard.answers.append(Answer(*_asked(line), told, simulator))
+            responses.answers.append(Answer(*_asked(line), body, simulator))
         case ["POST", "episodes"]:
-            named = {told["simulator"], simulator}
-            heard.openings[told["episode"]] = {**line["body"], "simulators": named}
+            simulators = {body["simulator"], simulator}
+            responses.openings[body["episode"]] = {**line["body"], "simulators": simulators}
         case ["POST", "runs"]:
-            run = told["run"]
-            heard.runs.setdefault(run["id"], set()).update((run["simulator"], simulator))
+            run = body["run"]
+            responses.runs.setdefault(run["id"], set()).update((run["simulator"], simulator))
         case ["GET", "runs", _]:
-            heard.runs.setdefault(told["id"], set()).update((told["simulator"], simulator))
+            responses.runs.setdefault(body["id"], set()).update((body["simulator"], simulator))
         case ["POST", "runs", run, "close"]:
-            heard.runs[run].update((told["simulator"], simulator))
-            heard.closed_runs.add(run)
+            responses.runs[run].update((body["simulator"], simulator))
+            responses.closed_runs.add(run)
         case ["POST", "episodes", episode, "close"]:
-            heard.closed_episodes.add(episode)
+            responses.closed_episodes.add(episode)
 
 
-def _hear_refusal(heard: Heard, line: Row, told: Row) -> None:
-    error = told.get("error")
+def _hear_refusal(responses: Heard, line: Row, body: Row) -> None:
+    error = body.get("error")
     if not _is_typed(error):
         words = f"{line['path']} failed with {line['status']} {line['text'][:200]!r}"
-        heard.broken.append(Finding("untyped", words))
+        responses.broken.append(Finding("untyped", words))
         return
-    kind = told["error"]["kind"]
-    heard.refusals[kind] = heard.refusals.get(kind, 0) + 1
+    kind = body["error"]["kind"]
+    responses.refusals[kind] = responses.refusals.get(kind, 0) + 1
     if kind == "conflict" and line["path"] == "/steps":
-        heard.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
+        responses.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
     if kind == "not-found":
-        heard.missed.update(_named(line))
+        responses.missed.update(_named(line))
 
 
 def _is_typed(error: object) -> bool:
-    """`internal` is what the service says of its own mistakes."""
+    """`internal` is the service's error for its own bugs."""
     return (
         isinstance(error, dict)
         and type(error.get("kind")) is str

@@ -1,4 +1,4 @@
-"""Where everything of one campaign is: files, ports, manifests, and how a process is started."""
+"""The files, ports and manifests of one campaign, and the commands of its processes."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from make.weights import weights
 
 ENGINE_TIMEOUT_SECONDS = 1.0
 VERSIONS = ("first", "second")
-"""The second one takes the place of the first at times."""
+"""The second one sometimes replaces the first."""
 _ROOT = Path(__file__).parents[2]
 
 
@@ -39,11 +39,11 @@ class Place(NamedTuple):
     folder: Path
     ledger_url: str
     service_ledger_url: str
-    """The same as the services reach it, over a network that fails."""
+    """The same through an unreliable network, for the services."""
 
     @classmethod
     def create(cls, folder: Path, ledger_url: str, service_ledger_url: str) -> "Place":
-        """With a manifest for each version."""
+        """Creates it with a manifest for each version."""
         (folder / "model").mkdir(parents=True)
         (folder / "model/model.safetensors").write_bytes(weights())
         for version in VERSIONS:
@@ -51,7 +51,7 @@ class Place(NamedTuple):
         return cls(folder, ledger_url, service_ledger_url)
 
     def manifest(self, version: str) -> SimulatorManifest:
-        """What a version is pinned to."""
+        """The manifest of a version."""
         return SimulatorManifest.read(self.folder / f"{version}.json")
 
     def service(self, version: str, port: int, engines: list[int]) -> Command:
@@ -73,7 +73,7 @@ class Place(NamedTuple):
         return [sys.executable, "-m", "agentworld.serving.main"], environment
 
     def engine(self, name: str, version: str, port: int, rate: float, seed: str) -> Command:
-        """The command and the environment of an engine, which has the same secret in every life."""
+        """The command and the environment of an engine, which keeps its secret across restarts."""
         options = {
             "name": name,
             "version": version,
@@ -90,17 +90,17 @@ class Place(NamedTuple):
         }
 
     def ledger(self) -> Ledger:
-        """The ledger past the services."""
+        """The ledger, without the services."""
         return Ledger(self.ledger_url, ObjectStore(str(self.folder / "objects")))
 
     def evidence(self) -> Evidence:
-        """What an auditor trusts."""
+        """An auditor's evidence."""
         trusted = load_trusted(self.folder / "keys" / SIMULATOR_KEYS)
         return Evidence(trusted, WriteOnce(str(self.folder / "mirror")))
 
     @contextmanager
     def housekeeper(self, version: str) -> Iterator["Housekeeper"]:
-        """Who answers nobody: it can end episodes and sign logs."""
+        """A replica without clients: it can end episodes and sign logs."""
         simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/mirror")
         signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
@@ -108,7 +108,7 @@ class Place(NamedTuple):
             yield Housekeeper(EpisodeStore(ledger, simulator=simulator), log_signer)
 
     def secret(self, engine: str) -> str:
-        """What an engine, and the checker, knows."""
+        """The secret that an engine and the checker share."""
         path = self.folder / "secrets" / engine
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
@@ -117,13 +117,13 @@ class Place(NamedTuple):
 
 
 class Housekeeper(NamedTuple):
-    """What a replica does at intervals."""
+    """The periodic work of a replica."""
 
     episode_store: EpisodeStore
     log_signer: LogCheckpointSigner
 
     async def work(self, idle_seconds: float) -> None:
-        """Ends what stood still for so long, and signs what grew."""
+        """Ends episodes that were idle that long, and signs new entries."""
         await self.episode_store.expire(idle_seconds)
         await asyncio.to_thread(self.log_signer.seal_all)
 

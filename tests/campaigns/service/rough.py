@@ -1,6 +1,6 @@
-"""A client that keeps to no rule: a step twice at once, to two replicas, or with two actions.
+"""A client that breaks rules: the same step twice at once, at two replicas, or with two actions.
 
-It speaks HTTP itself and believes whatever it is answered, of whichever simulator.
+It uses HTTP directly, and accepts any response, of any simulator.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _MANNERS = ("once", "twice", "everywhere", "two actions", "again", "early")
 
 
 class RoughClient(Client):
-    """One episode after the other, through any replica."""
+    """Plays one episode after another, through any replica."""
 
     def __init__(self, name: str, urls: Sequence[str], seed: str, wire: Journal) -> None:
         super().__init__(name, seed)
@@ -32,7 +32,7 @@ class RoughClient(Client):
         self._http = httpx.AsyncClient(transport=transport, timeout=6.0)
 
     async def play(self) -> None:
-        """Begins episodes until it is told to end."""
+        """Begins episodes until it is ended."""
         number = 0
         opening = RunOpening(agent=self.name, starting_weights=records.digest("starting"))
         while not self._ending:
@@ -44,13 +44,13 @@ class RoughClient(Client):
 
     async def _episode(self, run: str, start: str) -> None:
         plan = draw(run, start, self._random)
-        begun = await self._insist("/episodes", plan.opening.model_dump(mode="json"))
+        episode = await self._insist("/episodes", plan.opening.model_dump(mode="json"))
         tries = 0
-        for number, action in enumerate(plan.actions if begun else (), 1):
+        for number, action in enumerate(plan.actions if episode else (), 1):
             if self._random.random() < _CLOSING_RATE:
-                await self._close(begun["episode"], number, action)
+                await self._close(episode["episode"], number, action)
                 return
-            while (answer := await self._step(begun["episode"], number, action)) is None:
+            while (answer := await self._step(episode["episode"], number, action)) is None:
                 tries += 1
                 if self._ending or tries > _MOST_TRIES:
                     return
@@ -60,7 +60,7 @@ class RoughClient(Client):
                 return
 
     async def _close(self, episode: str, number: int, action: str) -> None:
-        """While a step is taken elsewhere; after that no replica may take another."""
+        """Closes it while a step is taken elsewhere; after that, no replica may take another."""
         first, second = self._random.sample(self._urls, 2)
         bodies = [{"episode": episode, "step": number + n, "action": action} for n in range(3)]
         await asyncio.gather(
@@ -71,9 +71,9 @@ class RoughClient(Client):
             await self._post(first, "/steps", body)
 
     async def _step(self, episode: str, number: int, action: str) -> dict[str, Any] | None:
-        """An answer to this step, if there was one."""
+        """A response to this step, if there was one."""
         first, second = self._random.sample(self._urls, 2)
-        sent = {
+        requests = {
             "once": [(first, number, action)],
             "twice": [(first, number, action)] * 2,
             "everywhere": [(url, number, action) for url in self._urls],
@@ -82,15 +82,15 @@ class RoughClient(Client):
             "early": [(first, number + 1, f"{action} too early"), (second, number, action)],
         }[self._random.choice(_MANNERS)]
         bodies = [
-            (url, {"episode": episode, "step": step, "action": wanted})
-            for url, step, wanted in sent
+            (url, {"episode": episode, "step": step, "action": response})
+            for url, step, response in requests
         ]
         answers = await asyncio.gather(*(self._post(url, "/steps", body) for url, body in bodies))
-        taken = [answer for answer in answers if answer and answer.get("step") == number]
-        return taken[0] if taken else None
+        accepted = [answer for answer in answers if answer and answer.get("step") == number]
+        return accepted[0] if accepted else None
 
     async def _insist(self, path: str, body: object) -> dict[str, Any]:
-        """An answer from anybody, or nothing where all refuse."""
+        """A response of any replica, or null if all refuse."""
         for _ in range(_MOST_TRIES):
             answer = await self._post(self._random.choice(self._urls), path, body)
             if answer or self._ending:

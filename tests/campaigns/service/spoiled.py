@@ -1,4 +1,4 @@
-"""Answers of a chat API, whole and spoiled: what may come back and is no observation."""
+"""Responses of a chat API, valid and spoiled."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ Answer = dict[str, Any]
 
 
 def response(answer: Answer, *, length: bool = True) -> bytes:
-    """A whole answer; without its length it ends with the connection."""
+    """A complete response; without its length, it ends with the connection."""
     return _http(200, json.dumps(answer).encode(), length=length)
 
 
@@ -20,7 +20,7 @@ def _http(status: int, body: bytes, *headers: str, length: bool = True) -> bytes
 
 
 def _changed(change: Callable[[Answer], object]) -> Callable[[Answer], bytes]:
-    """The answer with something in it that must not be."""
+    """The response with something invalid in it."""
 
     def spoil(answer: Answer) -> bytes:
         spoiled = copy.deepcopy(answer)
@@ -31,7 +31,7 @@ def _changed(change: Callable[[Answer], object]) -> Callable[[Answer], bytes]:
 
 
 def _content(make: Callable[[str], object]) -> Callable[[Answer], bytes]:
-    """The answer with another content, made of what was to be shown."""
+    """The response with other content, derived from the observation."""
 
     def change(answer: Answer) -> None:
         message = answer["choices"][0]["message"]
@@ -65,4 +65,4 @@ SPOILED: dict[str, Callable[[Answer], bytes]] = {
     "only a thought": _content(lambda text: f"<think>{text}</think>"),
     "half a thought": _content(lambda text: f"<think>{text}"),
 }
-"""By name, from the answer that there was to the bytes that are sent instead."""
+"""By name, converts a response to spoiled bytes."""

@@ -1,4 +1,4 @@
-"""A short campaign over each kind of ledger: what `make faults-simulator` does at length."""
+"""A short version, over each kind of ledger, of the campaign that `make faults-simulator` runs."""
 
 import pytest
 

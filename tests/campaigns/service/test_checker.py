@@ -1,4 +1,4 @@
-"""A checker that finds nothing may be blind: each of these is a lie that it has to see."""
+"""Tests of the checker: each of these is a fault that it must find."""
 
 import ast
 import json
@@ -24,7 +24,7 @@ OTHER_SIGNATURE = "CAST(json_set(CAST(envelope AS TEXT), '$.signatures[0].sig', 
 
 
 def other_entries(kind):
-    """What the log says of this is something else."""
+    """Changes the log entries of this kind."""
     return f"UPDATE log SET body = CAST(replace(body, '{kind}', 'another') AS BLOB)"
 
 
@@ -37,7 +37,7 @@ def steps(lines):
 
 
 def answered(number, **fields):
-    """The answer to a step has other fields."""
+    """Changes fields of the response to a step."""
 
     def change(lines):
         line = steps(lines)[number]
@@ -47,23 +47,23 @@ def answered(number, **fields):
 
 
 def again(number, **fields):
-    """A step is asked for once more, and that is written so."""
+    """Adds a repeated request for a step."""
     return "wire", lambda lines: lines.append(steps(lines)[number] | fields)
 
 
 def said(**fields):
-    """Of the first text of an engine."""
+    """Changes the first text of an engine."""
     return "said", lambda lines: lines[0].update(fields)
 
 
 def exchange(lines):
     first, *_, last = steps(lines)
-    shown = json.loads(last["text"])["observation"]
-    first["text"] = json.dumps(json.loads(first["text"]) | {"observation": shown})
+    observation = json.loads(last["text"])["observation"]
+    first["text"] = json.dumps(json.loads(first["text"]) | {"observation": observation})
 
 
 def hand_on_another(lines):
-    """An answer that only the client library gave."""
+    """Adds a response from the client library only."""
     lines[0]["result"]["observation"] = "kolu"
 
 
@@ -81,7 +81,7 @@ def move_run(lines):
     lines[-1]["text"] = json.dumps(json.loads(lines[-1]["text"]) | {"simulator": "another"})
 
 
-# The promises that are broken where a journal, or the ledger by SQL, says otherwise.
+# The broken promises after a change of a journal, or of the ledger by SQL.
 LIES = [
     ("doubled fabricated lost", answered(0, observation="")),
     ("doubled fabricated lost", answered(0, observation="kolu\n[0] ~")),
@@ -138,7 +138,7 @@ LIES = [
         "unaccounted unsigned",
         f"UPDATE episodes SET closed = NULL; {other_entries('episode-closed')}",
     ),
-    # A copy is written before its checkpoint, and who writes may be killed.
+    # A copy is written before its checkpoint, and its writer may be killed.
     ("", "DELETE FROM checkpoints WHERE length < (SELECT max(length) FROM checkpoints)"),
     ("fabricated lost", "objects"),
     ("unsigned", "mirror"),
@@ -147,7 +147,7 @@ LIES = [
 
 
 def tell(honest, lie):
-    """A text is SQL, or names a folder that is not there any more."""
+    """A text is SQL, or names a removed folder."""
     if isinstance(lie, str) and " " in lie:
         for statement in lie.split(";"):
             honest.run(statement)

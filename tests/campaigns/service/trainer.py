@@ -1,7 +1,8 @@
-"""A trainer as ours would be: many episodes at once by the client library, through every failure.
+"""A trainer like ours: many concurrent episodes by the client library, with retries of every
+failure.
 
-It waits as long as a failure says and asks again. It dies at times; the next one resumes the run
-and plays what is open from its beginning, with the same actions.
+It waits as long as a failure says, and retries. It dies at times; its successor resumes the run and
+plays open episodes from their beginning, with the same actions.
 """
 
 import asyncio
@@ -24,12 +25,12 @@ _PAUSE_SECONDS = 0.2
 _CLOSING_RATE = 0.4
 _ENDING_RATE = 0.01
 _LOST = ("not-found", "conflict")
-"""After these an episode is given up; the checker asks whether rightly."""
+"""After these, an episode is given up; the checker verifies the reason."""
 
 
 @dataclass
 class _Seat:
-    """What outlives a trainer: the episode that it plays, and the one before."""
+    """State that survives a trainer: its episode, and the previous one."""
 
     plan: Plan | None = None
     episode: str | None = None
@@ -38,7 +39,9 @@ class _Seat:
 
 
 class Trainer(Client):
-    """One run after the other, with `seats` episodes at once; its name begins with its version."""
+    """Plays one run after another, with `seats` concurrent episodes; its name begins with its
+    version.
+    """
 
     def __init__(self, place: Place, name: str, url: str, seats: int, seed: str) -> None:
         super().__init__(name, seed)
@@ -52,7 +55,7 @@ class Trainer(Client):
         self._life: asyncio.Task[None] | None = None
 
     async def play(self) -> None:
-        """Lives again after every death, until all is played to its end."""
+        """Restarts after every death, until all is played to its end."""
         while True:
             self._life = asyncio.create_task(self._live())
             try:
@@ -63,11 +66,11 @@ class Trainer(Client):
                     raise
 
     def die(self) -> bool:
-        """In the middle of everything; whether it lived."""
+        """Dies at any point; returns whether it was alive."""
         return self._life is not None and self._life.cancel()
 
     def end(self) -> None:
-        """It dies, and who comes after it finishes what is open and begins nothing."""
+        """Dies; its successor completes open episodes and begins nothing."""
         super().end()
         self.die()
 
@@ -96,14 +99,14 @@ class Trainer(Client):
             if self._random.random() < _CLOSING_RATE:
                 await self._leave(client)
         if self._run is None:
-            asked = self._simulator if self._random.random() < 0.5 else None
+            simulator = self._simulator if self._random.random() < 0.5 else None
             opening = RunOpening(
-                agent=self.name, starting_weights=records.digest("starting"), simulator=asked
+                agent=self.name, starting_weights=records.digest("starting"), simulator=simulator
             )
             self._run = (await self._patiently(lambda: client.open_run(opening))).id
 
     async def _leave(self, client: SimulatorClient) -> None:
-        """Closes the run, with whatever is still open in it."""
+        """Closes the run, with any open episodes."""
         await self._patiently(lambda: client.close_run(records.digest("final")))
         self._run, self._seats = None, [_Seat() for _ in self._seats]
 
@@ -115,15 +118,15 @@ class Trainer(Client):
                 seat.episode = None
 
     async def _play(self, client: SimulatorClient, seat: _Seat) -> None:
-        taken = 0
+        num_steps = 0
         if seat.episode is None:
             seat.plan = self._next_plan(seat)
             opening = seat.plan.opening
-            begun = await self._patiently(lambda: client.begin(opening))
-            seat.episode, taken = begun.episode, begun.step
+            new_episode = await self._patiently(lambda: client.begin(opening))
+            seat.episode, num_steps = new_episode.episode, new_episode.step
         assert seat.plan is not None
-        episode, number = seat.episode, taken
-        for number, action in enumerate(seat.plan.actions[taken:], taken + 1):
+        episode, number = seat.episode, num_steps
+        for number, action in enumerate(seat.plan.actions[num_steps:], num_steps + 1):
             if await self._step(client, episode, number, action):
                 break
             if self._random.random() < _ENDING_RATE:
@@ -135,13 +138,13 @@ class Trainer(Client):
 
     async def _step(self, client: SimulatorClient, episode: str, number: int, action: str) -> bool:
         result = await self._patiently(lambda: client.step(episode, action))
-        asked = {"client": self.name, "episode": episode, "step": number, "action": action}
-        self._told.write(**asked, result=result._asdict())
+        request = {"client": self.name, "episode": episode, "step": number, "action": action}
+        self._told.write(**request, result=result._asdict())
         self.num_steps += 1
         return result.done
 
     def _next_plan(self, seat: _Seat) -> Plan:
-        """An episode of its own, or at times a fork or a replay of the one before."""
+        """A new episode, or at times a fork or a replay of the previous one."""
         self._num_episodes += 1
         assert self._run is not None
         kind = self._random.random()
@@ -158,8 +161,8 @@ class Trainer(Client):
             try:
                 return await ask()
             except SimulatorError as error:
-                told = {"kind": error.kind, "retryable": error.retryable, "message": str(error)}
-                self._told.write(client=self.name, error=told)
+                failure = {"kind": error.kind, "retryable": error.retryable, "message": str(error)}
+                self._told.write(client=self.name, error=failure)
                 if error.kind in _LOST:
                     raise
                 pause = error.retry_after_seconds or _PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""What clients get over HTTP, written down before they see it."""
+"""Records HTTP responses before clients see them."""
 
 import json
 import time
@@ -9,12 +9,12 @@ from campaigns.harness.journal import Journal
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
 
-# Who was refused by one replica asks any of them next, not the one that it is connected to.
+# After a refusal, a request goes to a random replica, not to the connected one.
 _LIMITS = httpx.Limits(keepalive_expiry=0.1)
 
 
 class JournalledTransport(httpx.AsyncBaseTransport):
-    """Hands on whole answers only, each of them after it is in the journal."""
+    """Forwards complete responses, each after it is in the journal."""
 
     def __init__(
         self, client: str, journal: Journal, inner: httpx.AsyncBaseTransport | None = None
@@ -24,7 +24,7 @@ class JournalledTransport(httpx.AsyncBaseTransport):
         self._inner = inner or httpx.AsyncHTTPTransport(trust_env=False, limits=_LIMITS)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        asked = {
+        request_fields = {
             "client": self._client,
             "method": request.method,
             "path": request.url.path,
@@ -34,11 +34,15 @@ class JournalledTransport(httpx.AsyncBaseTransport):
         try:
             response = await self._read(request)
         except httpx.TransportError as error:
-            self._journal.write(**asked, lost=type(error).__name__)
+            self._journal.write(**request_fields, lost=type(error).__name__)
             raise
         simulator = response.headers.get(SIMULATOR_HEADER)
-        told = {"status": response.status_code, "simulator": simulator, "text": response.text}
-        self._journal.write(**asked, **told)
+        response_fields = {
+            "status": response.status_code,
+            "simulator": simulator,
+            "text": response.text,
+        }
+        self._journal.write(**request_fields, **response_fields)
         return response
 
     async def _read(self, request: httpx.Request) -> httpx.Response:

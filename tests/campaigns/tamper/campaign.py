@@ -1,4 +1,4 @@
-"""Mutations by the hundred, each of one world as it was, and what the audit says of them.
+"""Hundreds of mutations, each of an unchanged world, and the audit's findings.
 
 Over both databases and MLflow, in as many processes as the machine has cores.
 """
@@ -30,11 +30,11 @@ from campaigns.tamper.world import World
 from machines import postgres
 
 _PARTS = 4
-"""Of each ledger's mutations, so that no core waits long for another one."""
+"""Parts of each ledger's mutations, which balances the cores."""
 _SHARE_OF_REGISTRY = 0.1
 _UNTOUCHED = "untouched"
 Tampered = tuple[str, Mutation, list[str]]
-"""Its kind, and what the audit says of it."""
+"""Its kind, and the audit's findings."""
 
 LEDGER_MUTATIONS: dict[str, Drawn] = {
     **columns.MUTATIONS,
@@ -46,31 +46,31 @@ LEDGER_MUTATIONS: dict[str, Drawn] = {
 
 
 class TamperReport(Report):
-    """What became of some mutations, and of what nobody touched."""
+    """The results for mutations, and for unchanged worlds."""
 
     mutations: int = 0
     found: int = 0
-    """Those with a problem that names the right place."""
+    """Mutations with a finding that names the right place."""
     misnamed: int = 0
-    """Those with problems that all name other places."""
+    """Mutations whose findings all name other places."""
     unfound: int = 0
     false_alarms: int = 0
-    """Problems that the audit tells of what nobody touched."""
+    """Findings in unchanged worlds."""
     records: int = 0
-    """Of the world that nobody touched."""
+    """Records of the unchanged world."""
     by_database: dict[str, "TamperReport"] = {}
-    """The same of each; MLflow's is SQLite, and the ledger beside it is nobody's aim."""
+    """By database; MLflow's is SQLite, and the ledger beside it is not changed."""
 
     @property
     def clean(self) -> bool:
-        """Everything is found and named, and nobody is accused."""
+        """Whether every mutation is found and named, without false alarms."""
         return self.found == self.mutations and not self.false_alarms
 
 
 def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
-    """So many mutations over SQLite, as many over PostgreSQL, and a tenth of that of MLflow.
+    """`num_mutations` over SQLite, as many over PostgreSQL, and a tenth of that in MLflow.
 
-    Each part has a world of its own.
+    Each part has its own world.
     """
     start, num_registry = time.monotonic(), int(num_mutations * _SHARE_OF_REGISTRY)
     works: list[Callable[[World], TamperReport]] = [of_honest]
@@ -89,7 +89,7 @@ def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
                 url = "" if name == "sqlite" else databases.enter_context(server.database())
                 parts[name].append(pool.submit(_built, folder / f"{name}-{number}", url, work))
         reports = {
-            name: reduce(TamperReport.plus, (each.result() for each in part))
+            name: reduce(TamperReport.plus, (item.result() for item in part))
             for name, part in parts.items()
         }
     whole = reduce(TamperReport.plus, reports.values())
@@ -102,21 +102,21 @@ def _built(folder: Path, url: str, work: Callable[[World], TamperReport]) -> Tam
 
 
 def of_ledger(world: World, num_mutations: int, seed: str) -> TamperReport:
-    """Tampers so often with a world's ledger and objects, which are as they were after it.
+    """Mutates a world's ledger and objects, and restores them after each.
 
-    Of every kind as often, but for one.
+    Every kind equally often, give or take one.
     """
     return _judged(itertools.islice(_tampered(world, random.Random(seed)), num_mutations))
 
 
 def of_registry(folder: Path, num_mutations: int, seed: str) -> TamperReport:
-    """The same of MLflow, beside a ledger that nobody touches, in a new folder."""
+    """The same for MLflow, beside an unchanged ledger, in a new folder."""
     chance = random.Random(seed)
     return _judged(itertools.islice(registry.tampered(folder, chance), num_mutations))
 
 
 def of_honest(world: World) -> TamperReport:
-    """A world that goes on."""
+    """The findings in an active, honest world."""
     records, alarms = world.num_records, false_alarms(world)
     return TamperReport(
         records=records, false_alarms=len(alarms), sentences=alarms[:MOST_SENTENCES]
@@ -130,8 +130,8 @@ def _judged(tampered: Iterable[Tampered]) -> TamperReport:
         kinds[kind] += 1
         if not any(place in problem for problem in problems for place in mutation.places):
             wrong["misnamed" if problems else "unfound"] += 1
-            seen = f"only {problems[0]}" if problems else "nothing"
-            sentences.append(f"{kind} ({mutation.detail}): {seen}")
+            findings = f"only {problems[0]}" if problems else "nothing"
+            sentences.append(f"{kind} ({mutation.detail}): {findings}")
     return TamperReport(
         mutations=kinds.total(),
         found=kinds.total() - sum(wrong.values()),
@@ -142,7 +142,7 @@ def _judged(tampered: Iterable[Tampered]) -> TamperReport:
 
 
 def _tampered(world: World, chance: random.Random) -> Iterator[Tampered]:
-    """One of every kind in turn, each done to the world as it was; without an end."""
+    """One mutation of every kind in rotation, each of the unchanged world; endless."""
     kinds = [*LEDGER_MUTATIONS]
     chance.shuffle(kinds)
     world.database.keep(_UNTOUCHED)
@@ -160,14 +160,17 @@ def _tampered(world: World, chance: random.Random) -> Iterator[Tampered]:
 
 def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
     try:
-        used = registry_problems(world.sources(ledger))
-        return [*verify_ledger(ledger, evidence).problems, *readable("what is in use", used)]
+        use_problems = registry_problems(world.sources(ledger))
+        return [
+            *verify_ledger(ledger, evidence).problems,
+            *readable("what is in use", use_problems),
+        ]
     except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
         return [f"the audit ended: {error!r}"]
 
 
 def _done(drawn: Drawn, world: World, chance: random.Random) -> Mutation:
-    """What the schema refuses, or changes nothing, is drawn again."""
+    """Draws again if the schema refuses it, or if it changes nothing."""
     while True:
         with world.database.hand() as hand:
             mutation = drawn(Draw(world, hand, chance))
@@ -178,12 +181,12 @@ def _done(drawn: Drawn, world: World, chance: random.Random) -> Mutation:
 
 
 def _undo(world: World) -> None:
-    """An object that was changed or removed is linked again."""
+    """Links a changed or removed object again."""
     world.database.put_back(_UNTOUCHED)
     untouched = world.folder / _UNTOUCHED
-    for kept in untouched.glob("*/*"):
-        own = world.objects / kept.relative_to(untouched)
-        if not (own.exists() and own.samefile(kept)):
+    for path in untouched.glob("*/*"):
+        own = world.objects / path.relative_to(untouched)
+        if not (own.exists() and own.samefile(path)):
             own.parent.mkdir(parents=True, exist_ok=True)
             own.unlink(missing_ok=True)
-            os.link(kept, own)
+            os.link(path, own)

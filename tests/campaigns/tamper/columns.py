@@ -1,4 +1,4 @@
-"""Every column that is evidence, by every value of its type that an attacker may think of."""
+"""Every evidence column, with values of its type that an attacker may choose."""
 
 import random
 import struct
@@ -21,7 +21,7 @@ OWNER = {
     "aliases": "SELECT alias FROM aliases",
     "signing_keys": "SELECT key FROM signing_keys",
 }
-"""What a row is of, by table: a problem that names one of these has found it."""
+"""The owner of a row, by table: a finding that names it has located the change."""
 
 EVIDENCE: list[Column[object]] = [
     column
@@ -29,24 +29,24 @@ EVIDENCE: list[Column[object]] = [
     for column in table.columns
     if column.info.get("evidence", True)
 ]
-"""Those columns of the schema that are not marked as none."""
+"""The columns of the schema that are not marked as no evidence."""
 
 
 def owners(hand: Hand, table: str, row: Row) -> frozenset[str]:
-    """The names of what a row is of."""
+    """The names of a row's owner."""
     condition, own = found(table, row)
     return frozenset(hand.rows(f"{OWNER[table]} WHERE {condition}", *own)[0].values())
 
 
 def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
-    """One value becomes another, or the values of two rows change places."""
+    """Changes one value, or swaps the values of two rows."""
     table, name = str(column.table), column.name
     row = _drawn(column, draw)
     way = draw.chance.choice(_ways(column, row["value"], draw.hand))
     other = _drawn(column, draw)
     value = other["value"] if way in _OF_ANOTHER else way(column, row["value"], draw.chance)
     if value == row["value"] or (way is _swapped and column.primary_key):
-        return None  # a part of a key cannot change places, for both had it meanwhile
+        return None  # a swap would duplicate a key
     places, changes = owners(draw.hand, table, row), [changed(table, row, **{name: value})]
     if way is not _swapped:
         places |= _names(column, value)
@@ -58,7 +58,7 @@ def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
 
 
 def _drawn(column: Column[object], draw: Draw) -> Row:
-    """A row's value and its key; of what is signed each kind alike."""
+    """A row's value and its key; each kind of statement equally often."""
     table = str(column.table)
     rows = f"SELECT {', '.join(key_of(table))}, {column.name} AS value FROM {table}"
     if table != "attestations":
@@ -68,10 +68,10 @@ def _drawn(column: Column[object], draw: Draw) -> Row:
 
 
 def _names(column: Column[object], value: object) -> set[str]:
-    """What the row is now found by: a key's name, or the run of a checkpoint that has a copy."""
-    named = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
+    """The new identifier of the row: a key's name, or the run of a checkpoint that has a copy."""
+    names = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
     unread = {"the signing keys cannot be read"} if str(column.table) == "signing_keys" else set()
-    return named | unread
+    return names | unread
 
 
 _Way = Callable[[Column[object], object, random.Random], object]
@@ -95,11 +95,11 @@ def _ways(column: Column[object], value: object, hand: Hand) -> list[_Way]:
 
 
 def _others(*_: object) -> None:
-    """Another row's."""
+    """Another row's value."""
 
 
 def _swapped(*_: object) -> None:
-    """Another row's, which has this one's."""
+    """Another row's value, swapped with this one."""
 
 
 _OF_ANOTHER = (_others, _swapped)
@@ -110,13 +110,13 @@ def _nothing(*_: object) -> None:
 
 
 def _made_up(column: Column[object], _value: object, chance: random.Random) -> object:
-    made: dict[type, object] = {
+    functions: dict[type, object] = {
         str: _another_digest(column, None, chance),
         int: chance.randrange(1, 100),
         bytes: chance.randbytes(chance.randrange(40)),
         float: chance.random(),
     }
-    return made[column.type.python_type]
+    return functions[column.type.python_type]
 
 
 def _one_more(_column: Column[object], value: float, _chance: random.Random) -> object:
@@ -128,7 +128,7 @@ def _no_number(_column: Column[object], _value: object, chance: random.Random) -
 
 
 def _of_another_type(column: Column[object], _value: object, chance: random.Random) -> object:
-    """Which SQLite keeps all the same."""
+    """SQLite stores it nevertheless."""
     other = {bytes: _another_digest(column, None, chance), str: b"\xff\xfe"}
     return other.get(column.type.python_type, "none")
 
@@ -138,7 +138,7 @@ def _another_digest(_column: Column[object], _value: object, chance: random.Rand
 
 
 def _flipped(column: Column[object], value: object, chance: random.Random) -> object:
-    """One bit, so that the value is still of its type."""
+    """Flips one bit, so that the value keeps its type."""
     if column.type.python_type is bool:
         return not value
     match value:

@@ -1,4 +1,4 @@
-"""A world of each database, which the tests have copies of."""
+"""A world of each database, copied for the tests."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from campaigns.tamper.story import build
 
 @pytest.fixture(scope="session")
 def first_world(tmp_path_factory):
-    """On a file; nobody writes into it."""
+    """In a file; tests must not write to it."""
     return build(tmp_path_factory.mktemp("tamper") / "world")
 
 
 @pytest.fixture
 def world(first_world, tmp_path):
-    """One like it, to be tampered with."""
+    """A copy for tampering."""
     with first_world.copied(tmp_path / "world") as copy, copy.named():
         yield copy

@@ -1,4 +1,6 @@
-"""A ledger's database in an attacker's hand, and as it was before: SQLite's and PostgreSQL's."""
+"""A ledger's database with an attacker's access, and copies of its earlier state: SQLite's and
+PostgreSQL's.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,14 +17,14 @@ Row = RowMapping
 Statement = tuple[str, tuple[object, ...]]
 """SQL that both databases know, with a `?` for each value."""
 
-# Nothing that an attacker writes has to outlive a power cut.
+# An attacker's writes need not be durable.
 _IN_NO_HURRY = "PRAGMA synchronous=OFF"
 
 _TABLES = [table.name for table in METADATA.sorted_tables]
 
 
 class Hand(NamedTuple):
-    """On a ledger as its owner has it: no foreign key is checked."""
+    """A connection with the rights of the ledger's owner: no foreign key is checked."""
 
     connection: Connection
 
@@ -34,7 +36,7 @@ class Hand(NamedTuple):
         return [*self.connection.exec_driver_sql(self._own(statement), values).mappings()]
 
     def run(self, statement: str, values: tuple[object, ...]) -> int:
-        """How many rows it was about."""
+        """Runs a statement; returns the number of rows."""
         return self.connection.exec_driver_sql(self._own(statement), values).rowcount
 
     def _own(self, statement: str) -> str:
@@ -42,7 +44,9 @@ class Hand(NamedTuple):
 
 
 class Database(NamedTuple):
-    """By its address; old copies of it are beside it, where the attacker finds them too."""
+    """A database by its address; old copies are stored beside it, where the attacker can read them,
+    too.
+    """
 
     url: str
 
@@ -57,14 +61,14 @@ class Database(NamedTuple):
 
     @contextmanager
     def hand(self, kept: str = "") -> Iterator[Hand]:
-        """What is done by it is there after the block; `kept` is an old copy, to be read."""
+        """Its changes are committed after the block; `kept` is an old copy to read."""
         with _engine(self._of(kept)).begin() as connection:
             if kept and not self.is_sqlite:
                 connection.exec_driver_sql(f"SET LOCAL search_path TO {kept}")
             yield Hand(connection)
 
     def keep(self, name: str) -> None:
-        """Copies all of it as it is by now."""
+        """Copies its present state."""
         if self.is_sqlite:
             with closing(sqlite3.connect(self._file)) as database:
                 database.execute(f"VACUUM INTO '{self._file_of(name)}'")
@@ -75,7 +79,7 @@ class Database(NamedTuple):
                 hand.run(f"CREATE TABLE {name}.{table} AS TABLE public.{table}", ())
 
     def put_back(self, name: str) -> None:
-        """All of it is as it was when it was kept; who has it open goes on with that."""
+        """Restores a copy; open connections stay valid."""
         if self.is_sqlite:
             with (
                 closing(sqlite3.connect(self._file_of(name))) as before,
@@ -109,13 +113,13 @@ def _engine(url: str) -> Engine:
         engine = create_engine(url)
         event.listen(engine, "connect", lambda raw, _: raw.execute(_IN_NO_HURRY))
         return engine
-    # PostgreSQL's owner of a table lets no trigger of a foreign key run.
+    # PostgreSQL lets the owner of a table disable the triggers of foreign keys.
     owner = "-c session_replication_role=replica -c synchronous_commit=off"
     return create_engine(url, connect_args={"options": owner})
 
 
 def _exchange(hand: Hand, table: str, kept: str, key: list[str]) -> None:
-    """Only the rows that differ: to write all of them takes ten times as long."""
+    """Only the rows that differ: writing all of them takes ten times as long."""
     now, before = f"TABLE public.{table}", f"TABLE {kept}.{table}"
     same = " AND ".join(f"own.{name} = other.{name}" for name in key)
     hand.run(

@@ -1,4 +1,4 @@
-"""What nobody tampered with: of none of it may the audit tell a problem."""
+"""Honest activity, in which the audit must find no problem."""
 
 import asyncio
 import threading
@@ -16,12 +16,12 @@ from campaigns.tamper.world import World
 
 
 def false_alarms(world: World) -> list[str]:
-    """What the audit says of a world that goes on; it is another one after that."""
+    """The audit's findings in an active world, which changes."""
     with world.named():
-        told = [f"untouched: {problem}" for problem in _problems(world)]
+        alarms = [f"untouched: {problem}" for problem in _problems(world)]
         for situation, problems in _life(world):
-            told += [f"{situation}: {problem}" for problem in problems]
-    return told
+            alarms += [f"{situation}: {problem}" for problem in problems]
+    return alarms
 
 
 def _life(world: World) -> Iterator[tuple[str, list[str]]]:
@@ -32,10 +32,10 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
     rotate(world.folder / "keys" / SIMULATOR_KEYS)
     yield "after a rotation", _problems(world)
     player.name_key()
-    made = player.close(run, signed=True)
-    ref = player.register(made, "data")
+    closed_run = player.close(run, signed=True)
+    ref = player.register(closed_run, "data")
     yield "signed with the new key", _problems(world)
-    player.register(made, "data", "more data")
+    player.register(closed_run, "data", "more data")
     yield "registered again with more data", _problems(world)
     player.use(ref, "production")
     yield "after an agent was used", _problems(world)
@@ -59,7 +59,7 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
 
 
 def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
-    """An old backup is put in the ledger's place, and who did it says so."""
+    """An old backup replaces the ledger, with a declaration."""
     agents = world.agents.read_text()
     world.database.keep(backup)
     run = asyncio.run(player.train(40))
@@ -70,14 +70,14 @@ def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
     player.move("shell-stable", 0, "ada")
     asyncio.run(player.end())
     world.database.put_back(backup)
-    world.agents.write_text(agents)  # an agent of a run that is lost is one that nobody can prove
+    world.agents.write_text(agents)  # an agent of a lost run has no evidence
     assert _problems(world)
     declare_restored(world.folder, "the disk was lost", "ada")
     return _problems(world)
 
 
 def _while_served(player: Player, world: World) -> list[str]:
-    """Looks again and again while runs are opened, played, signed, closed, registered and used."""
+    """Audits repeatedly while runs are opened, played, signed, closed, registered and used."""
 
     def serve() -> None:
         for number in range(30, 34):
@@ -86,16 +86,16 @@ def _while_served(player: Player, world: World) -> list[str]:
             player.register(player.close(run, signed=number % 2 == 0))
             player.move("shell-stable", number, "ada")
 
-    told, thread = [], threading.Thread(target=serve)
+    alarms, thread = [], threading.Thread(target=serve)
     thread.start()
     while thread.is_alive():
-        told += _problems_of_ledger(world)
+        alarms += _problems_of_ledger(world)
     thread.join()
-    return told
+    return alarms
 
 
 def _problems_of_ledger(world: World) -> list[str]:
-    """What is registered a moment after its edge was signed looks as if it were gone."""
+    """A registration just after its edge was signed looks like a missing one."""
     with closing(open_ledger(world.folder)) as ledger:
         return [*verify_ledger(ledger, world.evidence).problems]
 

@@ -1,4 +1,4 @@
-"""What an attacker changes of what MLflow links with a version: inputs, runs, models, aliases."""
+"""An attacker's changes of a version's links in MLflow: inputs, runs, models, aliases."""
 
 import shutil
 
@@ -16,7 +16,9 @@ def _data_changed(victim: Victim) -> None:
 
 
 def _run_copied(victim: Victim) -> None:
-    """With its files and its inputs: the same under another name, which may then be changed."""
+    """Copies the run with its files and its inputs under another name, which can then be
+    changed.
+    """
     run, copy = victim.run, victim.new_id()
     _copy_row(victim, "runs", "run_uuid", run, copy)
     change = "UPDATE runs SET artifact_uri = replace(artifact_uri, ?, ?) WHERE run_uuid = ?"
@@ -27,7 +29,7 @@ def _run_copied(victim: Victim) -> None:
 
 
 def _model_copied(victim: Victim) -> None:
-    """The same files under another name."""
+    """Copies the model's files under another name."""
     copy = f"m-{victim.new_id()}"
     _copy_row(victim, "logged_models", "model_id", victim.model, copy)
     change = "UPDATE model_versions SET source = ? WHERE name = ?"
@@ -35,10 +37,10 @@ def _model_copied(victim: Victim) -> None:
 
 
 def _files_elsewhere(victim: Victim) -> None:
-    """For who asks MLflow for the version by its name."""
-    found = victim.other.column("storage_location")
+    """Changes the location for downloads by the version's name."""
+    location = victim.other.column("storage_location")
     victim.change(
-        "UPDATE model_versions SET storage_location = ? WHERE name = ?", found, victim.name
+        "UPDATE model_versions SET storage_location = ? WHERE name = ?", location, victim.name
     )
 
 
@@ -50,9 +52,9 @@ def _renumbered(victim: Victim) -> None:
 
 def _copy_row(victim: Victim, table: str, key: str, value: str, copy: str) -> None:
     (names,) = victim.row(f"SELECT group_concat(name, ' ') FROM pragma_table_info('{table}')")
-    listed = ", ".join(name for name in str(names).split() if name != key)
+    columns = ", ".join(name for name in str(names).split() if name != key)
     victim.change(
-        f"INSERT INTO {table} ({key}, {listed}) SELECT ?, {listed} FROM {table} WHERE {key} = ?",
+        f"INSERT INTO {table} ({key}, {columns}) SELECT ?, {columns} FROM {table} WHERE {key} = ?",
         copy,
         value,
     )
@@ -100,4 +102,4 @@ OF_AGENTS = {
     "alias added",
     "alias renamed",
 }
-"""A world model is in use as nothing, and no simulator served it."""
+"""World models have no use, and no simulator that served them."""

@@ -1,4 +1,4 @@
-"""What an attacker does to a world, once, and where it must then be found."""
+"""A single change by an attacker, and the places that a finding must name."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping
@@ -16,26 +16,26 @@ _Known = Mapping[str, Any]
 """A row, at least its key."""
 
 ABOUT = "CASE WHEN run <> '' THEN run WHEN kind = 'genesis' THEN 'held unsigned' ELSE subject END"
-"""What an attestation is told by: its run, its alias, or what was there before."""
+"""The identifier of an attestation in findings: its run, its alias, or the unsigned state."""
 
 
 class Draw(NamedTuple):
-    """What a mutation is drawn from: a world as it is, and chance."""
+    """The source of a random mutation: a world and a random generator."""
 
     world: World
     hand: Hand
     chance: random.Random
 
     def row(self, rows: str, *values: object) -> Row:
-        """One of the rows that a statement finds; there are some in every world."""
+        """A random row of a statement's results, which are never empty."""
         return self.chance.choice(self.hand.rows(f"{rows} ORDER BY 1", *values))
 
     def new_name(self) -> str:
-        """A run or an episode that is not there."""
+        """The name of a run or an episode that does not exist."""
         return self.chance.randbytes(16).hex()
 
     def digest(self) -> str:
-        """One that names nothing."""
+        """A digest of nothing."""
         return f"sha256:{self.chance.randbytes(32).hex()}"
 
 
@@ -43,14 +43,14 @@ class Mutation(NamedTuple):
     """One change, or several that belong together."""
 
     places: frozenset[str]
-    """Runs, episodes, agents, objects and keys: a problem that names one of them names it."""
+    """Runs, episodes, agents, objects and keys: a finding that names one of them locates it."""
     do: Callable[[World], object]
     detail: str = ""
-    """For people."""
+    """A description for people."""
 
 
 Drawn = Callable[[Draw], Mutation | None]
-"""Draws a mutation of one kind; null where what it drew would change nothing."""
+"""Draws a mutation of one kind; null if it would change nothing."""
 
 
 def executed(places: str | Iterable[str], *statements: Statement, detail: str = "") -> Mutation:
@@ -61,13 +61,13 @@ def executed(places: str | Iterable[str], *statements: Statement, detail: str = 
             for statement in statements:
                 hand.run(*statement)
 
-    named = frozenset([places] if isinstance(places, str) else places)
-    return Mutation(named, do, detail or ", ".join(sorted(named)))
+    names = frozenset([places] if isinstance(places, str) else places)
+    return Mutation(names, do, detail or ", ".join(sorted(names)))
 
 
 @cache
 def stranger() -> Signer:
-    """The attacker's own key, which nobody trusts."""
+    """The attacker's own key, which is not trusted."""
     with TemporaryDirectory() as folder:
         return ensure_signer(Path(folder) / "keys")
 
@@ -77,31 +77,31 @@ def sql(statement: str, *values: object) -> Statement:
 
 
 def key_of(table: str) -> list[str]:
-    """The columns by which a row is found again."""
+    """The columns that identify a row."""
     return METADATA.tables[table].primary_key.columns.keys()
 
 
 def found(table: str, row: _Known) -> Statement:
-    """A condition that only this row meets, with its values."""
+    """A condition that matches only this row, with its values."""
     key = key_of(table)
     return " AND ".join(f"{table}.{name} = ?" for name in key), tuple(row[name] for name in key)
 
 
 def changed(table: str, row: _Known, **values: object) -> Statement:
-    """Writes these values into a row."""
+    """An update of a row with these values."""
     condition, own = found(table, row)
     names = ", ".join(f"{name} = ?" for name in values)
     return f"UPDATE {table} SET {names} WHERE {condition}", (*values.values(), *own)
 
 
 def removed(table: str, row: _Known) -> Statement:
-    """Takes a row away."""
+    """A deletion of a row."""
     condition, own = found(table, row)
     return f"DELETE FROM {table} WHERE {condition}", own
 
 
 def inserted(table: str, row: _Known, **values: object) -> Statement:
-    """Adds a row like this one but for these values; a number of its own is the next one."""
+    """An insertion of a copy of this row with these values; an automatic key is the next one."""
     columns = METADATA.tables[table].columns.keys()
     own = {name: row[name] for name in columns if name in row} | values
     marks = dict.fromkeys(own, "?")
@@ -114,6 +114,6 @@ def inserted(table: str, row: _Known, **values: object) -> Statement:
 
 
 def exchanged(table: str, key: str, row: _Known, other: _Known) -> list[Statement]:
-    """Two rows change places by their numbers; a number is never there twice."""
+    """A swap of two rows' keys, without a duplicate in between."""
     moves = [(-1, row[key]), (row[key], other[key]), (other[key], -1)]
     return [sql(f"UPDATE {table} SET {key} = ? WHERE {key} = ?", *move) for move in moves]

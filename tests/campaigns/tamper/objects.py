@@ -1,4 +1,4 @@
-"""The object store in an attacker's hands: texts and reports, each in a file of its digest."""
+"""An attacker's changes in the object store: texts and reports, each in a file of its digest."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def _removed(draw: Draw) -> Mutation:
 
 
 def _long_text(draw: Draw) -> str:
-    """Its digest: a problem must name that."""
+    """The digest of a long text, which a finding must name."""
     return str(draw.row(_LONG)["text"])
 
 
@@ -56,7 +56,7 @@ def _rewritten(digest: str, change: Callable[[bytes], bytes]) -> Mutation:
     def do(world: World) -> None:
         file = world.objects / _file(digest)
         data = change(file.read_bytes())
-        file.unlink()  # it may have another name in the untouched world
+        file.unlink()  # it may be hard-linked in the unchanged world
         file.write_bytes(data)
 
     return Mutation(frozenset({digest}), do, digest)

@@ -1,4 +1,4 @@
-"""What an attacker puts there: rows that nobody signed, or that he signed with a key of his own."""
+"""Rows that an attacker adds: unsigned, or signed with a key of his own."""
 
 from functools import partial
 
@@ -29,13 +29,13 @@ _AT = "2026-01-01T00:00:00.000+00:00"
 
 
 def _step(draw: Draw) -> Mutation:
-    """The next one of an episode, rightly chained, under an entry that is there or is not."""
+    """The next step of an episode, correctly chained, under an existing or missing entry."""
     rows = "SELECT s.*, e.run, e.id, log_length FROM steps AS s JOIN episodes AS e"
     on = "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
     newest = "(SELECT max(number) FROM steps WHERE episode = e.key)"
     row = draw.row(f"{rows} {on} {newest}")
-    played = records.episode(f"planted {draw.chance.random()}")
-    step = played.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
+    episode = records.episode(f"planted {draw.chance.random()}")
+    step = episode.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
     texts = {
         "action": b"ls",
         "observation": step.observation.encode() if step.observation else b"",
@@ -56,7 +56,7 @@ def _episode(draw: Draw) -> Mutation:
 
 
 def _entry(draw: Draw) -> Mutation:
-    """The next one of a run that is closed: an open one may grow, and is signed again."""
+    """The next entry of a closed run: an open one may grow, and is signed again."""
     row = draw.row("SELECT id, log_length FROM runs WHERE final_weights IS NOT NULL")
     fields = {"kind": "steps", "num_steps": 0, "heads": digest_bytes(b"")}
     entry = LogEntry.of(row["id"], row["log_length"] + 1, _AT, fields)
@@ -74,20 +74,20 @@ def _run(draw: Draw) -> Mutation:
 
 
 def _checkpoint(draw: Draw) -> Mutation:
-    """Over the true log or over half of it, by a key of his own."""
+    """A checkpoint of the real log or of half of it, signed with his own key."""
     row = draw.row("SELECT id, simulator, log_length FROM runs")
     run, length = row["id"], draw.chance.randrange(1, row["log_length"] + 1)
     entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
-    root = merkle_root(bytes(each["body"]) for each in draw.hand.rows(entries, run, length))
-    made = RunCheckpoint(
+    root = merkle_root(bytes(row["body"]) for row in draw.hand.rows(entries, run, length))
+    checkpoint = RunCheckpoint(
         run=run, simulator=row["simulator"], length=length, root=root, traffic=Traffic()
     )
-    own = {"run": run, "length": length, "envelope": sign_checkpoint(made, stranger())}
+    own = {"run": run, "length": length, "envelope": sign_checkpoint(checkpoint, stranger())}
     return executed(run, removed("checkpoints", own), inserted("checkpoints", own))
 
 
 def _edge(draw: Draw) -> Mutation:
-    """Proven, in his word."""
+    """An edge with the grade proven, signed by him."""
     row = draw.row("SELECT * FROM runs WHERE final_weights IS NOT NULL")
     names = {"starting_weights": draw.digest(), "simulator": row["simulator"]}
     edge = Edge(
@@ -106,14 +106,14 @@ def _edge(draw: Draw) -> Mutation:
 
 
 def _edge_repeated(draw: Draw) -> Mutation:
-    """As if it were signed once more, and so the newest."""
+    """A copy of an edge as the newest one."""
     row = draw.row(_EDGES)
     name = edge_name(row["run"], draw.chance.randbytes(8))
     return executed(row["run"], inserted("attestations", row, name=name))
 
 
 def _edge_of_another(draw: Draw) -> Mutation | None:
-    """One agent's edge says of another that it was made so."""
+    """The edge of another agent."""
     row, other = draw.row(_EDGES), draw.row(_EDGES)
     if row["run"] == other["run"]:
         return None
@@ -122,7 +122,7 @@ def _edge_of_another(draw: Draw) -> Mutation | None:
 
 
 def _old_edge(draw: Draw) -> Mutation:
-    """What was signed of an agent first is told in place of what was signed last."""
+    """An agent's older edge replaces its newest one."""
     row = draw.row(
         "SELECT n.sequence, n.run, o.envelope, o.at FROM attestations AS n"
         " JOIN attestations AS o ON n.subject = o.subject AND n.sequence > o.sequence"
@@ -145,7 +145,7 @@ def _key(_: Draw) -> Mutation:
 
 
 def _move(draw: Draw) -> Mutation:
-    """An alias means what it meant once, or somebody's simulator, from now on."""
+    """An alias gets an earlier target again, or an arbitrary simulator."""
     row = draw.row("SELECT * FROM aliases")
     own = {"simulator": draw.chance.choice([row["simulator"], draw.digest()])}
     own["at"] = "2030-01-01T00:00:00.000+00:00"
@@ -153,7 +153,7 @@ def _move(draw: Draw) -> Mutation:
 
 
 def _moves_exchanged(draw: Draw, kind: str = "simulator") -> Mutation:
-    """Two moves of an alias happened the other way round."""
+    """Swaps two moves of an alias."""
     row = draw.row(
         "SELECT a.sequence, b.sequence AS other, a.alias FROM aliases AS a JOIN aliases AS b"
         " ON a.alias = b.alias AND a.sequence < b.sequence WHERE a.kind = ?",
@@ -164,7 +164,7 @@ def _moves_exchanged(draw: Draw, kind: str = "simulator") -> Mutation:
 
 
 def _stray(draw: Draw) -> Mutation:
-    """A row of something that is not there: whoever joins tables does not see it."""
+    """A row with a dangling reference, which joins omit."""
     new = draw.new_name()
     table, own = draw.chance.choice(
         [

@@ -1,7 +1,7 @@
-"""What a registry holds before somebody tampers with it: world models, and the agents of each.
+"""A registry before tampering: world models, and the agents of each.
 
 Every agent has a run with its edge, is in use, and was validated in the simulator that followed its
-own; the ledger beside them is not tampered with.
+own; the ledger beside them is unchanged.
 """
 
 from pathlib import Path
@@ -46,41 +46,41 @@ class Store:
         return Sources(self.registry, self.ledger, self.folder, evidence, evidence.step_keys or {})
 
     def world(self, name: str) -> Digest:
-        """A world model, and the simulator of it."""
+        """A world model, and its simulator."""
         model, artifact = self._model(name)
         data = records.digest(f"data of {name}")
-        made = records.checkpoint("rl", artifact=artifact, data=data)
-        what = WorldModel(stages=(made,), report=records.digest(f"report of {name}"))
+        checkpoint = records.checkpoint("rl", artifact=artifact, data=data)
+        what = WorldModel(stages=(checkpoint,), report=records.digest(f"report of {name}"))
         registered(name, what, model, self.registry, self.folder)
         return records.pinned(self.folder, artifact=artifact).digest
 
     def agent(self, name: str, simulator: Digest) -> None:
-        """One that was trained in a run of the simulator."""
+        """An agent that was trained in a run of the simulator."""
         model, artifact = self._model(name)
         run = self._run(name, simulator, artifact)
-        known = {"artifact": artifact, "simulator": simulator}
-        claim = Claim(agent=name, starting_weights=STARTED, **known)
+        fields = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **fields)
         data = records.digest(f"data of {name}")
-        made = records.checkpoint("agent", parents=[STARTED], data=data, **known)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], data=data, **fields)
         edge = self.statement_signer.edge(self.ledger.run(run), claim)
-        agent = Agent(checkpoint=made, run=run, edge=edge)
+        agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run)
         self._move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
 
     def validated(self, name: str, simulator: Digest) -> None:
-        """In a live shell, beside a simulator."""
+        """A validation in a live shell and in a simulator."""
         _, artifact = self._model(name)
         report = records.agent_report(simulator=simulator, live_steps=len(name))
         read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
         folder = records.finished_step(self.folder, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
-        file(Validation(report=report, at=now(), **known), self.folder)
+        fields = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
+        file(Validation(report=report, at=now(), **fields), self.folder)
 
     def moved(self, alias: str, *simulators: Digest) -> None:
-        """A name for simulators means these, one after the other."""
+        """Points a simulator's alias at these, one after another."""
         for simulator in simulators:
             self._move(alias, AliasMove(kind="simulator", simulator=simulator, by="ada"))
 
@@ -105,7 +105,9 @@ class Store:
 
 
 def built(folder: Path) -> Sources:
-    """All of them, in a new folder; the last agent was not validated in the next simulator."""
+    """Creates all of them in a new folder; the last agent was not validated in the next
+    simulator.
+    """
     store = Store(folder)
     simulators = [store.world(name) for name in WORLDS]
     for number, name in enumerate(AGENTS):

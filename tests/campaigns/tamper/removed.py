@@ -1,4 +1,4 @@
-"""What an attacker takes away, moves, or puts back as it was: whole records, and consistently."""
+"""An attacker's consistent removal, moving or restoring of whole records."""
 
 import json
 from functools import partial
@@ -19,7 +19,7 @@ from campaigns.tamper.mutation import (
 )
 from campaigns.tamper.statements import erased
 
-# What a run may have more of than in an old copy.
+# Tables with newer rows of a run than in an old copy.
 _SINCE = (
     "SELECT id, log_length FROM runs",
     f"SELECT {ABOUT} AS about, name FROM attestations",
@@ -32,7 +32,7 @@ _OF_RUN = "episode IN (SELECT key FROM episodes WHERE run = ?)"
 
 
 def _row(draw: Draw) -> Mutation:
-    """Of a checkpoint the evidence mirror has a copy, which proves as much as its row."""
+    """A checkpoint's copy in the evidence mirror is as good as its row."""
     table, run = draw.chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
     row = draw.row(f"SELECT {', '.join(key_of(table))}, {run} AS owner FROM {table}")
     return executed(row["owner"], removed(table, row))
@@ -52,14 +52,14 @@ def _run(draw: Draw) -> Mutation:
 
 
 def _statement(draw: Draw) -> Mutation:
-    """An edge, or what was declared; of each kind alike."""
+    """An edge or a declaration; each kind equally often."""
     kind = draw.row("SELECT DISTINCT kind FROM attestations")["kind"]
     row = draw.row(f"SELECT sequence, {ABOUT} AS about FROM attestations WHERE kind = ?", kind)
     return executed(row["about"], removed("attestations", row))
 
 
 def _move(draw: Draw, which: str = "kind = 'simulator'") -> Mutation:
-    """With what was signed of it, or alone."""
+    """With its signed statement, or without."""
     row = draw.row(f"SELECT sequence, alias, at FROM aliases WHERE {which}")
     signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
     changes = [removed("aliases", row), sql(signed, row["alias"], row["at"])]
@@ -67,27 +67,29 @@ def _move(draw: Draw, which: str = "kind = 'simulator'") -> Mutation:
 
 
 def _moves(draw: Draw, kind: str = "simulator", *, all_of_it: bool = False) -> Mutation:
-    """With what was signed of them, so that an older one is the newest, or there is none."""
+    """With their signed statements, so that an older move is the newest, or none is left."""
     alias = draw.row("SELECT alias FROM aliases WHERE kind = ?", kind)["alias"]
     rows = "SELECT sequence, at FROM aliases WHERE alias = ? ORDER BY sequence"
     moves = draw.hand.rows(rows, alias)
     moves = moves[0 if all_of_it else draw.chance.randrange(len(moves)) :]
     signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
     done = [(removed("aliases", move), sql(signed, alias, move["at"])) for move in moves]
-    return executed(alias, *(each for pair in done for each in pair))
+    return executed(alias, *(item for pair in done for item in pair))
 
 
 def _texts_put_back(draw: Draw) -> Mutation | None:
-    """As an old copy has them; with what was declared, or without it."""
+    """From an old copy; with the declaration removed or kept."""
     row = draw.row("SELECT id, run, key FROM episodes WHERE erased")
     with draw.world.database.hand(draw.world.snapshots[-1]) as before:
-        known = before.rows("SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"])
+        openings = before.rows(
+            "SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"]
+        )
         texts = "SELECT episode, number, action, observation FROM steps WHERE episode = ?"
         steps = before.rows(texts, row["key"])
-    if not known:
+    if not openings:
         return None
     changes = [
-        changed("episodes", row, opening=known[0]["opening"], erased=False),
+        changed("episodes", row, opening=openings[0]["opening"], erased=False),
         *(changed("steps", step, **{name: step[name] for name in _TEXTS}) for step in steps),
         sql("DELETE FROM attestations WHERE subject = ?", row["id"]),
     ]
@@ -102,7 +104,7 @@ def _erased(draw: Draw) -> Mutation:
 
 
 def _tail(draw: Draw) -> Mutation:
-    """With all that the entries tell of, so that what is left agrees with itself."""
+    """With everything that the entries cover, so that the rest is consistent."""
     row = draw.row("SELECT id, log_length FROM runs")
     run, keep = row["id"], draw.chance.randrange(1, row["log_length"])
     open_again = sql("UPDATE runs SET final_weights = NULL, signature = NULL WHERE id = ?", run)
@@ -110,15 +112,15 @@ def _tail(draw: Draw) -> Mutation:
 
 
 def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
-    """Takes away all that came after so many entries of a run, and all that tells of it."""
+    """Deletes everything after the first entries of a run, with all that refers to it."""
     bodies = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, keep)
     entries = [json.loads(row["body"]) for row in bodies]
-    opened = [each["episode"] for each in entries if each["kind"] == "episode-opened"]
-    closed = [each["episode"] for each in entries if each["kind"] == "episode-closed"]
+    opened = [entry["episode"] for entry in entries if entry["kind"] == "episode-opened"]
+    closed = [entry["episode"] for entry in entries if entry["kind"] == "episode-closed"]
     return [
         sql(f"DELETE FROM steps WHERE entry > ? AND {_OF_RUN}", keep, run),
-        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", each) for each in closed),
-        *(sql("DELETE FROM episodes WHERE id = ?", each) for each in opened),
+        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", item) for item in closed),
+        *(sql("DELETE FROM episodes WHERE id = ?", item) for item in opened),
         sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, keep),
         sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, keep),
         sql("UPDATE runs SET log_length = ? WHERE id = ?", keep, run),
@@ -128,8 +130,8 @@ def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
 def _snapshot(draw: Draw) -> Mutation:
     old = draw.chance.choice([*draw.world.snapshots, draw.world.lost])
     with draw.world.database.hand(old) as before:
-        grown = _known(draw.hand) - _known(before)
-    places = frozenset(str(run) for run, *_ in grown)
+        new_rows = _known(draw.hand) - _known(before)
+    places = frozenset(str(run) for run, *_ in new_rows)
     return Mutation(places, lambda world: world.database.put_back(old), old)
 
 
@@ -146,17 +148,17 @@ def _episode_moved(draw: Draw) -> Mutation | None:
 
 
 def _runs_joined(draw: Draw) -> Mutation | None:
-    """All that happened in one run is told as the end of another one."""
+    """Appends one run's records to another run."""
     row, other = (draw.row("SELECT id, log_length FROM runs") for _ in range(2))
     if other["id"] == row["id"]:
         return None
-    run, into, by = row["id"], other["id"], other["log_length"]
+    run, target, by = row["id"], other["id"], other["log_length"]
     moved = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
     return executed(
-        {run, into},
+        {run, target},
         sql(f"UPDATE steps SET entry = entry + ? WHERE {_OF_RUN}", by, run),
-        sql("UPDATE episodes SET run = ? WHERE run = ?", into, run),
-        sql(moved, into, by, run),
+        sql("UPDATE episodes SET run = ? WHERE run = ?", target, run),
+        sql(moved, target, by, run),
         sql("DELETE FROM checkpoints WHERE run = ?", run),
         changed("runs", other, log_length=by + row["log_length"]),
         removed("runs", row),
@@ -172,7 +174,7 @@ def _run_renamed(draw: Draw) -> Mutation:
 
 
 def _steps_exchanged(draw: Draw) -> Mutation | None:
-    """Two episodes have each other's steps."""
+    """Swaps the steps of two episodes."""
     row, other = (draw.row("SELECT key, run FROM episodes") for _ in range(2))
     if other["key"] == row["key"]:
         return None
@@ -180,7 +182,7 @@ def _steps_exchanged(draw: Draw) -> Mutation | None:
 
 
 def _rows_exchanged(draw: Draw) -> Mutation | None:
-    """Two rows have all of each other's values but their keys: entries in another order too."""
+    """Swaps the values of two rows except their keys, which also reorders entries."""
     table = draw.chance.choice(["log", "steps", "checkpoints", "runs"])
     row, other = (draw.row(f"SELECT * FROM {table}") for _ in range(2))
     if row == other:

@@ -1,6 +1,6 @@
-"""Signed statements in an attacker's hands: uses of agents, declarations, registrations.
+"""An attacker's changes of signed statements: uses of agents, declarations, registrations.
 
-MLflow's aliases always agree with what he makes of the uses.
+MLflow's aliases always agree with the changed uses.
 """
 
 from functools import partial
@@ -38,12 +38,12 @@ _AT = "2030-01-01T00:00:00.000+00:00"
 
 
 def _use_of_another(draw: Draw) -> Mutation | None:
-    """What was signed of one agent is told of another one, all of it."""
+    """Assigns all statements of one agent to another."""
     return _told_as(draw, draw.row(_USES), draw.row(_USES))
 
 
 def _old_use(draw: Draw) -> Mutation | None:
-    """What was signed first is told in place of what was signed last."""
+    """The oldest statement replaces the newest."""
     alias = draw.row(_USES)["alias"]
     rows = draw.hand.rows(f"{_USES} AND a.alias = ? ORDER BY s.sequence", alias)
     return _told_as(draw, rows[-1], rows[0])
@@ -52,16 +52,16 @@ def _old_use(draw: Draw) -> Mutation | None:
 def _told_as(draw: Draw, row: Row, other: Row) -> Mutation | None:
     if row["envelope"] == other["envelope"]:
         return None
-    own, told = _change_of(draw, row), _change_of(draw, other)
+    own, other_change = _change_of(draw, row), _change_of(draw, other)
     return executed(
         row["alias"],
         changed("attestations", row, **{name: other[name] for name in _SIGNED}),
-        changed("aliases", own, **{name: told[name] for name in _MEANT}),
+        changed("aliases", own, **{name: other_change[name] for name in _MEANT}),
     )
 
 
 def _use_moved(draw: Draw) -> Mutation:
-    """To another agent's name, to another alias or to another digest."""
+    """Changes its agent's name, its alias or its digest."""
     row = draw.row(_USES)
     folder, kind, agent, alias, name = row["name"].split("/")
     names = [
@@ -73,7 +73,7 @@ def _use_moved(draw: Draw) -> Mutation:
 
 
 def _use_repeated(draw: Draw) -> Mutation:
-    """What was signed once is told as the newest."""
+    """A copy of a statement as the newest."""
     row, digest = draw.row(_USES), draw.digest().removeprefix("sha256:")
     name = f"{row['name'].rpartition('/')[0]}/{digest}.dsse.json"
     return executed(
@@ -84,13 +84,13 @@ def _use_repeated(draw: Draw) -> Mutation:
 
 
 def _change_of(draw: Draw, row: Row) -> Row:
-    known = row["alias"], row["at"]
-    (change,) = draw.hand.rows("SELECT * FROM aliases WHERE alias = ? AND at = ?", *known)
+    key = row["alias"], row["at"]
+    (change,) = draw.hand.rows("SELECT * FROM aliases WHERE alias = ? AND at = ?", *key)
     return change
 
 
 def _move_declared(draw: Draw, kind: str = "simulator") -> Mutation:
-    """And done."""
+    """A declared and executed move."""
     row, other = (draw.row("SELECT * FROM aliases WHERE kind = ?", kind) for _ in range(2))
     version = {name: other[name] for name in _VERSION}
     move = {"kind": kind, "alias": row["alias"], "simulator": draw.digest()}
@@ -101,16 +101,16 @@ def _move_declared(draw: Draw, kind: str = "simulator") -> Mutation:
 
 
 def _erasure_declared(draw: Draw) -> Mutation:
-    """And done."""
+    """A declared and executed erasure."""
     rows = "SELECT e.*, simulator FROM episodes AS e JOIN runs ON runs.id = run WHERE NOT erased"
     row = draw.row(rows)
-    known = {"simulator": row["simulator"], "opening": row["opening_digest"], "by": "ada"}
-    erasure = Erasure(episode=row["id"], run=row["run"], at=_AT, **known)
+    fields = {"simulator": row["simulator"], "opening": row["opening_digest"], "by": "ada"}
+    erasure = Erasure(episode=row["id"], run=row["run"], at=_AT, **fields)
     return _declared(erasure, row["id"], *erased(row["key"]))
 
 
 def erased(episode: int) -> list[Statement]:
-    """As retention erases an episode."""
+    """Erases an episode as retention does."""
     return [
         sql("UPDATE steps SET action = NULL, observation = NULL WHERE episode = ?", episode),
         sql("UPDATE episodes SET erased = ?, opening = NULL WHERE key = ?", True, episode),
@@ -118,7 +118,7 @@ def erased(episode: int) -> list[Statement]:
 
 
 def _restore_declared(draw: Draw) -> Mutation:
-    """And its newest checkpoint taken away, with a run of his own or one that is there."""
+    """With its newest checkpoint removed, for a new run or an existing one."""
     row = draw.row("SELECT run, max(length) AS length FROM checkpoints GROUP BY run")
     run = draw.chance.choice([row["run"], draw.new_name(), ""])
     lost = (checkpoint_name(row["run"], row["length"]),)
@@ -127,13 +127,13 @@ def _restore_declared(draw: Draw) -> Mutation:
 
 
 def _statement_again(draw: Draw) -> Mutation:
-    """A statement that was signed once, and declared to be lost."""
+    """A statement that was signed once, and declared lost."""
     row = draw.chance.choice(_lost(draw, "attestations", "name"))
     return executed(row["name"], inserted("attestations", row))
 
 
 def _move_again(draw: Draw) -> Mutation:
-    """With what it did."""
+    """With its move."""
     lost = _lost(draw, "attestations", "name")
     signed = draw.chance.choice([row for row in lost if row["kind"] == "alias"])
     (move,) = [row for row in _lost(draw, "aliases", "at") if row["at"] == signed["at"]]
@@ -152,16 +152,16 @@ def _run_again(draw: Draw) -> Mutation:
 
 
 def _lost(draw: Draw, table: str, name: str) -> list[Row]:
-    """What a table had, and has no more."""
+    """Rows that a table no longer has."""
     with draw.world.database.hand(draw.world.lost) as before:
-        known = {row["name"] for row in draw.hand.rows(f"SELECT {name} AS name FROM {table}")}
+        present = {row["name"] for row in draw.hand.rows(f"SELECT {name} AS name FROM {table}")}
         rows = before.rows(f"SELECT * FROM {table} ORDER BY {name}")
-    return [row for row in rows if row[name] not in known]
+    return [row for row in rows if row[name] not in present]
 
 
 def _registration(draw: Draw) -> Mutation:
     name = f"agent-{draw.chance.randrange(100, 999)}"
-    made = RegisteredVersion(
+    version = RegisteredVersion(
         registered_as=name,
         version=1,
         artifact=records.digest(name),
@@ -170,27 +170,27 @@ def _registration(draw: Draw) -> Mutation:
         links=Links(run=f"run of {name}", model=f"model of {name}"),
         at=_AT,
     )
-    return _declared(made, f"{name}@1")
+    return _declared(version, f"{name}@1")
 
 
 def _validation(draw: Draw) -> Mutation:
-    """Of an agent that is there, in another simulator than its own."""
+    """A validation of an existing agent in another simulator than its own."""
     artifact = draw.row("SELECT subject FROM attestations WHERE kind = 'edge'")["subject"]
-    known = {"artifact": artifact, "imitated": records.digest("starting"), "step": "0" * 16}
+    fields = {"artifact": artifact, "imitated": records.digest("starting"), "step": "0" * 16}
     report = records.agent_report(simulator=records.digest("next"))
-    return _declared(Validation(report=report, at=_AT, **known), artifact)
+    return _declared(Validation(report=report, at=_AT, **fields), artifact)
 
 
 def _withdrawal(draw: Draw) -> Mutation:
-    """Of a version that is there, so that nobody would miss it."""
+    """A withdrawal of an existing version, so that its deletion would not be reported."""
     ref = draw.row("SELECT subject FROM attestations WHERE kind = 'registration'")["subject"]
-    known = {"artifact": records.digest("made"), "registered": records.digest(ref)}
-    return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **known), ref)
+    fields = {"artifact": records.digest("made"), "registered": records.digest(ref)}
+    return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **fields), ref)
 
 
-def _declared(made: SignedRecord, place: str, *done: Statement) -> Mutation:
+def _declared(record: SignedRecord, place: str, *done: Statement) -> Mutation:
     """Signed with a key of his own."""
-    row = inserted("attestations", attest(made, stranger())._asdict())
+    row = inserted("attestations", attest(record, stranger())._asdict())
     return executed(place, row, *done)
 
 

@@ -1,9 +1,9 @@
-"""What happened in the world before an attacker came.
+"""The history of the world before an attack.
 
 Two simulators serve two tenants. Runs are open, closed with a claim or with a signature; episodes
-are open, done, ended by a limit or closed, forked, repeated and erased; texts are short and long,
-answers sure and not. Agents are registered, one of them twice, and are in use, or were; one was
-withdrawn. A backup was restored, and it was declared what that lost.
+are open, done, ended by a limit or closed, forked, replayed and erased; texts are short and long,
+confidence is high and low. Agents are registered, one of them twice, and some are in use; one was
+withdrawn. A backup was restored, and its losses were declared.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _RUNS = 14
 _CLOSED = 11
 _EVALUATION = 5
 _BACKUP = "backup"
-# After which run who is in use as what from then on; null is taken out of use.
+# Changes of uses by run; null ends a use.
 _USES = {
     0: [("agent-0", "production", 1)],
     2: [("agent-2", "production", 1)],
@@ -35,7 +35,9 @@ _USES = {
 
 
 def build(folder: Path, url: str = "") -> World:
-    """A world in a new folder; all of it is signed. Its ledger is a file there, or at a URL."""
+    """Builds a world in a new folder with all statements signed. Its ledger is a file there, or at
+    a URL.
+    """
     folder.mkdir(parents=True)
     world = World(folder, Database(url) if url else Database.file(folder))
     world.agents.touch()
@@ -64,7 +66,7 @@ def _played(world: World) -> tuple[str, ...]:
             player = _lost(player)
     first = player.ledger.runs()[-2]  # by their names, the newest first
     player.erase(first.id)
-    for run in (before, first):  # told again with more data: of each agent the newer edge counts
+    for run in (before, first):  # again with more data: the newer edge of each agent counts
         player.register(run, "data")
         player.register(run, "data", "more data")
     player.validate(VersionRef(name="agent-3", version=2), _RUNS)
@@ -75,18 +77,18 @@ def _played(world: World) -> tuple[str, ...]:
 
 
 def _before_it_was_signed(player: Player) -> AgentRun:
-    """A name, and an erased episode."""
+    """An alias, and an erased episode."""
     player.name_key()
     player.ledger.aliases.set("shell-stable", MANIFESTS[0].digest, "before")
     run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
-    over = (each.id for each in player.ledger.episodes(run.id) if each.closed)
+    over = (episode.id for episode in player.ledger.episodes(run.id) if episode.closed)
     player.ledger.erase_texts(next(over))
     player.log_signer.statement_signer.ensure_genesis()
     return run
 
 
 def _run(player: Player, number: int) -> AgentRun:
-    """Of one of two tenants; the last ones stay open."""
+    """A run of one of two tenants; the last ones stay open."""
     purpose = "evaluation" if number == _EVALUATION else "training"
     tenant = "acme" if number % 3 == 0 else "local"
     run = asyncio.run(player.train(number, tenant, purpose))
@@ -109,7 +111,7 @@ def _use(player: Player, name: str, alias: str, version: int | None) -> None:
 
 
 def _lost(player: Player) -> Player:
-    """Runs, moves and uses that a restored backup does not have; all of it is declared."""
+    """Runs, moves and uses that a restored backup lacks; all losses are declared."""
     world = player.world
     opened = asyncio.run(player.train(_RUNS + 1))
     player.log_signer.seal_all()

@@ -1,4 +1,4 @@
-"""A short campaign: what `make tamper` does a thousand times."""
+"""A short version of the campaign that `make tamper` runs."""
 
 from contextlib import closing
 
@@ -20,7 +20,7 @@ def test_every_kind_of_tampering_is_found_and_named(world):
     report = of_ledger(world, len(LEDGER_MUTATIONS), "short")
     assert report.sentences == []
     assert report.by_kind == dict.fromkeys(LEDGER_MUTATIONS, 1)
-    # Each column is tampered with, or is marked as none that is evidence.
+    # Each column is tampered with, or marked as no evidence.
     assert {str(column) for column in columns.EVIDENCE} <= {*LEDGER_MUTATIONS}
 
 
@@ -46,23 +46,23 @@ def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_p
 def test_the_world_has_something_of_everything_that_is_evidence(world):
     with world.database.hand() as hand:
         for column in columns.EVIDENCE:
-            told = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
-            assert len(told) > 1, str(column)  # null is a value too
+            distinct_rows = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
+            assert len(distinct_rows) > 1, str(column)  # null is a value too
         kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
     assert kinds == {*statement_kinds()}
     assert {*columns.OWNER} == {*METADATA.tables}
 
 
 def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
-    found = states(world)
-    assert (found["agent-1@2"], found["agent-3@2"]) == ("revalidate", "current")
+    agent_states = states(world)
+    assert (agent_states["agent-1@2"], agent_states["agent-3@2"]) == ("revalidate", "current")
     with world.database.hand() as hand:
         hand.run("DELETE FROM attestations WHERE kind = 'validation'", ())
     assert states(world)["agent-3@2"] == "revalidate"
 
 
 def states(world):
-    """Of the agents in use, by their versions."""
+    """The states of the agents in use, by version."""
     with closing(world.ledger()) as ledger:
-        told = audit_agents(world.sources(ledger))
-    return {each.agent: each.state for each in told.agents if each.in_use_as}
+        audit = audit_agents(world.sources(ledger))
+    return {agent.agent: agent.state for agent in audit.agents if agent.in_use_as}

@@ -1,4 +1,4 @@
-"""A store's folders of validations in an attacker's hands, by which an agent in use is current."""
+"""An attacker's changes of a store's folders of validations, on which an agent's state depends."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ def _report_changed(victim: Victim) -> AgentReport:
 
 
 def _receipt_too(victim: Victim) -> None:
-    """So that both agree."""
+    """Changes both consistently."""
     output = {"output": _report_changed(victim).digest}
     file = _file(victim, "receipt.json")
     StepReceipt.read(file).model_copy(update=output).write(file)
@@ -36,13 +36,13 @@ def _report_removed(victim: Victim) -> None:
 
 def _receipt_garbled(victim: Victim) -> None:
     file = _file(victim, "receipt.json")
-    made = StepReceipt.read(file)
-    another = {victim.chance.choice(list(made.inputs)): records.digest("another")}
-    made.model_copy(update={"inputs": {**made.inputs, **another}}).write(file)
+    receipt = StepReceipt.read(file)
+    another = {victim.chance.choice(list(receipt.inputs)): records.digest("another")}
+    receipt.model_copy(update={"inputs": {**receipt.inputs, **another}}).write(file)
 
 
 def _planted(victim: Victim) -> None:
-    """The last agent is current by it, were it believed."""
+    """Would make the last agent current, if it were accepted."""
     report = records.agent_report(simulator=NEXT)
     read = {"agent": victim.artifact, "imitated": STARTED, "simulator": NEXT}
     folder = records.finished_step(victim.folder, "validate", report.digest, **read)

@@ -1,4 +1,4 @@
-"""A store as services leave it: what an attacker finds, and what he cannot reach."""
+"""A store after services have used it, divided into what an attacker can and cannot change."""
 
 import json
 import os
@@ -24,19 +24,21 @@ _LEDGER_URL = "AGENTWORLD_LEDGER_URL"
 
 
 class World(NamedTuple):
-    """The ledger and the objects are the attacker's, keys and checkpoints are not."""
+    """The attacker can change the ledger and the objects, but not keys and checkpoints."""
 
     folder: Path
     database: Database
     snapshots: tuple[str, ...] = ()
-    """Old copies of the ledger, the oldest first; all that is in the newest is in it still."""
+    """Old copies of the ledger, the oldest first; the newest has no record that the ledger
+    lacks.
+    """
 
     lost: str = "lost"
-    """A copy of the ledger as it was before a backup was put in its place."""
+    """A copy of the ledger before a backup replaced it."""
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """For the block the environment names the ledger, as a service's does."""
+        """Sets the ledger in the environment for the block, as for a service."""
         before = os.environ.get(_LEDGER_URL)
         os.environ[_LEDGER_URL] = self.database.url
         try:
@@ -59,38 +61,40 @@ class World(NamedTuple):
 
     @property
     def agents(self) -> Path:
-        """The file that tells which agents are registered, in their order."""
+        """The file with the registered agents, in their order."""
         return self.folder / "agents.jsonl"
 
     @property
     def num_records(self) -> int:
-        """Rows of the ledger."""
+        """The number of the ledger's rows."""
         with self.database.hand() as hand:
-            counts = [hand.rows(f"SELECT count(*) AS rows FROM {each}") for each in METADATA.tables]
+            counts = [
+                hand.rows(f"SELECT count(*) AS rows FROM {table}") for table in METADATA.tables
+            ]
         return sum(count[0]["rows"] for count in counts)
 
     def registry(self, ledger: Ledger) -> MemoryRegistry:
-        """The agents, each in use as the ledger says by now: no alias gives anybody away."""
+        """The agents, each in use as the ledger says: no alias reveals a change."""
         registry = MemoryRegistry()
         for line in self.agents.read_text().splitlines():
-            told = json.loads(line)
-            agent = Agent.model_validate(told["agent"])
-            model, signature = self.folder / "models" / agent.run, told["signature"]
-            registry.register_agent(told["name"], agent, model, signature=signature)
-        for used in in_use(agent_changes(ledger.attestations, self.evidence)):
-            with suppress(InputError):  # there is no such version, which the audit is to say
-                registry.set_alias(VersionRef.parse(used.target), used.alias.partition("@")[2])
+            fields = json.loads(line)
+            agent = Agent.model_validate(fields["agent"])
+            model, signature = self.folder / "models" / agent.run, fields["signature"]
+            registry.register_agent(fields["name"], agent, model, signature=signature)
+        for use in in_use(agent_changes(ledger.attestations, self.evidence)):
+            with suppress(InputError):  # a missing version, which the audit reports
+                registry.set_alias(VersionRef.parse(use.target), use.alias.partition("@")[2])
         return registry
 
     def sources(self, ledger: Ledger) -> Sources:
-        """What an audit reads."""
+        """The sources of an audit."""
         evidence = self.evidence
         registry = self.registry(ledger)
         return Sources(registry, ledger, self.folder, evidence, evidence.step_keys or {})
 
     @contextmanager
     def copied(self, folder: Path) -> Iterator["World"]:
-        """One like it in another folder, of a world whose ledger is a file; nobody has it open."""
+        """A copy in another folder, for a world whose ledger is a file without open connections."""
         make.ledger.copy_store(self.folder, folder)
         copy = self._replace(folder=folder, database=Database.file(folder))
         try:

@@ -1,4 +1,4 @@
-"""Starts a training, with a fault or without one, and sees what becomes of its processes."""
+"""Starts a training, with or without a fault, and observes its processes."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,20 +13,20 @@ from machines.forked import start
 
 _SECONDS = 300.0
 _NOTICE_SECONDS = 20.0
-"""In which processes that train notice that another one has ended."""
+"""The time in which training processes must notice that another one has ended."""
 _LAUNCHER_SECONDS = 60.0
-"""In which all end when they are told to, as torchrun tells those that wait for a lost one."""
+"""The time in which all must end after torchrun terminates those that wait for a lost one."""
 
 
 class Outcome(NamedTuple):
-    """Of one attempt."""
+    """The result of one attempt."""
 
     attempt: Attempt
     statuses: Sequence[int | None]
-    """By rank; null for a process that did not end, and was killed at last."""
+    """By rank; null for a process that did not end, and was killed."""
     logs: Sequence[Path]
     lines: Sequence[Mapping[str, Any]]
-    """Of the attempt's journal."""
+    """The attempt's journal."""
 
     @property
     def succeeded(self) -> bool:
@@ -34,17 +34,17 @@ class Outcome(NamedTuple):
 
     @property
     def steps(self) -> Sequence[Mapping[str, Any]]:
-        """The lines of the steps that were done."""
+        """The lines of the finished steps."""
         return [line for line in self.lines if line["kind"] == "step"]
 
     @property
     def fault(self) -> Fault | None:
-        """The fault, if its instant came."""
+        """The fault, if it happened."""
         return self.attempt.fault if any(line["kind"] == "fault" for line in self.lines) else None
 
 
 def carry_out(attempt: Attempt, num_ranks: int, folder: Path) -> Outcome:
-    """Runs so many processes until all have ended."""
+    """Runs `num_ranks` processes until all have ended."""
     size = {"WORLD_SIZE": str(num_ranks), "LOCAL_WORLD_SIZE": str(num_ranks)}
     meeting = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port()), **size}
     logs = [folder / f"{attempt.number:04}-rank-{rank}.log" for rank in range(num_ranks)]
@@ -70,7 +70,7 @@ def _have_ended(processes: Sequence[ForkServerProcess]) -> bool:
 
 
 def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    """Returns where it holds, or after so many seconds."""
+    """Returns when it holds, or after `seconds`."""
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,6 +1,6 @@
-"""Faults of trainings: each training is started again after a fault, until it ends well.
+"""Faults of trainings: each training is restarted after a fault, until it succeeds.
 
-The judge compares every start, every end and every result with a training that had no fault.
+The judge compares every start, every end and every result with a training without faults.
 """
 
 import random
@@ -35,36 +35,36 @@ SHARES = {
 }
 _FAULTS_OF_EACH = 3
 _STARTS_WITHOUT_FAULT = 3
-"""That a training may take to its end; it needs one."""
+"""The most starts that a training without further faults may need; it should need one."""
 _DELAY_SECONDS = 0.03
 _GRACE_SECONDS = 0.3
 _LEFT_BYTES = 100_000
 
 
 class TrainingReport(FaultReport):
-    """What became of trainings under faults."""
+    """The results of trainings under faults."""
 
     trainings: dict[str, int]
-    """That ended well, by name."""
+    """Successful trainings, by name."""
     starts: int
     resumed: int
-    """Starts that went on from a checkpoint."""
+    """Starts that resumed from a checkpoint."""
 
 
 class _Reference(NamedTuple):
-    """A training without a fault, by one process."""
+    """A training without faults, in one process."""
 
     arguments: tuple[str, ...]
-    """Of its step."""
+    """The arguments of its step."""
     store: Path
-    """What a new store has."""
+    """The content of a new store."""
     result: Result
     num_instants: int
     num_steps: int
 
 
 class Campaign:
-    """Disturbs one training after the other."""
+    """Disturbs one training after another."""
 
     def __init__(self, folder: Path, seed: str, faults_of_each: int) -> None:
         self.folder = folder
@@ -80,7 +80,7 @@ class Campaign:
         (folder / "logs").mkdir()
 
     def disturb(self, training: Training, kinds: Iterator[str]) -> None:
-        """Starts it until it ends well; the first starts have a fault each."""
+        """Starts it until it succeeds; each of the first starts has a fault."""
         reference = self._reference(training)
         with SmallDisk(self.folder / "disk") as disk:
             shutil.copytree(reference.store, disk.seen / "store")
@@ -120,7 +120,7 @@ class Campaign:
         return outcome
 
     def _note(self, training: Training, kind: str, spoiled: str | None) -> None:
-        if spoiled is None:  # no checkpoint was there yet
+        if spoiled is None:  # no checkpoint yet
             kind, spoiled = "killed", ""
         self.num_faults += 1
         self._faults.write(kind=kind, training=training.name, spoiled=spoiled)
@@ -163,7 +163,7 @@ class Campaign:
         return carry_out(attempt, num_ranks, self.folder / "logs")
 
     def _reference(self, training: Training) -> _Reference:
-        """Trains it once without a fault."""
+        """Trains it once without faults."""
         if training.name in self._references:
             return self._references[training.name]
         folder, store = self.folder / "disk", self.folder / "stores" / training.name
@@ -183,7 +183,7 @@ class Campaign:
         return reference
 
     def _trained_cpt(self) -> Path:
-        """The folder of the step whose result SFT begins with."""
+        """The folder of the step whose result SFT starts from."""
         self._reference(CPT)
         (folder,) = (path for path in (self.folder / "trained").iterdir() if path.is_dir())
         return folder
@@ -197,8 +197,8 @@ def run(
     shares: Mapping[str, int] = SHARES,
     faults_of_each: int = _FAULTS_OF_EACH,
 ) -> TrainingReport:
-    """Disturbs the trainings in turn until there were so many faults."""
-    began = time.monotonic()
+    """Disturbs the trainings in rotation until there were `num_faults` faults."""
+    start = time.monotonic()
     folder.mkdir(parents=True)
     campaign, kinds = Campaign(folder, seed, faults_of_each), shuffled(shares, seed)
     for training in cycle(trainings):
@@ -210,7 +210,7 @@ def run(
         campaign.findings,
         PROMISES,
         seed=seed,
-        seconds=round(time.monotonic() - began, 1),
+        seconds=round(time.monotonic() - start, 1),
         trainings=dict(campaign.num_trainings),
         starts=campaign.num_starts,
         resumed=campaign.num_resumed,

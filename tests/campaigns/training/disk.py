@@ -1,4 +1,4 @@
-"""A small disk of its own, which only processes see that enter it; it can be filled up."""
+"""A small disk that can be filled up, visible only to processes that enter its namespace."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _FILLER = "filler"
 
 
 class SmallDisk(AbstractContextManager["SmallDisk"]):
-    """Mounted at a folder; root alone may do that."""
+    """Mounted at a folder, which requires root."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ class SmallDisk(AbstractContextManager["SmallDisk"]):
 
     @property
     def pid(self) -> int:
-        """Of the process that has it; see `enter`."""
+        """The process that owns it; see `enter`."""
         return self._holder.pid
 
     @property
@@ -58,12 +58,12 @@ class SmallDisk(AbstractContextManager["SmallDisk"]):
         return Path(f"/proc/{self.pid}/root{self.folder}")
 
     def empty(self) -> None:
-        """Takes away what filled it up."""
+        """Removes the filling."""
         (self.seen / _FILLER).unlink(missing_ok=True)
 
 
 def enter(pid: int) -> None:
-    """This process, which has one thread, sees the disk of that one from now on."""
+    """Enters the other process's mount namespace; this process must have one thread."""
     namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _MOUNTS):
@@ -72,7 +72,7 @@ def enter(pid: int) -> None:
 
 
 def fill(disk: Path, left_bytes: int) -> None:
-    """Takes the disk up to so many bytes."""
+    """Fills the disk up to `left_bytes`."""
     free = shutil.disk_usage(disk).free
     with (disk / _FILLER).open("ab") as file:
         file.write(bytes(max(0, free - left_bytes)))

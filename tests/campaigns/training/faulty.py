@@ -1,9 +1,9 @@
-"""A process of a training that does harm to itself at an instant.
+"""A training process that injects a fault into itself at an instant.
 
-An instant is the end of a step of an optimizer, or a change of a name in the store: a file that is
-opened to be written, a folder, a rename, a removal. A seed decides its number, so that faults are
-also between the files of a checkpoint. The page of a training is written every few seconds, so an
-instant of the same number may be another one in the next run.
+An instant is the end of an optimizer step, or a change of a name in the store: a file that is
+opened for writing, a folder, a rename, a removal. A seed chooses its number, so that faults also
+happen between the files of a checkpoint. The page of a training is written every few seconds, so
+the same number may be another instant in the next run.
 """
 
 import os
@@ -26,36 +26,36 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Fault(NamedTuple):
-    """What one process of a training does."""
+    """The fault of one process."""
 
     kind: FaultKind
     rank: int
     instant: int
     """From 1."""
     seconds: float = 0.0
-    """Between the instant and the kill."""
+    """The delay between the instant and the kill."""
     left_bytes: int = 0
-    """That a full disk has."""
+    """The free space on a full disk."""
 
 
 class Attempt(NamedTuple):
     """One start of a training."""
 
     disk: int
-    """The process that has the disk with the store."""
+    """The process that owns the disk of the store."""
     journal: Path
     training: str
     number: int
-    """Of all attempts of a campaign."""
+    """Its number among all attempts of a campaign."""
     step: str
     arguments: tuple[str, ...]
-    """As the step's entry lists them; the second is the store."""
+    """The arguments of the step's entry; the second is the store."""
     in_float32: bool
     fault: Fault | None
 
 
 def take_part(attempt: Attempt) -> None:
-    """Does the step, and leaves with the status of the process that a launcher would start."""
+    """Runs the step, and exits with the status of the process that a launcher would start."""
     enter(attempt.disk)
     rank = from_environment(Ranks).rank
     journal = Journal(attempt.journal)
@@ -75,7 +75,7 @@ def take_part(attempt: Attempt) -> None:
 
 
 class _Process:
-    """Counts instants, notes steps, and does the fault."""
+    """Counts instants, records steps, and injects the fault."""
 
     def __init__(self, store: Path, fault: Fault | None, note: Callable[..., None]) -> None:
         self._store = store
@@ -85,7 +85,7 @@ class _Process:
         self._poisons = False
 
     def watch(self) -> None:
-        """From now on."""
+        """Starts counting."""
         from agentworld.train import trainer
 
         sys.addaudithook(self._on_event)
@@ -109,7 +109,7 @@ class _Process:
         trainer.NextTokenTrainer.compute_loss = maybe_poisoned
 
     def end(self) -> None:
-        """Notes how many instants there were."""
+        """Records the number of instants."""
         self._note(kind="end", instants=self._num_instants)
 
     def _on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -143,7 +143,7 @@ class _Process:
 
 
 def _kill_after(seconds: float) -> None:
-    """Kills this process, whatever it does then, also between two bytes of a file."""
+    """Kills this process at any point, also between two bytes of a file."""
     if not seconds:
         os.kill(os.getpid(), signal.SIGKILL)
     process = os.pidfd_open(os.getpid())
@@ -154,13 +154,15 @@ def _kill_after(seconds: float) -> None:
 
 
 def _compute_in_float32() -> None:
-    """In bfloat16 the sums of two halves are not those of the whole; and a loss for each step."""
+    """In bfloat16, the sums of two halves differ from those of the whole; also logs a loss for each
+    step.
+    """
     from agentworld.train import trainer, zero
 
     arguments_of = trainer._arguments
 
-    def arguments(*given: Any) -> Any:
-        arguments = arguments_of(*given)
+    def arguments(*args: Any) -> Any:
+        arguments = arguments_of(*args)
         arguments.logging_steps = 1
         return arguments
 

@@ -1,6 +1,6 @@
-"""What must hold after each start of a training, and at its end.
+"""The conditions after each start of a training, and at its end.
 
-It reads logs, the journal of what was done, and the files of the store, by no code of the product.
+It reads logs, the journal, and the files of the store, and shares no code with the product.
 """
 
 import hashlib
@@ -41,16 +41,16 @@ _SIGNALS = {
 
 
 class Result(NamedTuple):
-    """What a training made."""
+    """The result of a training."""
 
     weights: Mapping[str, str]
     """The digests of its model's files."""
     losses: Sequence[tuple[int, float]]
-    """With their steps, in the order in which they were written."""
+    """Steps and losses, in the order in which they were written."""
 
 
 def result_of(store: Path, step: str) -> Result | None:
-    """Of the only training in a store; null where it has not ended well."""
+    """The result of the only training in a store; null if it has not succeeded."""
     (folder,) = (path for path in (store / "steps" / step).iterdir() if path.is_dir())
     if not (folder / "receipt.json").exists():
         return None
@@ -59,7 +59,7 @@ def result_of(store: Path, step: str) -> Result | None:
 
 
 def whole_checkpoints(store: Path) -> dict[str, int]:
-    """The newest step by the folder of checkpoints; of those that agree with their manifests."""
+    """The newest step by the folder of checkpoints, among those that match their manifests."""
     newest: dict[str, int] = {}
     for manifest in store.glob("steps/*/*/**/checkpoint-*/manifest.json"):
         step = int(manifest.parent.name.rpartition("-")[2])
@@ -70,7 +70,7 @@ def whole_checkpoints(store: Path) -> dict[str, int]:
 
 
 def judge_start(outcome: Outcome, store: Path, before: Mapping[str, int]) -> Iterator[Finding]:
-    """Whether it began where it had to; `before` are the whole checkpoints that it met."""
+    """Whether it began at the right step; `before` are the complete checkpoints at its start."""
     first: dict[tuple[str, int], int] = {}
     for line in outcome.lines:
         if line["kind"] == "step":
@@ -84,7 +84,7 @@ def judge_start(outcome: Outcome, store: Path, before: Mapping[str, int]) -> Ite
 
 
 def judge_end(outcome: Outcome, after: Mapping[str, int]) -> Iterator[Finding]:
-    """Whether each process ended as its fault lets it; `after` are the whole checkpoints now."""
+    """Whether each process ended as its fault allows; `after` are the complete checkpoints now."""
     for rank, status in enumerate(outcome.statuses):
         log = outcome.logs[rank].read_text(errors="replace")
         if "Traceback" in log:
@@ -102,7 +102,7 @@ def judge_end(outcome: Outcome, after: Mapping[str, int]) -> Iterator[Finding]:
 
 
 def judge_result(training: Training, result: Result, expected: Result) -> Iterator[Finding]:
-    """Whether a training that had faults made what it makes without one."""
+    """Whether a training with faults has the same result as without."""
     name = training.name
     if not training.is_of_several:
         if result.weights != expected.weights:
@@ -119,23 +119,23 @@ def judge_result(training: Training, result: Result, expected: Result) -> Iterat
 
 
 def _has(outcome: Outcome, checkpoints: Mapping[str, int], step: int) -> bool:
-    """Whether the training that was stopped last has a whole checkpoint of this step."""
+    """Whether the last stopped training has a complete checkpoint of this step."""
     folder = outcome.steps[-1]["checkpoints"]
     return any(folder.endswith(name) and step == last for name, last in checkpoints.items())
 
 
 def _signals(outcome: Outcome, rank: int) -> Sequence[int]:
-    """Those that may end this process without a word."""
+    """The signals that may end this process without a message."""
     fault = outcome.fault
     if fault is None:
         return ()
     if fault.rank != rank:
-        return (-signal.SIGTERM,)  # as torchrun ends those that wait for a lost one
+        return (-signal.SIGTERM,)  # torchrun terminates those that wait for a lost one
     return _SIGNALS.get(fault.kind, ())
 
 
 def _reasons(outcome: Outcome) -> str:
-    """The sentences with which a process may end."""
+    """The messages with which a process may end."""
     fault = outcome.fault
     if fault is None:
         return _NO_SENTENCE

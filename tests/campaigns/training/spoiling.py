@@ -1,4 +1,4 @@
-"""Spoils the newest checkpoint of a store, as a disk or a person might."""
+"""Damages the newest checkpoint of a store, as a disk or a person might."""
 
 import random
 from collections.abc import Callable
@@ -23,9 +23,9 @@ SPOILING: dict[str, Callable[[Path, random.Random], None]] = {
 
 
 def spoil(store: Path, kind: str, chance: random.Random) -> str | None:
-    """The file that was spoiled; null where there is no finished checkpoint."""
+    """The damaged file; null without a finished checkpoint."""
     manifests = store.glob("steps/*/*/**/checkpoint-*/manifest.json")
-    newest = max(manifests, key=lambda each: each.stat().st_mtime, default=None)
+    newest = max(manifests, key=lambda manifest: manifest.stat().st_mtime, default=None)
     if newest is None:
         return None
     files = sorted(path for path in newest.parent.rglob("*") if path.is_file())

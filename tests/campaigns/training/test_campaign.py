@@ -1,4 +1,4 @@
-"""A short campaign: what `make faults-train` does at length."""
+"""A short version of the campaign that `make faults-train` runs."""
 
 import pytest
 

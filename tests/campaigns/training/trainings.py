@@ -1,4 +1,4 @@
-"""The trainings that a campaign disturbs: each takes seconds."""
+"""The trainings of a campaign: each takes seconds."""
 
 import shutil
 from collections.abc import Mapping
@@ -9,18 +9,20 @@ from make.training import training
 
 
 class Training(NamedTuple):
-    """A step of a tiny model, by one process or by several."""
+    """A step of a tiny model, in one process or several."""
 
     name: str
     step: str = "cpt"
     fields: Mapping[str, object] = {}
-    """Of the stage, in place of the tiny recipe's."""
+    """Fields of the stage that replace the tiny recipe's."""
     num_ranks: int = 1
-    """That begin it; after a fault another number may go on, unless it is one."""
+    """The number of processes at the first start; after a fault, another number may resume, unless
+    it is one.
+    """
 
     @property
     def is_of_several(self) -> bool:
-        """Whether its losses are compared, and not its weights bit for bit."""
+        """Whether losses are compared, instead of weights bit for bit."""
         return self.num_ranks > 1
 
 
@@ -36,11 +38,11 @@ ALL = (*ALONE, SEVERAL, _with_zero(2), _with_zero(3))
 
 
 def prepare(of: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
-    """Makes a store with what the training reads; the arguments of its step."""
+    """Creates a store with the training's inputs; returns the arguments of its step."""
     store.parent.mkdir(parents=True, exist_ok=True)
-    given = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
+    inputs = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
     if of.step == "cpt":
-        return tuple(given)
+        return tuple(inputs)
     assert parent
     shutil.copytree(parent, own := store / "steps" / "cpt" / parent.name)
-    return *given, str(own)
+    return *inputs, str(own)

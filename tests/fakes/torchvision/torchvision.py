@@ -1,6 +1,6 @@
-"""The names of torchvision that vLLM's classes of Qwen3.5 import, and do not call for a text.
+"""The names of torchvision that vLLM's classes of Qwen3.5 import but do not call for texts.
 
-The registry's torchvision does not load beside a torch for CPUs.
+The registry's torchvision cannot be loaded with a torch for CPUs.
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""Whether what is recorded is what was signed; each file checks what its name says."""
+"""Checks that records match their signatures; each module checks what its name says."""

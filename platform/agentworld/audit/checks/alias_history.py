@@ -1,7 +1,7 @@
-"""Whether the history of aliases is the one that was signed, change by change.
+"""Checks that the history of aliases matches the signed changes.
 
-Each change names the one before it, so that none can be left out or put elsewhere. What was there
-before changes were signed is as the genesis has it.
+Each change names its predecessor, so none can be left out or moved. Changes from before signing
+began are listed in the genesis statement.
 """
 
 from collections import Counter
@@ -25,20 +25,22 @@ from agentworld.records.statements.genesis import Genesis
 from agentworld.records.statements.restore import Restore
 
 _Histories = dict[str, list[AliasChange]]
-"""By aliases, each in its order."""
+"""The changes of each alias in their order."""
 
 
 def agent_changes(
     attestations: Attestations, evidence: Evidence, name: str = ""
 ) -> list[AliasChange]:
-    """Of the aliases of all agents or of one, those that verify; of each alias in their order."""
+    """The verified changes of all agents' aliases, or of one agent's, by alias and in their
+    order.
+    """
     rows = find_rows(AliasEntry, attestations, f"{name}@")
     entries = verified_rows(rows, AliasEntry, evidence)
     return [change for history in _histories(entries).values() for change in history]
 
 
 def in_use(changes: Iterable[AliasChange]) -> list[AliasChange]:
-    """The newest of each alias, where that was not taken away."""
+    """The newest change of each alias that has not been ended."""
     newest = {change.alias: change for change in changes}
     return [change for change in newest.values() if not change.ended]
 
@@ -46,8 +48,8 @@ def in_use(changes: Iterable[AliasChange]) -> list[AliasChange]:
 def alias_problems(
     aliases: Aliases, attestations: Attestations, evidence: Evidence
 ) -> Iterator[str]:
-    """What is wrong with the history of aliases, and with the statements that it hangs on, a
-    sentence each. Of all of it, or of the changes by the moment of which is asked.
+    """Problems of the history of aliases and of the statements that it depends on, a sentence each.
+    Covers the whole history, or the changes up to the evidence's time.
     """
     yield from statement_problems(Restore, attestations, evidence, of="")
     for kind in (Genesis, AliasEntry):
@@ -58,15 +60,16 @@ def alias_problems(
 def history_problems(
     aliases: Aliases, attestations: Attestations, evidence: Evidence
 ) -> Iterator[str]:
-    """Where the history is not what was signed, each with alias, moment and meaning.
+    """Where the history differs from the signed changes, each with alias, time and target.
 
-    Nobody can tell of aliases that moved before any service of today came to the ledger.
+    Aliases that moved before the ledger was first signed cannot be checked.
     """
     genesis = None
-    with suppress(EvidenceError):  # `alias_problems` tells; what it names is then of nobody
+    with suppress(EvidenceError):  # `alias_problems` reports it; its names then belong to no tenant
         genesis = genesis_of(attestations, evidence.mirror, evidence.trusted)
     lost_names = evidence.read_declarations(attestations).lost
-    # The copies first: what is signed meanwhile is in the ledger before it has one.
+    # Copies are read first: a statement that is signed in the meantime is in the ledger before it
+    # has a copy.
     checked = check_statements(AliasEntry, attestations, evidence)
     if genesis is None and not checked.verified and not checked.missing:
         return
@@ -75,7 +78,7 @@ def history_problems(
     signed = {**at_genesis, **checked.verified, **checked.missing}
     rows, garbled = _rows(aliases)
     yield from garbled.values()
-    # With what was signed before the rows were read.
+    # Compares with the statements that were signed before the rows were read.
     newest = verified_pairs(find_rows(AliasEntry, attestations), AliasEntry, evidence)
     by_now = signed | {row.name: entry for row, entry in newest}
     earlier, now = _histories(signed.values()), _histories(by_now.values())
@@ -86,7 +89,7 @@ def history_problems(
 
 
 def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
-    """The histories as the ledger tells them, and why others cannot be read."""
+    """The histories in the ledger, and the reasons why others cannot be read."""
     changes, garbled = aliases.readable_history()
     rows: _Histories = {}
     for change in changes:
@@ -95,7 +98,9 @@ def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
 
 
 def _histories(entries: Iterable[AliasEntry]) -> _Histories:
-    """By each one's word on what was before it; what hangs on nothing known comes last."""
+    """Orders changes by the predecessor that each names; those without a known predecessor come
+    last.
+    """
     remaining = sorted(entries, key=lambda entry: entry.change.at)
     histories: _Histories = {}
     last: dict[str, Digest | None] = {}
@@ -115,7 +120,9 @@ def _histories(entries: Iterable[AliasEntry]) -> _Histories:
 def _differences(
     earlier: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
 ) -> Iterator[str]:
-    """Of one alias: what was signed, what the ledger had after that, what was signed by then."""
+    """Differences of one alias: the signed changes, the rows read after them, and the changes
+    signed by then.
+    """
     missing = list((Counter(earlier) - Counter(rows)).elements())
     added = list((Counter(rows) - Counter(now)).elements())
     for change in missing:
@@ -124,8 +131,8 @@ def _differences(
             yield f"it was signed that {change.text}, and the ledger does not have it"
         else:
             added.remove(other)
-            yield f"it was signed that {change.text}, and the ledger says that {other.text}"
+            yield f"it was signed that {change.text}, but the ledger says that {other.text}"
     for change in added:
-        yield f"the ledger says that {change.text}, and nobody signed it"
+        yield f"the ledger says that {change.text}, which is not signed"
     if not missing and not added and rows != now[: len(rows)]:
-        yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
+        yield f"the changes of alias {rows[0].alias!r} are not in the signed order"

@@ -1,4 +1,4 @@
-"""Whether the registry, a mirror, has the aliases of agents as they were signed."""
+"""Checks that the registry, a mirror, has agents' aliases as they were signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,12 +11,12 @@ from agentworld.lineage.base import VersionRef
 from agentworld.records.statements.alias import AliasChange, AliasEntry, split_alias
 
 _Candidates = dict[str, list[AliasChange | None]]
-"""By alias, what was newest when the registry was asked, or null, and what was signed since."""
+"""By alias: the newest change (or null) when the registry was read, and those signed since."""
 
 
 def agent_problems(ref: VersionRef, sources: Sources) -> Iterator[str]:
-    """What is not as it was signed of an agent's name, whatever the version, and what the registry
-    tells otherwise of this version; each is a sentence.
+    """Problems of an agent's aliases, of any version, and where the registry differs for this
+    version; a sentence each.
     """
     if sources.evidence:
         attestations, of = sources.ledger.attestations, f"{ref.name}@"
@@ -25,18 +25,19 @@ def agent_problems(ref: VersionRef, sources: Sources) -> Iterator[str]:
 
 
 def registry_problems(sources: Sources, ref: VersionRef | None = None) -> Iterator[str]:
-    """What the registry tells otherwise, a sentence each.
+    """Where the registry differs, a sentence each.
 
-    Of all agents; or of the aliases that mean one version, as it was signed or in the registry.
+    Covers all agents, or the aliases of one version, by signature or in the registry.
     """
     if sources.evidence is None:
         return
-    # Of now: what moved later says why the registry means something else than at a moment.
+    # Current changes: a later move explains why the registry differs from the state at the time
+    # asked about.
     attestations, evidence = sources.ledger.attestations, sources.evidence.of_now
     name = ref.name if ref else ""
     signed = agent_changes(attestations, evidence, name)
     aliases = {"@".join(names): version for names, version in sources.registry.aliases().items()}
-    # Once more: what is used meanwhile is signed before the registry hears of it.
+    # Read again: an alias that moves in the meantime is signed before the registry is updated.
     newest = agent_changes(attestations, evidence, name)
     candidates = _candidates(signed, [change for change in newest if change not in signed])
     yield from _in_registry(candidates, aliases, sources, ref)
@@ -57,7 +58,8 @@ def _in_registry(
 ) -> Iterator[str]:
     agents = sources.registry.versions(kind="agent")
     names = {ref.name} if ref else {version.ref.name for version in agents}
-    # The registry has no history: what is newer than the moment says nothing of it.
+    # The registry has no history: an alias that moved after the time asked about cannot be
+    # compared.
     refs = {(agent.ref.name, agent.ref.version) for agent in agents}
     later = refs - {(agent.ref.name, agent.ref.version) for agent in as_of(agents, sources.at)}
     in_registry = {alias for alias in registry_versions if split_alias(alias)[0] in names}

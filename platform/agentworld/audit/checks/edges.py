@@ -1,7 +1,7 @@
-"""Which simulator made an agent, as it was signed when the agent was registered.
+"""Checks the signed edge from an agent to its simulator.
 
-The newest edge counts, by the time that was signed: rows can be put in another order. What does not
-hold of it makes it disputed, whatever it said of itself.
+The edge with the newest signed time counts, because rows can be reordered. A contradiction makes it
+disputed, whatever its own grade.
 """
 
 from collections.abc import Iterator
@@ -18,53 +18,55 @@ from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge, Grade, SignedEdge
 from agentworld.signing.weights import closing_problem
 
-UNSIGNED_ORIGIN = "nobody signed which simulator made it"
+UNSIGNED_ORIGIN = "no statement about its simulator is signed"
 
 
 class EdgeAudit(Finding):
-    """How far it can be relied on that a simulator made an agent."""
+    """The grade of an edge from a simulator to an agent, with its evidence."""
 
     grade: Grade
     edge: Edge | None = None
-    """As it was signed; null where none was, or none that verifies."""
+    """The signed edge; null if there is none, or none that verifies."""
     signature: Signature | None = None
-    """Who signed it, and when."""
+    """The key and the time of the signature."""
 
     @property
     def num_copied(self) -> int:
-        """Steps of its run that forks copied, as they were signed."""
+        """The steps of its run that forks copied, as signed."""
         return self.edge.traffic.num_copied if self.edge else 0
 
     def disputed(self, *problems: str) -> "EdgeAudit":
-        """The same with what contradicts it besides."""
+        """The same edge with additional contradictions."""
         return self.model_copy(
             update={"grade": "disputed", "problems": (*self.problems, *problems)}
         )
 
 
 class RegistryAgent(Protocol):
-    """What the registry has of an agent."""
+    """The registry's record of an agent."""
 
     @property
     def artifact(self) -> Digest:
-        """Its weights."""
+        """The digest of its weights."""
         ...
 
     @property
     def run(self) -> str:
-        """That made it."""
+        """The run that produced it."""
         ...
 
     @property
     def edge_digest(self) -> Digest | None:
-        """Of the envelope in which its edge was signed."""
+        """The digest of the envelope in which its edge was signed."""
         ...
 
 
 def audit_edge(
     name: str, agent: RegistryAgent, attestations: Attestations, evidence: Evidence
 ) -> EdgeAudit:
-    """Of an agent that is registered by a name, by what was signed by the moment asked of."""
+    """The edge of an agent that is registered under a name, by the statements signed up to the
+    evidence's time.
+    """
     checked = check_statements(Edge, attestations, evidence, of=agent.run)
     problems = [*checked.problems]
     edges = [(checked.rows[path], edge) for path, edge in checked.verified.items()]
@@ -76,15 +78,15 @@ def audit_edge(
     if not own:
         signed = [*checked.copies.values(), *(row.envelope for row in checked.rows.values())]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
-            problems.append("the edge that it was registered with is gone; restore the ledger")
-        # An edge that was signed, and is gone or does not verify, is told above.
+            problems.append("the edge that it was registered with is missing; restore the ledger")
+        # A signed edge that is missing or does not verify is reported above.
         return EdgeAudit(
             subject=name, grade="disputed", problems=tuple(problems) or (UNSIGNED_ORIGIN,)
         )
     row, edge = sorted(own, key=lambda pair: pair[1].at)[-1]
-    # A version keeps the edge that it was registered with, also where a newer one was signed.
+    # A version keeps its first edge, even if a newer one is signed.
     if agent.edge_digest not in {digest_bytes(row.envelope) for row, _ in own}:
-        problems.append("the registry has another edge of it than the ledger")
+        problems.append("the registry and the ledger have different edges of it")
     problems = [*edge.reasons, *problems]
     return EdgeAudit(
         subject=name,
@@ -98,9 +100,9 @@ def audit_edge(
 def edge_to(
     name: str, agent: RegistryAgent, sources: Sources, run: AgentRun | None = None
 ) -> EdgeAudit | None:
-    """How far it is proven which simulator made an agent; null where nothing was signed.
+    """The evidence of the simulator that an agent names; null if nothing was signed.
 
-    `run` is the agent's as it is now, where it was read already.
+    `run` is the agent's current run, if it was read already.
     """
     if sources.evidence is None:
         return None
@@ -112,7 +114,7 @@ def edge_to(
 
 
 def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
-    """Why no step that is trusted now signed what a run made."""
+    """The reason why no trusted step key signed the weights of a run."""
     try:
         record = current if current and current.closing else sources.ledger.run(run)
     except NotFound:
@@ -120,14 +122,14 @@ def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> st
     except EvidenceError as error:
         return str(error)
     if record.closing is None or record.closing.signature is None:
-        return "the signature that its run was closed with is gone"
+        return "the signature of its run's closing is missing"
     trusted = sources.evidence.step_keys if sources.evidence else None
     return closing_problem(record, trusted or {})
 
 
 def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
-    """A run with the episodes and steps that were signed of it, where they were: its row's counts
-    are for who looks at it, and nobody signed them.
+    """A run with the signed numbers of episodes and steps, if there are any: the counts in its row
+    are unsigned.
     """
     if run.closing is None or audit is None or audit.edge is None:
         return run
@@ -137,25 +139,29 @@ def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
 
 
 def edges_of(simulator: Digest, attestations: Attestations, evidence: Evidence) -> list[Edge]:
-    """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
+    """The verified edges of a simulator; the newest for each run, artifact and name."""
     edges = verified_rows(attestations.find(Edge.kind, simulator=simulator), Edge, evidence)
     edges.sort(key=lambda edge: edge.at)
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
 def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
-    """Every edge that verifies."""
+    """All verified edges."""
     for row, edge in verified_pairs(attestations.find(Edge.kind), Edge, evidence):
         yield SignedEdge(edge=edge, envelope=row.envelope.decode())
 
 
 def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
-    """Where what the registry says of an agent is not what the ledger says of its run."""
+    """Contradictions between the registry's record of an agent and the ledger's record of its
+    run.
+    """
     checkpoint = agent.checkpoint
     if run.simulator != checkpoint.simulator:
-        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
+        yield (
+            f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
+        )
     if run.final_weights != agent.artifact:
-        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+        yield (f"the run ended with {run.final_weights}, the version stands for {agent.artifact}")
     if checkpoint.parents != (run.opening.starting_weights,):
         weights, parents = run.opening.starting_weights, ", ".join(checkpoint.parents)
         yield f"the run began with {weights}, the checkpoint names {parents}"

@@ -1,7 +1,7 @@
-"""Whether the record of an episode is the one that was signed, without a look at any other.
+"""Checks that the record of one episode matches its signature, without reading other episodes.
 
-An episode is covered by its run's log: by the entries that open and close it, and by those that
-name the heads of its steps.
+A run's log covers an episode: by the entries that open and close it, and by those with the heads of
+its steps.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from agentworld.records.garbled import readable, reading
 from agentworld.records.log import Fields, episode_closed
 
 _AT_ONCE = 64
-"""Episodes that are read together."""
+"""The number of episodes that are read together."""
 
 
 class EpisodeVerification(Finding):
-    """The answer to: is this episode's record the one that was signed?
+    """The answer to: does this episode's record match its signature?
 
     Its problems are those of the episode and of its run's log.
     """
@@ -36,15 +36,15 @@ class EpisodeVerification(Finding):
     num_steps: int
     closed: CloseReason | None
     erased: bool
-    """Retention took its texts away, so that their digests alone were compared."""
+    """Retention erased its texts, so only their digests were compared."""
     last_entry: int
-    """The last one of the run's log that tells of the episode; 0 where none does."""
+    """The last entry of the run's log about the episode; 0 without one."""
     signed_length: int
-    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    """Entries that the newest valid checkpoint covers; later ones are only chained."""
 
 
 class EpisodeBounds(NamedTuple):
-    """What a run's log says of an episode."""
+    """A run's log entries about an episode."""
 
     opening: Fields
     closing: Fields | None = None
@@ -53,14 +53,14 @@ class EpisodeBounds(NamedTuple):
 def verify_episode(name: str, ledger: Ledger, evidence: Evidence) -> EpisodeVerification:
     """Checks an episode and its run's log.
 
-    Raises NotFound where there never was such an episode, EvidenceError where it is gone or
-    garbled.
+    Raises NotFound if the episode never existed, EvidenceError if it is missing or garbled.
     """
     log = read_log(_load_episode(name, ledger).run, ledger, evidence)
-    # Again, after its log: what a service adds meanwhile is told in the log's end.
+    # Read again after its log: what a service adds in the meantime is at the log's end.
     episode = _readable(name, ledger)
     entries, bounds = _entries_of(episode, log), bounds_by_episode(log).get(name)
-    # Where no closing names its last head, a step that is missing under any entry may be its own.
+    # Without a closing that names its last head, a step that is missing from any entry may be its
+    # own.
     covering = entries if bounds and bounds.closing else None
     problems = (
         *log.problems,
@@ -83,7 +83,7 @@ def verify_episode(name: str, ledger: Ledger, evidence: Evidence) -> EpisodeVeri
 
 
 def bounds_by_episode(log: SignedLog) -> dict[str, EpisodeBounds]:
-    """What a log says of each of its episodes."""
+    """The bounds of each episode of a log."""
     bounds: dict[str, EpisodeBounds] = {}
     for fields in log.entry_fields:
         name = str(fields.get("episode"))
@@ -97,7 +97,7 @@ def bounds_by_episode(log: SignedLog) -> dict[str, EpisodeBounds]:
 def episode_problems(
     bounds: dict[str, EpisodeBounds], log: SignedLog, ledger: Ledger
 ) -> Iterator[str]:
-    """What is wrong with the episodes that the log names."""
+    """Problems of the episodes that the log names."""
     names = list(bounds)
     for start in range(0, len(names), _AT_ONCE):
         group = names[start : start + _AT_ONCE]
@@ -107,7 +107,9 @@ def episode_problems(
 
 
 def _read_batch(names: list[str], ledger: Ledger) -> dict[str, Episode]:
-    """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
+    """Reads several episodes; empty if one is unreadable: each is then read singly for its
+    reason.
+    """
     try:
         with reading("a run's episodes"):
             return ledger.episodes_named(names)
@@ -129,7 +131,7 @@ def _problems(
 
 
 def _load_episode(name: str, ledger: Ledger) -> Episode:
-    """The episode; raises EvidenceError where a run's log names one that the ledger dropped."""
+    """Loads an episode; raises EvidenceError if a run's log names it but the ledger lacks it."""
     try:
         return _readable(name, ledger)
     except NotFound:
@@ -138,18 +140,18 @@ def _load_episode(name: str, ledger: Ledger) -> Episode:
             raise
         raise EvidenceError(
             f"episode {name} was opened in run {entry.run} (entry {entry.sequence} of its log)"
-            " and is gone from the ledger; restore the ledger"
+            " and is missing from the ledger; restore the ledger"
         ) from None
 
 
 def _readable(name: str, ledger: Ledger) -> Episode:
-    """The episode; raises EvidenceError where what the ledger holds of it is none any more."""
+    """Loads an episode; raises EvidenceError if its rows are invalid."""
     with reading(f"episode {name}"):
         return ledger.episode(name)
 
 
 def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
-    """The places in the log that tell of the episode or of its steps."""
+    """The indexes of log entries about the episode or its steps."""
     heads = {step.head for step in episode.steps}
     numbers = {
         number
@@ -180,7 +182,7 @@ def _differences(
         if ending != [episode.closed, len(episode.steps), episode.head]:
             yield f"episode {episode.id} did not end as the log says"
     elif episode.closed and not _closed_since(episode, episode.closed, log, ledger):
-        yield f"episode {episode.id} ended and the log does not say so"
+        yield f"episode {episode.id} has ended, but the log has no such entry"
 
 
 def _follows(episode: Episode, first: Digest) -> bool:

@@ -1,7 +1,7 @@
-"""Whether a whole ledger is what was signed: every run, every edge, every name.
+"""Checks a whole ledger against its signatures: runs, edges and aliases.
 
-A problem is a sentence that names its run, edge, alias or key. What was added since the last
-signature is no problem: it is chained, and the next signature covers it.
+A problem is a sentence that names its run, edge, alias or key. Records since the last signature are
+not a problem: they are chained, and the next signature covers them.
 """
 
 from collections.abc import Collection, Container, Iterator
@@ -26,31 +26,33 @@ from agentworld.records.statements.base import WHOLE_LEDGER, SignedRecord, state
 from agentworld.signing.keys import public_pem
 from agentworld.storage.objects import ObjectStore
 
-_ADVICE = "find out who put it there, and remove it"
+_ADVICE = "find out where it came from, and remove it"
 
 
 class Verification(Record):
-    """The answer to: is everything as it was signed?"""
+    """The answer to: do all records match their signatures?"""
 
     runs: dict[Sentence, SerializeAsAny[Finding]]
-    """By their ids, also of those that only the evidence mirror has."""
+    """By run id, including runs that only the evidence mirror has."""
     versions: tuple[Finding, ...] = ()
     others: tuple[Finding, ...] = ()
-    """Of all that is no record of a run or a version, and of how records fit together."""
+    """Findings about anything other than a run or a version, and about consistency between
+    records.
+    """
     at: str | None = None
-    """The moment of which was asked; null is now. What was there then is verified as it is now."""
+    """The time asked about; null is now. Records that existed then are verified as they are now."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def problems(self) -> tuple[Sentence, ...]:
-        """What somebody changed, added or took away; none where all is intact."""
+        """Changed, added or missing records; empty if everything matches."""
         of_runs = (problem for run in self.runs.values() for problem in run.qualified_problems)
         others = (*self.others, *self.versions)
         return (*of_runs, *(problem for finding in others for problem in finding.problems))
 
     @property
     def num_unsigned(self) -> int:
-        """Of runs and versions: they are intact as far as anybody can tell."""
+        """The number of unsigned runs and versions: nothing contradicts them."""
         findings = (*self.runs.values(), *self.versions)
         return sum(finding.grade == "unsigned" for finding in findings)
 
@@ -58,9 +60,10 @@ class Verification(Record):
 def verify_ledger(
     ledger: Ledger, evidence: Evidence, on_progress: OnProgress = ignore_progress
 ) -> Verification:
-    """Checks all of a ledger, also while it is written.
+    """Checks the whole ledger, also while it is written.
 
-    Of a moment, the runs that were open by then, as they are now, and what was signed by then.
+    For a past time, the runs that were open by then, in their present state, and the statements
+    signed by then.
     """
     evidence = evidence.for_many(ledger.attestations)
     with infrequent_gc():
@@ -71,9 +74,10 @@ def verify_ledger(
 
 
 def _runs(ledger: Ledger, evidence: Evidence, on_progress: OnProgress) -> dict[str, Finding]:
-    # First the copies: a run that is opened and signed meanwhile is in the ledger before.
+    # Copies are read first: a run that is opened and signed in the meantime is in the ledger before
+    # it has a copy.
     signed = {name.partition("/")[0] for name in evidence.mirror.names()}
-    # A run's name is a word, and what else is signed is under names with a dash.
+    # A run's name has no dash; the names of other statements have one.
     run_names = ledger.run_names()
     missing = sorted(filter(str.isalnum, signed.difference(run_names)))
     names = [*open_runs(run_names, ledger.logs, evidence.at), *missing]
@@ -81,7 +85,7 @@ def _runs(ledger: Ledger, evidence: Evidence, on_progress: OnProgress) -> dict[s
     for done, name in enumerate(names, 1):
         try:
             verifications[name] = verify_any(name, ledger, evidence)
-        except NotFound:  # it was declared to be lost, or is listed by what is no name of a run
+        except NotFound:  # declared lost, or an invalid run name
             if name in run_names:
                 verifications[name] = garbled_run(name, "its name is garbled; restore it")
         on_progress(done, len(names))
@@ -111,7 +115,9 @@ def _other_problems(ledger: Ledger, runs: Collection[str], evidence: Evidence) -
 def _parts(
     kind: type[SignedRecord], attestations: Attestations, runs: Collection[str]
 ) -> list[str | None]:
-    """All of a kind at once; of one that runs are asked for, what is of none of these."""
+    """All statements of a kind; with `runs`, only those of these runs for kinds that belong to a
+    run.
+    """
     if kind.about != "run":
         return [None]
     return ["", *sorted({row.run for row in find_rows(kind, attestations)} - {"", *runs})]
@@ -127,11 +133,11 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
     trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
     for key in keys.all():
         if trusted.get(key.key) != key.public:
-            yield f"the key {key.key} of the ledger is none that is trusted"
+            yield f"the ledger's key {key.key} is not trusted"
 
 
 def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidence) -> Iterator[str]:
-    """Of reports by which names moved: a move's digest of its report is signed with it."""
+    """Checks the reports that moved aliases: a move signs its report's digest."""
     if objects is None:
         return
     for change in as_of(aliases.readable_history().changes, evidence.at):
@@ -142,21 +148,25 @@ def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidenc
         except AgentworldError as error:
             if error.retryable:
                 raise
-            yield f"alias {change.alias!r} moved at {change.at} by a report that is gone: {error}"
+            yield (
+                f"alias {change.alias!r} moved at {change.at} by a report that is missing: {error}"
+            )
 
 
 def _mirror_orphan_problems(
     attestations: Attestations, runs: Container[str], evidence: Evidence
 ) -> Iterator[str]:
-    """Copies in the evidence mirror that no row of the ledger has; `runs` were verified."""
+    """Copies in the evidence mirror without a row in the ledger; `runs` were verified."""
     for name in evidence.mirror.orphans():
-        yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
-    # The names first: what is copied meanwhile is in the ledger before.
+        yield f"the evidence mirror has {name!r}, which is not a copy's name; {_ADVICE}"
+    # Names are read first: what is copied in the meantime is in the ledger before it has a copy.
     names = evidence.mirror.names()
     ledger_names = attestations.names() | evidence.read_declarations(attestations).lost
     for name in names:
         if name not in ledger_names and not _is_compared(name, runs):
-            yield f"the evidence mirror has {name}, which tells of nothing in the ledger; {_ADVICE}"
+            yield (
+                f"the evidence mirror has {name}, which belongs to nothing in the ledger; {_ADVICE}"
+            )
 
 
 def _is_compared(name: str, runs: Container[str]) -> bool:

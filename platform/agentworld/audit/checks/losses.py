@@ -1,7 +1,7 @@
-"""What a restored backup does not have, and which of it somebody declared to be lost.
+"""Records that a restored backup lacks, and those that are declared lost.
 
-A declaration counts while the ledger keeps it. Whoever restores an older backup over it declares
-again, and what the first one named is then named by the second.
+A declaration counts while the ledger keeps it. If an older backup is restored over it, a second
+declaration is needed, which includes the losses of the first.
 """
 
 import re
@@ -26,10 +26,10 @@ _STATEMENT = ".dsse.json"
 
 
 def lost_of(attestations: Attestations, evidence: Evidence, run: str) -> Losses:
-    """What the verification of a run need not find in the ledger."""
+    """The losses that the verification of a run accepts."""
     declarations = evidence.read_declarations(attestations)
     checked = check_statements(Restore, attestations, evidence, of=run)
-    own = checked.verified.values()  # one may have been declared meanwhile
+    own = checked.verified.values()  # one may have been declared in the meantime
     counted = [restore for restore in own if restore.path not in declarations.lost]
     names = declarations.lost.union(*(restore.lost for restore in counted))
     notes = tuple(
@@ -41,20 +41,20 @@ def lost_of(attestations: Attestations, evidence: Evidence, run: str) -> Losses:
 
 
 def reappearance_problems(attestations: Attestations, evidence: Evidence) -> Iterator[str]:
-    """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
+    """Records that were declared lost but are in the ledger, because an old copy was put back."""
     lost_names = evidence.read_declarations(attestations).lost
     for row in attestations.all():
         if row.name in lost_names:
-            yield f"the statement {row.name} was declared to be lost and is there again; remove it"
+            yield f"the statement {row.name} was declared lost but is present; remove it"
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether a copy of a run's checkpoint is called so."""
+    """Whether a copy's name is that of a run's checkpoint."""
     return _CHECKPOINT.fullmatch(name) is not None
 
 
 def _lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Names of checkpoints that cover more entries than a ledger has, each after its run."""
+    """Names of checkpoints that cover more entries than the ledger has, each with its run."""
     for name in names:
         match = _CHECKPOINT.fullmatch(name)
         if match and int(match[2]) > lengths.get(match[1], 0):
@@ -62,29 +62,29 @@ def _lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[
 
 
 def _lost_statements(names: Iterable[str], ledger_names: set[str]) -> list[str]:
-    """Names of all other statements that a ledger does not have."""
+    """Names of other statements that the ledger lacks."""
     others = (name for name in names if not _CHECKPOINT.fullmatch(name))
     return [name for name in others if name.endswith(_STATEMENT) and name not in ledger_names]
 
 
 class MissingRows(Record):
-    """What a restored ledger does not have, by the names of its copies."""
+    """Records that a restored ledger lacks, by the names of their copies."""
 
     runs: dict[str, tuple[str, ...]]
-    """Of runs that lost entries, or are gone."""
+    """The names by run, for runs that lost entries or are missing."""
     others: tuple[str, ...]
-    """What was signed beside the logs."""
+    """The names of lost statements that are not checkpoints."""
 
     def declarations(self, reason: str, by: str, at: str) -> list[Restore]:
-        """One for each run, and one for all else."""
+        """One declaration for each run, and one for all others."""
         missing_names = [*self.runs.items(), *([("", self.others)] if self.others else [])]
         fields = {"reason": reason, "by": by, "at": at}
         return [Restore(run=run, lost=names, **fields) for run, names in missing_names]
 
 
 def missing(ledger: Ledger, mirror: WriteOnce, trusted: TrustedKeys) -> MissingRows:
-    """Without what was declared to be lost already. Nothing is written."""
-    # In this order: what a service adds meanwhile is in the ledger before it has a copy.
+    """Missing records without those already declared lost. Writes nothing."""
+    # In this order: what a service adds in the meantime is in the ledger before it has a copy.
     names = mirror.names()
     changes = tuple[AliasChange, ...]()
     with suppress(NotFound):  # the ledger has no genesis yet

@@ -1,7 +1,7 @@
-"""Whether statements are in the ledger as they were signed, and in the evidence mirror the same.
+"""Checks that statements in the ledger and their copies in the evidence mirror match.
 
-All that is said of a row and of its copy is said here, for every kind, by what the kind says of
-itself. A row may be older than its copy, for a moment; a copy never is older than its row.
+Covers every kind, by its declaration. A row may exist for a moment without its copy; a copy is
+never newer than its row.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from agentworld.signing.envelope import signed_at, verify_copy, verify_row
 
 _Signed = TypeVar("_Signed", bound=SignedRecord)
 _Problem = tuple[str, Sequence[bytes]]
-"""A sentence, and what it is about."""
+"""A sentence, and the envelopes that it is about."""
 
 
 class Statements(NamedTuple, Generic[_Signed]):
-    """Those of a kind, or some of them, by their names."""
+    """The statements of a kind, or some of them, by their names."""
 
     rows: Mapping[str, Attestation]
     copies: Mapping[str, bytes]
     verified: Mapping[str, _Signed]
-    """What the ledger has as it was signed."""
+    """Statements in the ledger that match their signatures."""
     missing: Mapping[str, _Signed]
-    """What the evidence mirror alone has, and nobody declared to be lost."""
+    """Statements that only the evidence mirror has and that are not declared lost."""
     problems: Sequence[str]
-    """Of what was signed by the moment of which is asked."""
+    """Problems of the statements that were signed up to the evidence's time."""
 
 
 def check_statements(
@@ -42,11 +42,12 @@ def check_statements(
     of: str | None = None,
     lost: Container[str] | None = None,
 ) -> Statements[_Signed]:
-    """Compares rows and copies of a kind: all of them, or those `of` what its column holds.
+    """Compares rows and copies of a kind: all, or those whose column holds `of`.
 
-    `lost` are names that need not be in the ledger; without it those that it declares to be.
+    `lost` are names that the ledger may lack; by default those declared lost.
     """
-    # The copies first: what is signed meanwhile is in the ledger before it has one.
+    # Copies are read first: a statement signed in the meantime is in the ledger before it has a
+    # copy.
     copies = copies_of(kind.folder if of is None else kind.folder_of(of), evidence.mirror)
     row_list = find_rows(kind, attestations, of)
     lost_names = evidence.read_declarations(attestations).lost if lost is None else lost
@@ -82,24 +83,24 @@ def statement_problems(
     evidence: Evidence,
     of: str | None = None,
 ) -> Iterator[str]:
-    """What is wrong with them, a sentence each."""
+    """Problems of a kind's statements, a sentence each."""
     yield from check_statements(kind, attestations, evidence, of=of).problems
 
 
 def verified_rows(
     rows: Sequence[Attestation], kind: type[_Signed], evidence: Evidence
 ) -> list[_Signed]:
-    """Those of some rows that are as they were signed, by the moment of which is asked."""
+    """The verified statements of rows, up to the evidence's time."""
     return [record for _, record in verified_pairs(rows, kind, evidence)]
 
 
 def verified_pairs(
     rows: Sequence[Attestation], kind: type[_Signed], evidence: Evidence
 ) -> list[tuple[Attestation, _Signed]]:
-    """The same, each with its row."""
+    """Like `verified_rows`, each with its row."""
     pairs = []
     for row in rows:
-        with suppress(EvidenceError):  # which `check_statements` tells
+        with suppress(EvidenceError):  # `check_statements` reports it
             pairs.append((row, verify_row(row, kind, evidence.keys_of(kind))))
     return as_of(pairs, evidence.at, lambda pair: pair[1].columns.at)
 
@@ -107,7 +108,7 @@ def verified_pairs(
 def find_rows(
     kind: type[SignedRecord], attestations: Attestations, of: str | None = None
 ) -> list[Attestation]:
-    """Those of a kind, or those `of` what its column holds."""
+    """The rows of a kind, or those whose column holds `of`."""
     if of is None:
         return attestations.find(kind.kind)
     if kind.column == "name":
@@ -121,13 +122,13 @@ def _find_exchanged(
     for name in sorted(copies.keys() & rows.keys()):
         row, copy = rows[name], copies[name]
         if row.envelope != copy:
-            sentence = f"{_describe(row, kind)} is another one in the evidence mirror"
+            sentence = f"{_describe(row, kind)} differs in the evidence mirror"
             yield sentence, [row.envelope, copy]
 
 
 def _earliest(envelopes: Sequence[bytes], kind: type[SignedRecord]) -> datetime:
-    """When one of them was signed, by its own words and whoever signed it: who exchanged one of two
-    chose what that says. Raises EvidenceError for no words.
+    """The earliest unverified signed time of the envelopes, because an attacker who replaced one of
+    two also chose its time. Raises EvidenceError if none can be read.
     """
     return min(datetime.fromisoformat(signed_at(envelope, kind)) for envelope in envelopes)
 
@@ -140,8 +141,8 @@ def _describe(row: Attestation, kind: type[SignedRecord]) -> str:
 def _describe_unverified(
     row: Attestation, kind: type[SignedRecord], evidence: Evidence, error: EvidenceError
 ) -> str:
-    """With what was signed under its name, where the row calls itself otherwise; what was signed
-    under another name may be another tenant's.
+    """Adds the signed content if the row has the same name; under another name it may be another
+    tenant's.
     """
     title = _describe(row, kind)
     problem = f"{title} does not verify: {error}"

@@ -1,4 +1,4 @@
-"""What is registered as a statement that can be signed, and compared with what was."""
+"""Compares a registration with its signed statement."""
 
 import json
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ _Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
 
 
 def registration_of(name: str, entity: WorldModel | Agent) -> Registration:
-    """The statement that this is registered under a name."""
+    """The statement that an entity is registered under a name."""
     return _registration(name, entity, entity.digest)
 
 
 def registration_in(name: str, record: str) -> Registration:
-    """The same, of a record as a registry keeps it; raises EvidenceError where it is none."""
+    """The statement of a registry's record; raises EvidenceError if the record is invalid."""
     return _registration(name, read_record(record), digest_json(json.loads(record)))
 
 
 def verify_registration(stored: StoredVersion, trusted: TrustedKeys) -> Registration:
-    """What a step signed of a version; raises EvidenceError where no trusted key signed just what
-    the registry keeps.
+    """The step's signed registration of a version; raises EvidenceError if no trusted key signed
+    exactly the registry's record.
     """
     registration = registration_in(stored.version.ref.name, stored.record or "")
     check_registration(registration, stored.signature or "", trusted)
@@ -35,7 +35,7 @@ def verify_registration(stored: StoredVersion, trusted: TrustedKeys) -> Registra
 
 
 def read_record(record: str) -> WorldModel | Agent:
-    """What was registered; raises EvidenceError where that cannot be read."""
+    """The registered entity; raises EvidenceError if it cannot be read."""
     try:
         return _Registered.validate_json(record)
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""Whether MLflow's mirror of a version says what was signed: its tags, record, links and files.
+"""Checks that MLflow's mirror of a version matches the signed statement: tags, record, links,
+files.
 
-Who can write to MLflow can change each of them. What was signed is read once and compared with what
-MLflow has, each difference one problem. What others write there besides, as tags of their own, is
-compared with nothing.
+A writer to MLflow can change each of them. The signed statement is read once and compared; each
+difference is one problem. Other programs' additions, such as their tags, are ignored.
 """
 
 import json
@@ -25,14 +25,16 @@ from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.signing.keys import TrustedKeys
 
 Facts = Mapping[str, object]
-"""What is said of a version or an alias, by what it is; null where there is no such thing."""
+"""Facts about a version or an alias, by name; null if there is no value."""
 
 
 _STATEMENT = "the signed statement says"
 
 
 def differences(mirror: Facts, expected: Facts, source: str = _STATEMENT) -> Iterator[str]:
-    """Where MLflow says something else than expected, with both values; `source` says by what."""
+    """Differences between MLflow and the expected facts, with both values; `source` names the
+    origin of the expected ones.
+    """
     for name, value in expected.items():
         if (mirrored := mirror.get(name)) != value:
             yield (
@@ -47,7 +49,7 @@ def verify_version(
     on_progress: OnProgress = ignore_progress,
     registration: RegisteredVersion | None = None,
 ) -> Finding:
-    """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
+    """Checks the registry's data of a version, also against its `registration` in the ledger."""
     ref, entity = stored.version.ref, read_entity(stored)
     mirror = _mirrored(stored)
     unsigned = tuple(readable("its record", _record_problems(stored, step_keys, registration)))
@@ -71,8 +73,8 @@ def verify_version(
 
 
 def read_entity(stored: StoredVersion) -> WorldModel | Agent | None:
-    """Its record; null where that cannot be read."""
-    with suppress(EvidenceError), reading("its record"):  # which `_record_problems` tells
+    """The version's record; null if it cannot be read."""
+    with suppress(EvidenceError), reading("its record"):  # `_record_problems` reports it
         return read_record(stored.record or "")
     return None
 
@@ -80,20 +82,20 @@ def read_entity(stored: StoredVersion) -> WorldModel | Agent | None:
 def _record_problems(
     stored: StoredVersion, trusted: TrustedKeys, registration: RegisteredVersion | None
 ) -> Iterator[str]:
-    """Why no step signed the record, where one signed any."""
+    """The reasons why a record has no valid signature, if any record is signed."""
     if stored.record is None:
-        yield "its record lineage.json is gone"
+        yield "its record lineage.json is missing"
         return
     entity = read_record(stored.record)
     is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
     if stored.signature is not None:
         verify_registration(stored, trusted)
     elif is_attested or registration:
-        yield "its signature registration.dsse.json is gone"
+        yield "its signature registration.dsse.json is missing"
 
 
 def _states_of(stored: StoredVersion) -> Facts:
-    """As a step leaves it that registers it to the end, which no statement says."""
+    """The expected states after a complete registration, which no statement contains."""
     facts = {"run state": "present", "status": WHOLE, "model state": WHOLE}
     if stored.locations:
         facts["location"] = stored.locations[-1].rstrip("/")
@@ -135,13 +137,13 @@ def _text(value: object) -> str:
 
 
 def garbled_in(registry: Registry) -> Iterator[str]:
-    """What a registry has that can be no version or alias of ours."""
+    """Invalid versions and aliases of ours in a registry."""
     sentences, problems = read_list("the registry", registry.garbled)
     yield from (*sentences, *problems)
 
 
 def digest_of_record(record: str | None) -> Digest | None:
-    """Null where it is gone or cannot be read, which is told already."""
+    """Null if it is missing or unreadable, which is reported elsewhere."""
     try:
         with reading("its record"):
             return digest_json(json.loads(record or ""))

@@ -1,7 +1,7 @@
-"""Whether the record of a run is the one that was signed: nothing changed, left out or cut off.
+"""Checks that the record of a run matches its signature: nothing changed, left out or cut off.
 
-A problem is a sentence. The chain of every episode is compared with the log that names its
-heads, and the log with what was signed of it.
+A problem is a sentence. The chain of every episode is compared with the log that names its heads,
+and the log with its signed checkpoints.
 """
 
 import gc
@@ -19,22 +19,22 @@ from agentworld.records.base import Digest
 from agentworld.records.garbled import reading
 
 _BETWEEN_SEARCHES = 10_000
-"""Objects that come and stay; Python's own number is 700."""
+"""Allocations between garbage collections; Python's default is 700."""
 
 
 class RunVerification(Finding):
-    """The answer to: is this run's record the one that was signed?
+    """The answer to: does this run's record match its signature?
 
-    Its notes are what was declared of it: what a restored backup lost.
+    Its notes are declarations, such as losses of a restored backup.
     """
 
     simulator: Digest | None = None
-    """Null where the run's row is gone or garbled."""
+    """Null if the run's row is missing or garbled."""
     weights: Literal["signed", "claimed"] | None = None
     """Whether the step that wrote the final weights signed them; null while the run is open."""
     log_length: int = 0
     signed_length: int = 0
-    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    """Entries that the newest valid checkpoint covers; later ones are only chained."""
     num_episodes: int = 0
     num_steps: int = 0
 
@@ -42,7 +42,7 @@ class RunVerification(Finding):
 def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification:
     """Checks all of a run, also while it is served.
 
-    Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
+    Raises NotFound if the run does not exist, EvidenceError if it is missing or garbled.
     """
     with infrequent_gc(), reading(f"the ledger's record of run {name}"):
         log = read_log(name, ledger, evidence)
@@ -68,9 +68,9 @@ def verify_run(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
 
 def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification:
-    """The same for whoever looks at many: a record that is gone or garbled is broken.
+    """Like `verify_run`, but a missing or garbled record is a broken finding.
 
-    Raises NotFound where there is no such run.
+    Raises NotFound if the run does not exist.
     """
     try:
         return verify_run(name, ledger, evidence)
@@ -79,18 +79,18 @@ def verify_any(name: str, ledger: Ledger, evidence: Evidence) -> RunVerification
 
 
 def garbled_run(name: str, problem: str) -> RunVerification:
-    """Of a record that cannot even be read."""
+    """The finding for an unreadable record."""
     return RunVerification(subject=f"run {name}", grade="broken", problems=(problem,))
 
 
 @contextmanager
 def infrequent_gc() -> Iterator[None]:
-    """For the block garbage is searched for less often, which took half of all the time.
+    """Reduces garbage collection in the block, which otherwise takes half of the time.
 
-    Millions of rows come and go, and all else in memory was looked through again and again.
+    Millions of short-lived rows would otherwise trigger scans of all other objects.
     """
     thresholds = gc.get_threshold()
-    # Around another one, or where nothing is searched.
+    # Nested, or garbage collection is off.
     if not 0 < thresholds[0] < _BETWEEN_SEARCHES:
         yield
         return
@@ -105,9 +105,9 @@ def _count_problems(log: SignedLog) -> Iterator[str]:
     prefix = log.entry_fields[: log.run.log_length]
     num_opened = sum(fields.get("kind") == "episode-opened" for fields in prefix)
     if log.run.num_episodes != num_opened:
-        yield f"the ledger holds {log.run.num_episodes} episodes and the log names {num_opened}"
+        yield f"the ledger has {log.run.num_episodes} episodes, but the log names {num_opened}"
 
 
 def verification_of(run: str, sources: Sources) -> RunVerification | None:
-    """Whether a run's record is the one that was signed; null where nothing was."""
+    """The verification of a run's record; null if nothing was signed."""
     return verify_any(run, sources.ledger, sources.evidence) if sources.evidence else None

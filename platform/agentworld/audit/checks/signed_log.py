@@ -1,8 +1,7 @@
-"""A run's log, and how far it is the one that was signed: nothing changed, left out or cut off.
+"""Checks that a run's log matches its signatures: nothing changed, left out or cut off.
 
-What is signed is compared with what is there: the run's row with the log's first and last
-entry, the log with the checkpoints of both stores. An old ledger that was restored does not have
-the newest of them.
+Compares the run's row with the log's first and last entry, and the log with the checkpoints in the
+ledger and in the evidence mirror. A restored old ledger lacks the newest of them.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -28,13 +27,13 @@ from agentworld.signing.weights import closing_problem
 
 
 class Erasures(NamedTuple):
-    """The erasures that were declared in a run, or before any were."""
+    """The erasures that were declared in a run, or happened before declarations began."""
 
     run: str
     attestations: Attestations
     evidence: Evidence
     at_genesis: frozenset[str] | None
-    """Episodes that were erased before; null where nobody signs what is erased."""
+    """Episodes that were erased before; null if erasures are not signed."""
     declared: frozenset[str]
     problems: tuple[str, ...]
 
@@ -42,60 +41,60 @@ class Erasures(NamedTuple):
     def of(
         cls, run: str, attestations: Attestations, losses: Losses, evidence: Evidence
     ) -> "Erasures":
-        """Those of a run; asked for before its episodes are read."""
+        """The erasures of a run; call it before its episodes are read."""
         checked = check_statements(Erasure, attestations, evidence, of=run, lost=losses.names)
         problems = [*checked.problems]
         try:
             at_genesis = evidence.read_declarations(attestations).erased
         except EvidenceError as error:
-            at_genesis = frozenset()  # what it names is then of nobody
-            problems.append(f"what the ledger held unsigned does not verify: {error}")
+            at_genesis = frozenset()  # its names then belong to no tenant
+            problems.append(f"the genesis statement does not verify: {error}")
         declared = _episodes(checked.verified.values())
         return cls(run, attestations, evidence, at_genesis, declared, tuple(problems))
 
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
-        """What is wrong with an episode that was read, with its texts or without."""
+        """The problem of an episode that was read with or without its texts."""
         if not erased:
             if episode in self.declared:
-                return f"episode {episode} was erased, and its texts are there again"
+                return f"episode {episode} was erased, but its texts are present"
             return None
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
-        # It may have been just now.
+        # It may have been erased just now.
         rows = find_rows(Erasure, self.attestations, self.run)
         declared = _episodes(verified_rows(rows, Erasure, self.evidence.of_now))
         return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 
 class SignedLog(NamedTuple):
-    """A run's log with what is wrong with it."""
+    """A run's log with its problems."""
 
     run: AgentRun
     entry_fields: list[Fields]
-    """What its entries say, in their order; one that cannot be read says nothing."""
+    """The fields of its entries in their order; empty for an unreadable entry."""
     heads: dict[int, list[Digest]]
-    """Of the run's steps, by the entry that covers them."""
+    """The heads of the run's steps, by the entry that covers them."""
     newest: int
-    """Entries that it had when all of this was read: the run may be served meanwhile."""
+    """The number of entries when all of this was read: the run may be in use."""
     signed_length: int
-    """Entries that the newest checkpoint covers whose signature holds."""
+    """Entries that the newest valid checkpoint covers."""
     problems: list[str]
     erasures: Erasures
-    """That were declared."""
+    """The declared erasures."""
     notes: tuple[str, ...]
-    """What was declared to be lost."""
+    """Declared losses."""
 
 
 def read_log(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
-    """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
+    """Raises NotFound if the run does not exist, EvidenceError if it is missing or garbled."""
     with reading(f"the ledger's record of run {name}"):
         return _read(name, ledger, evidence)
 
 
 def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
-    """The entry of a run's log that tells of this episode's opening; null where none does."""
+    """The entry of a run's log that opens this episode; null without one."""
     for run in ledger.run_names():
-        with suppress(InputError):  # by such a name no run can be asked for
+        with suppress(InputError):  # not a valid run name
             openings = (entry for entry in ledger.logs.entries(run) if _opens(entry, episode))
             if entry := next(openings, None):
                 return entry
@@ -103,7 +102,9 @@ def opening_entry(episode: str, ledger: Ledger) -> LogEntry | None:
 
 
 def step_problems(log: SignedLog, entries: Container[int] | None = None) -> Iterator[str]:
-    """Every step is under one entry, and every one, or each of `entries`, has its own steps."""
+    """Checks that each step is under one entry, and that every entry, or each of `entries`, has its
+    own steps.
+    """
     step_entries = {
         number: fields
         for number, fields in enumerate(log.entry_fields, 1)
@@ -122,7 +123,7 @@ def step_problems(log: SignedLog, entries: Container[int] | None = None) -> Iter
 
 
 def _read(name: str, ledger: Ledger, evidence: Evidence) -> SignedLog:
-    # In this order: what a service adds meanwhile is then never missed where it is looked for.
+    # In this order, what a service adds in the meantime is always in the second read.
     in_ledger, run = ledger.logs.checkpoints(name), _run(name, ledger, evidence)
     losses = lost_of(ledger.attestations, evidence, name)
     copies = _copies(name, losses, evidence)
@@ -151,7 +152,7 @@ def _run(name: str, ledger: Ledger, evidence: Evidence) -> AgentRun:
     try:
         return ledger.counted_run(name)
     except NotFound:
-        # What a person typed may be a path, and is then no run's name.
+        # User input may be a path, which is not a run's name.
         if not name.isalnum():
             raise
         all_copies = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
@@ -159,13 +160,13 @@ def _run(name: str, ledger: Ledger, evidence: Evidence) -> AgentRun:
         if not copies:
             raise
         raise EvidenceError(
-            f"run {name} is gone from the ledger, and the evidence mirror has {len(copies)} signed"
-            " checkpoints of it; restore the ledger"
+            f"run {name} is missing from the ledger, but the evidence mirror has {len(copies)}"
+            " signed checkpoints of it; restore the ledger"
         ) from None
 
 
 def _copies(run: str, losses: Losses, evidence: Evidence) -> dict[str, bytes]:
-    """Those that were not declared to be lost."""
+    """The copies that are not declared lost."""
     copies = copies_of(run, evidence.mirror)
     return {name: copy for name, copy in copies.items() if name not in losses.names}
 
@@ -177,7 +178,7 @@ def _opens(entry: LogEntry, episode: str) -> bool:
 
 def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterator[str]:
     if not run.log_length <= len(log) <= newest:
-        yield f"the log has {len(log)} entries and should have {newest}"
+        yield f"the log has {len(log)} entries instead of {newest}"
 
 
 def _order_problems(
@@ -195,7 +196,7 @@ def _closing_problems(
     prefix = entry_fields[: run.log_length]
     closings = [fields for fields in prefix if fields.get("kind") == "run-closed"]
     if closings != (prefix[-1:] if run.closing else []):
-        yield "the run's closing and its log do not agree"
+        yield "the run's closing contradicts its log"
     if run.closing is None:
         return
     if closings and not run_closed(run.closing).items() <= closings[-1].items():
@@ -211,8 +212,8 @@ def _checkpoint_problems(
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
-                f"a checkpoint covers {checkpoint.length} entries and the log has {len(log)}: its"
-                " end is cut off, or an old ledger was restored"
+                f"a checkpoint covers {checkpoint.length} entries, but the log has {len(log)}:"
+                " its end is cut off, or an old ledger was restored"
             )
             return
         while len(tree) < checkpoint.length:
@@ -220,10 +221,15 @@ def _checkpoint_problems(
             tree.append(entry.body)
             traffic.add(fields)
         if tree.root != checkpoint.root:
-            yield f"the first {checkpoint.length} entries of the log are not those that were signed"
+            yield (
+                f"the first {checkpoint.length} entries of the log are not those that were signed"
+            )
             return
         if checkpoint.traffic != traffic.total:
-            yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
+            yield (
+                f"the checkpoint of {checkpoint.length} entries states other traffic than the"
+                " entries"
+            )
             return
 
 

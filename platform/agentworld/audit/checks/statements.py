@@ -1,4 +1,4 @@
-"""What was signed of versions and of agents: that they were registered, validated, withdrawn."""
+"""Signed statements about versions and agents: registrations, validations, withdrawals."""
 
 from typing import NamedTuple
 
@@ -13,20 +13,20 @@ from agentworld.signing.envelope import find_withdrawn
 
 
 class Registrations(NamedTuple):
-    """What was signed of versions when they were registered, the oldest first."""
+    """The signed registrations of versions, the oldest first."""
 
     counted: tuple[RegisteredVersion, ...] = ()
     withdrawn: tuple[RegisteredVersion, ...] = ()
-    """Of those that people took away."""
+    """The withdrawn versions."""
 
     @property
     def newest(self) -> RegisteredVersion | None:
-        """Null for a version whose registration no step signed."""
+        """Null for a version without a signed registration."""
         return next(reversed(self.counted), None)
 
     @property
     def withdrawn_keys(self) -> set[tuple[str, Digest, str]]:
-        """Name, artifact and run of what was taken away, and was not registered again since."""
+        """Name, artifact and run of withdrawn versions that were not registered again."""
         parts = ((self.counted, False), (self.withdrawn, True))
         events = [(statement, is_withdrawn) for part, is_withdrawn in parts for statement in part]
         events.sort(key=lambda event: event[0].at)
@@ -37,8 +37,8 @@ class Registrations(NamedTuple):
 def registrations(
     attestations: Attestations, evidence: Evidence, subject: str = ""
 ) -> Registrations:
-    """Of all versions or of one, those whose signature holds."""
-    # First what was registered: a withdrawal is of one that is there.
+    """The verified registrations of all versions, or of one."""
+    # Registrations are read first: a withdrawal names an existing one.
     rows = find_rows(RegisteredVersion, attestations, subject or None)
     statements = sorted(
         verified_rows(rows, RegisteredVersion, evidence), key=lambda statement: statement.at
@@ -54,6 +54,6 @@ def registrations(
 def validations(
     attestations: Attestations, evidence: Evidence, artifact: Digest | None = None
 ) -> list[Validation]:
-    """Of an agent, or of all, those whose signature holds, the oldest first."""
+    """The verified validations of an agent, or of all, the oldest first."""
     rows = find_rows(Validation, attestations, artifact)
     return sorted(verified_rows(rows, Validation, evidence), key=lambda statement: statement.at)

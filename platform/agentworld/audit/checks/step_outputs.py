@@ -1,7 +1,7 @@
-"""Whether what finished steps left in a store is what their receipts say that they made.
+"""Checks that the outputs of finished steps in a store match their receipts.
 
-Nobody signed a receipt: whoever writes a step's folder can write another receipt too. What counts
-in the end (versions, simulators, validations) is signed or pinned.
+Receipts are unsigned: a writer of a step's folder can also rewrite its receipt. The final results
+(versions, simulators, validations) are signed or pinned.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from agentworld.storage.trajectories import MANIFEST, read_collected
 _TRAININGS = ("cpt", "sft", "rl", "imitate", "agent")
 _MODEL = "model"
 _VALIDATIONS = "validate"
-"""Which are told with what was signed of them."""
+"""Reported with the signed validations."""
 
 
 def step_problems(store: Path) -> Iterator[str]:
-    """Weights and collected trajectories that were changed, and receipts that cannot be read.
+    """Changed weights and collected trajectories, and unreadable receipts.
 
-    A data set's pools are checked by whoever reads them.
+    A data set's pools are checked when they are read.
     """
     for receipt in sorted((store / "steps").glob(f"*/*/{RECEIPT}")):
         folder = receipt.parent
@@ -33,11 +33,14 @@ def step_problems(store: Path) -> Iterator[str]:
 def _problems(folder: Path) -> Iterator[str]:
     receipt_digest, digest = read_receipt(folder).output, _digest_of(folder)
     if digest not in (None, receipt_digest):
-        yield f"what is in {folder} is {digest}, and its step made {receipt_digest}; restore it"
+        yield (
+            f"the digest of {folder} is {digest}, but its step produced {receipt_digest};"
+            " restore it"
+        )
 
 
 def _digest_of(folder: Path) -> Digest | None:
-    """Null for a step that made something else, and where that is not here."""
+    """Null for steps with other outputs, and if the output is not here."""
     step = folder.parent.name
     if step in _TRAININGS and (folder / _MODEL).is_dir():
         return ArtifactManifest.of(folder / _MODEL).digest

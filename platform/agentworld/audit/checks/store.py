@@ -1,7 +1,6 @@
-"""Whether all that the platform says of its agents is what was signed, and says one thing.
+"""Checks all records of agents against their signatures and against each other.
 
-The whole ledger is checked by itself, every version of the registry by itself, and then what the
-one says is held against the other.
+The whole ledger and every version of the registry are checked separately, and then compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,11 +44,11 @@ _LIST = "the registry's list of versions"
 
 
 def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progress) -> Verification:
-    """All of the ledger and all versions of the registry, or what was there of them at a moment."""
+    """Checks the ledger and all versions of the registry, now or as of a past time."""
     sources = sources.for_many()
-    # First: the registry is as new as they.
+    # Read first, so that it is not newer than the registry.
     signed, edges = all_registrations(sources), _edges(sources)
-    present, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
+    present, unlisted = read_list(_LIST, sources.versions)  # signed versions are read nevertheless
     refs = all_refs(present, signed.counted)
     runs = sources.run_names()
     share = len(runs) / max(1, len(runs) + len(refs))
@@ -75,15 +74,15 @@ def verify_everything(sources: Sources, on_progress: OnProgress = ignore_progres
 def verify_agent(
     ref: VersionRef, sources: Sources, on_progress: OnProgress = ignore_progress
 ) -> Verification:
-    """An agent's version, its uses, its run, its simulator and the world model that this serves.
+    """Checks an agent's version, its uses, run and simulator, and the world model that it serves.
 
-    Raises NotFound for one that is not registered, InputError for what is no agent.
+    Raises NotFound if it is not registered, InputError if it is not an agent.
     """
     sources.check_registered(ref)
     signed = registrations_of(ref, sources)
     own = check_version(ref, sources, signed.newest, share_of(on_progress, 0, 0.5))
     if own.agent is None and not own.verification.problems:
-        raise InputError(f"{ref} is no agent; name a version of one")
+        raise InputError(f"{ref} is not an agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
@@ -102,7 +101,7 @@ def verify_agent(
 
 
 def _verify_ledger(names: Sequence[str], sources: Sources, on_progress: OnProgress) -> Verification:
-    """The ledger; where nothing was signed, its runs alone."""
+    """Checks the ledger; if nothing was signed, only its runs."""
     if sources.evidence:
         return verify_ledger(sources.ledger, sources.evidence, on_progress)
     return Verification(runs={name: _unsigned_run(name) for name in names})
@@ -131,7 +130,7 @@ def _verification(
 
 
 def _version_finding(version: CheckedVersion) -> Finding:
-    """With where it contradicts the ledger."""
+    """Adds contradictions to the ledger."""
     contradictions = tuple(f"{version.ref}: {reason}" for reason in version.contradictions)
     finding = version.verification
     if not contradictions:
@@ -143,7 +142,7 @@ def _version_finding(version: CheckedVersion) -> Finding:
 def _edges(sources: Sources) -> list[SignedEdge]:
     if sources.evidence is None:
         return []
-    with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
+    with suppress(EvidenceError), reading("the edges"):  # `verify_ledger` reports it
         return list(all_edges(sources.ledger.attestations, sources.evidence))
     return []
 
@@ -154,10 +153,10 @@ def _find_unregistered(
     registered: Registrations,
     sources: Sources,
 ) -> Iterator[str]:
-    """What was signed to be registered, and hides or is gone; a killed registration looks so.
+    """Signed registrations whose version is hidden or missing, as after a killed registration.
 
-    What was disputed from the start is no more than a claim that somebody made. Of one that was
-    registered again, the newest edge has to be some version's.
+    An edge that was disputed from the start is only a claim. If the agent was registered again, the
+    newest edge must belong to a version.
     """
     edge_digests: dict[tuple[str, Digest, str], set[Digest | None]] = {}
     for name, agent in ((version.ref.name, version.agent) for version in versions if version.agent):
@@ -180,7 +179,7 @@ def _find_unregistered(
 
 
 def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
-    """What is wrong with what steps signed of these versions, and of the agents among them."""
+    """Problems of the steps' statements about these versions and about the agents among them."""
     if sources.evidence is None:
         return
     for version in versions:
@@ -199,7 +198,7 @@ def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> I
 def _find_exchanged(
     versions: Sequence[CheckedVersion], sources: Sources, name: str
 ) -> Iterator[str]:
-    """Where another agent bears the name and the number of what is in use."""
+    """Uses whose name and number now belong to another agent."""
     if sources.evidence is None:
         return
     agents = {str(version.ref): version.agent for version in versions if version.agent}
@@ -214,9 +213,7 @@ def _find_exchanged(
 
 
 def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterator[str]:
-    """What is not as it was pinned, of all or of some; one that was pinned elsewhere is not there
-    to be checked.
-    """
+    """Changed simulators among all or some; simulators pinned elsewhere are not here to check."""
     pinned = SimulatorStore(store)
     for digest in pinned.digests():
         try:
@@ -230,7 +227,7 @@ def _simulators(store: Path, digests: Sequence[Digest] | None = None) -> Iterato
 def _run_of(agent: Agent, sources: Sources) -> tuple[dict[str, Finding], Digest | None]:
     """Its run, if the ledger has it, and the simulator that served it.
 
-    Where that cannot be read, it is the one that the trainer named.
+    If the run is unreadable, the simulator that the trainer named.
     """
     with suppress(NotFound):
         if sources.evidence is None:

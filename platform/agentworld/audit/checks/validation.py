@@ -1,7 +1,7 @@
-"""What an agent was seen to do in the live environment: the reports of finished validations.
+"""Live validations of agents: the reports of finished validation steps.
 
-A step signs what it saw, and the ledger keeps that whole. A report in a store that nobody signed is
-of a step without a key, or of a stranger: it is read, and proves nothing.
+A step signs its report, and the ledger keeps the statement with the whole report. An unsigned
+report in a store is from a step without a key, or forged: it is shown but proves nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,27 +36,27 @@ class LiveValidation(NamedTuple):
 
     report: AgentReport
     signature: Signature | None
-    """Of the step that made it; null where none signed it."""
+    """The signature of the step; null if unsigned."""
 
 
 class LiveLink(Record):
-    """What the agent did live, before and after its RL."""
+    """The agent's live success before and after its RL."""
 
     report: Digest
     num_tasks: int
-    """Held-out tasks; each was tried once before RL and once after it."""
+    """The number of held-out tasks; each was tried once before RL and once after it."""
     episodes: int
     successes_before: int
     successes_after: int
     gain: Estimate
-    """Of the share that succeeds, task by task."""
+    """The gain in the success rate, paired by task."""
     commands: int
     signature: Signature | None = None
-    """Of the step that made the report; null where none signed it."""
+    """The signature of the step; null if unsigned."""
 
     @classmethod
     def of(cls, validation: LiveValidation) -> Self:
-        """What a validation says in figures."""
+        """The figures of a validation."""
         report = validation.report
         before, after = report.imitated.live, report.trained.live
         return cls(
@@ -72,10 +72,10 @@ class LiveLink(Record):
 
 
 def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> LiveValidation | None:
-    """The validation that an agent was registered with, whose digest is signed with it; of one that
-    was registered without, the newest in its simulator. Null where nobody has one.
+    """The validation that an agent was registered with, whose digest is signed with it; for an
+    agent registered without one, the newest in its simulator. Null if there is none.
 
-    Raises EvidenceError for a report that is not the one of its receipt.
+    Raises EvidenceError if the report does not match its receipt.
     """
     return validation_of_weights(agent.artifact, agent.report, simulator, sources)
 
@@ -83,7 +83,7 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> LiveVali
 def validation_of_weights(
     artifact: Digest, registered_report: str | None, simulator: Digest, sources: Sources
 ) -> LiveValidation | None:
-    """The same of an agent's weights, and of the digest of the report that the registry names."""
+    """Like `validation_of`, for an agent's weights and the digest of the registry's report."""
     if registered_report:
         with _reading():
             step = step_that_made(sources.store, _STEP, registered_report)
@@ -105,15 +105,15 @@ def validation_of_weights(
 def newest_validation(
     store: Path, artifact: Digest, simulator: Digest, at: datetime | None
 ) -> FinishedStep | None:
-    """Of these weights in a simulator, by a moment; raises EvidenceError where a receipt cannot be
-    read. Null is now.
+    """The newest validation of these weights in a simulator, up to a time (null is now); raises
+    EvidenceError if a receipt cannot be read.
     """
     with _reading():
         return step_that_read(store, _STEP, at, agent=artifact, simulator=simulator)
 
 
 def read_report(step: FinishedStep) -> AgentReport:
-    """Of a finished validation; raises EvidenceError where somebody put another in its place."""
+    """Reads a finished validation; raises EvidenceError if it was replaced."""
     with _reading():
         report = read_any(step.folder / "report.json")
     if not isinstance(report, AgentReport) or report.digest != step.receipt.output:
@@ -122,8 +122,8 @@ def read_report(step: FinishedStep) -> AgentReport:
 
 
 def validation_problems(sources: Sources, artifact: Digest | None = None) -> Iterator[str]:
-    """Reports of this store that are not what their receipts, or their steps, say: all of them, or
-    those that were signed of an agent.
+    """Reports in this store that do not match their receipts or signatures: all, or those signed
+    for an agent.
     """
     signed: dict[str, list[Validation]] = {}
     for _, validation in _read_signed(sources, artifact):
@@ -135,8 +135,8 @@ def validation_problems(sources: Sources, artifact: Digest | None = None) -> Ite
 
 
 def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> str | None:
-    """Why a step's report in a store is none of those that the step signed; null where it is one,
-    where nobody signed any, and where the store does not have it.
+    """The reason why a step's report matches none of the step's signed ones; null if it matches, if
+    none is signed, and if the store lacks it.
     """
     folder = store / "steps" / _STEP / step
     if not (folder / RECEIPT).exists():
@@ -159,7 +159,7 @@ def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> 
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raises EvidenceError for what somebody left so that it cannot be read."""
+    """Raises EvidenceError for unreadable files."""
     try:
         yield
     except InputError as error:

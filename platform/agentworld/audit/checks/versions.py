@@ -1,4 +1,4 @@
-"""Versions of the registry, compared with what was signed of them and with their runs."""
+"""Compares versions of the registry with their signed statements and their runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,29 +24,29 @@ from agentworld.signing.edge import contradictions
 
 
 class CheckedVersion(NamedTuple):
-    """A version of the registry, and what is wrong with it."""
+    """A version of the registry and its problems."""
 
     ref: VersionRef
     agent: Agent | None
-    """As its record has it; null where it cannot be read, and for a world model."""
+    """The agent's record; null if it cannot be read, and for a world model."""
     verification: Finding
     contradictions: tuple[str, ...]
-    """Where it is not what the ledger says of its run."""
+    """Contradictions to the ledger's record of its run."""
     record: Digest | None = None
-    """Of its record; null where that cannot be read."""
+    """The digest of its record; null if it cannot be read."""
 
 
 def all_registrations(sources: Sources) -> Registrations:
-    """What was signed of all versions when they were registered."""
+    """The signed registrations of all versions."""
     if sources.evidence is None:
         return Registrations()
-    with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
+    with suppress(EvidenceError), reading("the versions"):  # `verify_ledger` reports it
         return registrations(sources.ledger.attestations, sources.evidence)
     return Registrations()
 
 
 def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
-    """What was signed of one."""
+    """The signed registrations of one version."""
     if sources.evidence is None:
         return Registrations()
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
@@ -55,7 +55,7 @@ def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
 def all_refs(
     versions: Iterable[Version], statements: Iterable[RegisteredVersion]
 ) -> list[VersionRef]:
-    """All that are there, and those that should be, also where they hide."""
+    """All registered versions, and those that are signed but hidden."""
     refs = {version.ref for version in versions}
     refs |= {
         VersionRef(name=registration.registered_as, version=registration.version)
@@ -67,7 +67,7 @@ def all_refs(
 def find_replaced(
     statements: Iterable[RegisteredVersion], by_ref: Mapping[str, RegisteredVersion]
 ) -> Iterator[RegisteredVersion]:
-    """What was registered under a number that the registry gave again, and not once more."""
+    """Registrations whose number the registry assigned again, and which were not repeated."""
     newest = {
         (registration.registered_as, registration.record): registration
         for registration in statements
@@ -80,13 +80,13 @@ def find_replaced(
 
 
 def find_returned(registered: Registrations, versions: Iterable[CheckedVersion]) -> Iterator[str]:
-    """What was withdrawn and is there again, though nobody registered it again."""
+    """Withdrawn versions that exist without a new registration."""
     counted = {registration.ref for registration in registered.counted}
     withdrawn = {(registration.ref, registration.record) for registration in registered.withdrawn}
     for version in versions:
         ref = str(version.ref)
         if ref not in counted and (ref, version.record) in withdrawn:
-            yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
+            yield f"{ref}: it was withdrawn but exists; delete it, or register it again"
 
 
 def check_versions(
@@ -95,7 +95,7 @@ def check_versions(
     by_ref: Mapping[str, RegisteredVersion | None],
     on_progress: OnProgress,
 ) -> list[CheckedVersion]:
-    """Each, with what was signed of it when it was registered."""
+    """Checks each version, with its signed registration."""
     parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
     return [
         check_version(ref, sources, by_ref.get(str(ref)), share_of(on_progress, *part))
@@ -109,7 +109,7 @@ def check_version(
     registration: RegisteredVersion | None,
     on_progress: OnProgress,
 ) -> CheckedVersion:
-    """One, whatever there is of it."""
+    """Checks one version."""
     try:
         with reading("its record in the registry"):
             stored = sources.registry.stored(ref)
@@ -147,7 +147,7 @@ def describe_missing(registration: RegisteredVersion) -> str:
 
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
-    """Where an agent's version is not what the ledger says of its run."""
+    """Contradictions between an agent's version and the ledger's record of its run."""
     run, edge = f"its run {agent.run}", _reasons(ref, agent, sources)
     yield from readable(run, _breaks(agent, sources))
     yield from readable("its edge", edge)
@@ -162,15 +162,19 @@ def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
 
 
 def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
-    """Why its edge proves nothing, but for what was registered before there were any."""
+    """The reasons why its edge proves nothing, except for versions from before edges were
+    signed.
+    """
     edge = edge_to(ref.name, agent, sources)
     is_older = agent.edge is None and edge is not None and edge.problems == (UNSIGNED_ORIGIN,)
     yield from edge.problems if edge and not is_older else ()
 
 
 def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
-    """By now: an edge is joined once, and another run may have been closed since."""
-    with suppress(EvidenceError, NotFound):  # its run is told above
+    """Current contradictions: an edge is signed once, and another run may have been closed
+    since.
+    """
+    with suppress(EvidenceError, NotFound):  # its run is reported above
         run = sources.ledger.run(agent.run)
         same = sources.runs_for_agent_weights(agent.artifact)
         yield from contradictions(run, same)

@@ -1,4 +1,4 @@
-"""What was registered and the registry has no more."""
+"""Registered versions that the registry no longer has."""
 
 from collections.abc import Collection, Sequence
 
@@ -16,12 +16,12 @@ from agentworld.records.statements.withdrawal import Withdrawal
 
 
 class MissingVersions(Record):
-    """Versions that nobody declared to be withdrawn, as they were registered."""
+    """Missing versions without a declared withdrawal, as they were registered."""
 
     versions: tuple[RegisteredVersion, ...]
 
     def withdrawals(self, reason: str, by: str, at: str) -> list[Withdrawal]:
-        """One for each."""
+        """One withdrawal for each version."""
         fields = {"reason": reason, "by": by, "at": at}
         return [
             Withdrawal(
@@ -32,24 +32,24 @@ class MissingVersions(Record):
 
 
 def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVersions:
-    """Those that are missing, and those whose number the registry gave again; all, or of `refs`.
+    """Versions that are missing or whose number the registry assigned again; all, or of `refs`.
 
-    Raises EvidenceError where what was signed of versions does not verify, for then nobody can
-    tell; NotFound for one of `refs` that is not gone; InputError where no key of the steps is
-    known, and where the registry has none of all: it may be another one.
+    Raises EvidenceError if signed statements about versions do not verify; NotFound if one of
+    `refs` is not missing; InputError without a step key, and if the registry has none of the
+    versions, because it may be the wrong one.
     """
     signed = _read_signed(sources)
     registered_refs = _registered_refs(signed, sources.registry)
     if signed and not registered_refs and not refs:
         raise InputError(
             f"the registry has none of {len(signed)} registered versions; check its address"
-            " (MLFLOW_TRACKING_URI), or name each version that is gone"
+            " (MLFLOW_TRACKING_URI), or name each missing version"
         )
     lost = _lost(signed, registered_refs)
     lost_refs = {registration.ref for registration in lost}
     for ref in refs:
         if ref not in lost_refs:
-            raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
+            raise NotFound(f"{ref} is in the registry; name a missing version, or none")
     selection = refs or lost_refs
     return MissingVersions(
         versions=tuple(
@@ -63,7 +63,7 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
 def _lost(
     signed: Sequence[RegisteredVersion], registered_refs: Collection[str]
 ) -> set[RegisteredVersion]:
-    """With each all that said the same of it, or that would count in its place."""
+    """Adds the statements that repeat a registration or would replace it."""
     by_ref = {registration.ref: registration for registration in signed}
     lost = {registration for registration in signed if registration.ref not in registered_refs} | {
         *find_replaced(signed, by_ref)
@@ -83,8 +83,8 @@ def _read_signed(sources: Sources) -> Sequence[RegisteredVersion]:
     attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None or not evidence.step_keys:
         raise InputError(
-            "no key of the steps is trusted here, by which versions are registered; name a store"
-            " or keys (AGENTWORLD_KEYS) that have one"
+            "no step key, which signs registrations, is trusted here; name a store or keys"
+            " (AGENTWORLD_KEYS) that have one"
         )
     with reading("the ledger's record of its versions"):
         kinds = statement_kinds().values()
@@ -95,7 +95,7 @@ def _read_signed(sources: Sources) -> Sequence[RegisteredVersion]:
 
 
 def _registered_refs(signed: Sequence[RegisteredVersion], registry: Registry) -> set[str]:
-    """By a search, and one by one what that does not find: it may have lost its tags."""
+    """Finds them by a search, and singly if the search misses one: it may have lost its tags."""
     refs = {str(version.ref) for version in registry.versions()}
     for registration in signed:
         if registration.ref not in refs and _has(registration, registry):

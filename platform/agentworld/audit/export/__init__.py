@@ -1,1 +1,1 @@
-"""The record as files for other programs."""
+"""Exports of the records for other programs."""

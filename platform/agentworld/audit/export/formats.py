@@ -1,7 +1,7 @@
-"""All that is known of which simulator trained which agent, as lines for other programs.
+"""Exports which simulator trained which agent as lines for other programs.
 
-Told twice of the same store, a form has the same lines in the same order. Of a moment it has the
-lines of what was there by then.
+Repeated exports of an unchanged store have the same lines in the same order. An export as of a past
+time has the records that existed then.
 """
 
 import csv
@@ -36,11 +36,11 @@ _COLUMNS = (
     "grade",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""The characters that spreadsheets interpret as the start of a formula."""
 
 
 def lines_of(form: Form, sources: Sources) -> Iterator[str]:
-    """The lines of a form; raises EvidenceError for what cannot be told in it."""
+    """The lines of a format; raises EvidenceError for records that it cannot represent."""
     return _FORMS[form](sources)
 
 
@@ -77,13 +77,13 @@ def _harmless(cell: str) -> str:
 
 
 def _envelopes(sources: Sources) -> Iterator[str]:
-    """What was signed: of each run its checkpoints and its weights, then the statements of all
-    kinds, each version.
+    """All signed envelopes: of each run its checkpoints and weights, then the statements of all
+    kinds, then each version.
     """
     for run in sorted(sources.runs(), key=lambda run: run.id):
         checkpoints = sources.ledger.logs.checkpoints(run.id)
         for length in sorted(checkpoints):
-            # Nobody signed when it was made; it counts from the newest entry that it covers on.
+            # It has no signed time; it counts from the newest entry that it covers.
             if sources.at is None or length <= run.log_length:
                 label = f"the checkpoint of length {length} of run {run.id}"
                 yield _line(checkpoints[length], label)
@@ -98,7 +98,7 @@ def _envelopes(sources: Sources) -> Iterator[str]:
 
 
 def _registration(ref: VersionRef, sources: Sources) -> str | None:
-    """What a version was registered with; null where no step signed it."""
+    """The signed registration of a version; null if unsigned."""
     signature = sources.registry.stored(ref).signature
     return _line(signature, f"the statement that {ref} was registered with") if signature else None
 
@@ -108,7 +108,7 @@ def _signed_at(row: Attestation) -> str:
 
 
 def _line(envelope: str | bytes, label: str) -> str:
-    """An envelope is one line as it was signed; one that was changed could be more."""
+    """A signed envelope is one line; a changed one could have several."""
     with reading(label):
         return canonical_json(json.loads(envelope)).decode()
 

@@ -28,7 +28,7 @@ SIMULATOR = ("MODEL", "SIMULATOR")
 
 
 class Asset(NamedTuple):
-    """What a job reads or makes."""
+    """A data set that a job reads or writes."""
 
     digest: Digest
     kind: tuple[str, str | None]
@@ -47,7 +47,7 @@ class JobRun(NamedTuple):
 def run_event(
     job_run: JobRun, state: RunState, at: str, *, outputs: Iterable[Asset] = (), failure: str = ""
 ) -> RunEvent:
-    """A run at a moment; `failure` is the sentence of what ended it."""
+    """An event of a run at a time; `failure` is the error message of a failed run."""
     kind = job_type_job.JobTypeJobFacet("BATCH", "AGENTWORLD", "TRAINING", producer=PRODUCER)
     return RunEvent(
         eventType=state,

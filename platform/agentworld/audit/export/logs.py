@@ -1,4 +1,4 @@
-"""A run's two logs as files for other tools."""
+"""Exports a run's two logs as files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,19 +16,19 @@ from agentworld.storage.exports import (
 
 
 class RunExport(Record):
-    """What was written of a run."""
+    """The files that were written."""
 
     run: str
     transitions: str
-    """The file of the simulator's side."""
+    """The path of the simulator's transitions."""
     num_transitions: int
     trajectories: str | None
-    """The file of the agent's side; null where no trajectory was given."""
+    """The path of the agent's trajectories; null if no trajectory was given."""
     num_trajectories: int | None
 
 
 def export_run(name: str, ledger: Ledger, out: Path, trajectory: Path | None) -> RunExport:
-    """Writes a run to `out`, and those lines of a trajectory that are of it."""
+    """Writes a run to `out`, with the lines of a trajectory that belong to it."""
     run = ledger.run(name).id
     out.mkdir(parents=True, exist_ok=True)
     num_transitions = write_transitions(out / TRANSITIONS, ledger.episodes(run))

@@ -1,8 +1,8 @@
-"""The same in OpenLineage's words: stages and agents' trainings as jobs, what they read and made
-as data sets, each named by its digest.
+"""Exports to OpenLineage: stages and agents' trainings as jobs, their inputs and outputs as data
+sets, each named by its digest.
 
-Nobody kept when a stage was trained: its events bear the time at which it was registered. A move of
-a name, a use and an erasure train nothing: they read no data set and make none, and are left out.
+The time of a stage's training is not recorded: its events have the time of its registration. Alias
+moves, uses and erasures read and write no data set, and are left out.
 """
 
 import uuid
@@ -40,7 +40,7 @@ class _Work(NamedTuple):
 
 
 def events(sources: Sources) -> Iterator[str]:
-    """JSON lines of run events: a START and a COMPLETE for each training, each training once."""
+    """Run events as JSON lines: a START and a COMPLETE for each training, each training once."""
     run_ids = set()
     for work in _works(sources):
         run = str(uuid.uuid5(_IDS, f"{work.job} {work.output.digest} {work.tags.get('agent')}"))
@@ -76,7 +76,7 @@ def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
 
 
 def _of_simulator(row: TrainedAgentRow, versions: Mapping[VersionRef, Version]) -> Iterator[_Work]:
-    """How a world model became the simulator that a run was served by."""
+    """The job that turned a world model into the simulator of a run."""
     if row.served and row.world_model and row.world_model_artifact:
         at = versions[row.world_model].at.isoformat()
         model = Asset(row.world_model_artifact, MODEL)

@@ -1,4 +1,4 @@
-"""Which simulator trained which agent, one line for each: what every form of export is made of."""
+"""Rows of which simulator trained which agent: the source of every export format."""
 
 from collections.abc import Iterator
 
@@ -11,23 +11,23 @@ from agentworld.records.run import AgentRun
 
 
 class TrainedAgentRow(Record):
-    """A registered agent, and what the ledger saw of its training."""
+    """A registered agent, and the ledger's record of its training."""
 
     version: VersionRef
     artifact: Digest
     run: str
     served: AgentRun | None
-    """The run as the ledger has it; null where it has none."""
+    """The ledger's run; null if it has none."""
     world_model: VersionRef | None
     world_model_artifact: Digest | None
     data: Digest | None
-    """What the last stage of the world model read."""
+    """The data set of the world model's last stage."""
     edge: EdgeAudit | None
-    """How far it is proven; null where the store has no keys."""
+    """The edge with its grade; null if the store has no keys."""
 
 
 def trained_agents(sources: Sources) -> Iterator[TrainedAgentRow]:
-    """Of all registered agents, in the order of their names and versions."""
+    """The rows of all registered agents, ordered by name and version."""
     shared = sources.for_many()
     refs = [version.ref for version in sources.versions(kind="agent")]
     for ref, agent in shared.read_each(refs, shared.registry.agent):

@@ -1,1 +1,1 @@
-"""What an auditor asks, each question in its file."""
+"""An auditor's questions, one for each module."""

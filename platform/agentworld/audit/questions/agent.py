@@ -1,7 +1,7 @@
-"""The chain of an agent: its weights, its run, the simulator, the world model, the data.
+"""The lineage of an agent: its weights, run, simulator, world model and data.
 
-Every link is read from where it was written first: the registry, the ledger that answered
-the steps, the store. Links that should agree are compared, and what does not is said.
+Each link is read from its original source: the registry, the ledger or the store. Links are
+compared, and disagreements are reported.
 """
 
 from collections.abc import Iterator
@@ -40,11 +40,11 @@ class StageLink(Record):
     recipe: Digest
     data: Digest | None
     corpora: dict[str, CorpusUse] = {}
-    """What it learned beside that data."""
+    """The corpora of the stage in addition to that data."""
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> "StageLink":
-        """The link that a checkpoint is."""
+        """The link of a checkpoint."""
         return cls(
             stage=checkpoint.stage,
             artifact=checkpoint.artifact,
@@ -56,7 +56,7 @@ class StageLink(Record):
 
 
 class DataLink(Record):
-    """What the data set is, as its manifest says."""
+    """A data set, as its manifest describes it."""
 
     num_trajectories: int
     domains: tuple[str, ...]
@@ -65,7 +65,7 @@ class DataLink(Record):
 
     @classmethod
     def of(cls, dataset: DataSet) -> Self:
-        """The link that a data set is."""
+        """The link of a data set."""
         return cls(
             num_trajectories=dataset.num_trajectories,
             domains=tuple(dataset.domains),
@@ -75,57 +75,58 @@ class DataLink(Record):
 
 
 class BaseLink(Record):
-    """A model that a world model started from."""
+    """A base model of a world model."""
 
     artifact: Digest
     address: str | None
-    """Where it was fetched from; null for a folder."""
+    """Its download address; null for a folder."""
     world_model: str | None
-    """The version that has these weights as a stage; its own base follows."""
+    """The version that has these weights as a stage; its own base model follows."""
     data: Digest | None = None
-    """What its stage of that version was trained on; null where these weights are of no version."""
+    """The data of that version's stage; null if no version has these weights."""
 
 
 class AgentChain(Finding):
-    """The answer to: which simulator, made of which data, trained this agent?
+    """The answer to: which simulator, trained on which data, trained this agent?
 
-    Its grade is that of the edge, or `disputed` where the run's record was read again and is
-    broken, or `unsigned`. Its problems are links that do not agree or cannot be followed; its
-    notes are links that are missing and that nothing contradicts. A whole chain has neither.
+    Its grade is that of the edge, or `disputed` if the run's record was verified and is broken, or
+    `unsigned`. Its problems are links that disagree or cannot be followed; its notes are missing
+    links without a contradiction. A complete chain has neither.
     """
 
     artifact: Digest
     registered_at: datetime | None = None
-    """By the registry."""
+    """The registry's time."""
     registration: Signature | None = None
-    """Of the step that registered it; null where none signed that."""
+    """The signature of the step that registered it; null if unsigned."""
     run: AgentRun
     simulator: Digest
     world_model: str | None
     world_model_artifact: Digest | None
     stages: tuple[StageLink, ...]
     bases: tuple[BaseLink, ...] = ()
-    """What the world model's first stage started from, and what that did; none for a new model."""
+    """The base models of the world model's first stage, transitively; empty for a new model."""
     data: Digest | None
     data_set: DataLink | None = None
-    """What the data is; null where the store does not have it."""
+    """The data set; null if the store does not have it."""
     live: LiveLink | None
     edge: EdgeAudit | None = None
-    """How far it is proven that the simulator made it; null where the store has no keys."""
+    """The edge to its simulator with its grade; null if the store has no keys."""
     evidence: RunVerification | None = None
-    """Whether all of the run's record is still the one that was signed; null where nobody asked,
-    or the store has no keys."""
+    """The verification of the run's record; null if it was not requested, or the store has no
+    keys.
+    """
     in_use_as: tuple[str, ...] = ()
     revalidate: tuple[Revalidation, ...] = ()
-    """Why it has to be validated anew, where it is in use."""
+    """The reasons why it has to be revalidated, if it is in use."""
     at: str | None = None
-    """The moment of which was asked; null is now. A record is verified as it is now."""
+    """The time asked about; null is now. Records are verified as they are now."""
 
 
 def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
-    """The chain of a registered agent; raises NotFound for one that is not registered.
+    """The chain of a registered agent; raises NotFound if it is not registered.
 
-    By what was signed when it was registered; to `verify` reads every step of its run again.
+    Uses the statements signed at its registration; `verify` reads every step of its run again.
     """
     agent = sources.agent(ref)
     run = sources.run(agent.run)
@@ -189,7 +190,7 @@ def _grade(edge: EdgeAudit | None, evidence: RunVerification | None) -> Grade | 
 
 
 def _registration(ref: VersionRef, sources: Sources) -> Signature | None:
-    """The newest, where a ledger has one."""
+    """The newest registration, if a ledger has one."""
     if sources.evidence is None:
         return None
     rows = find_rows(RegisteredVersion, sources.ledger.attestations, str(ref))
@@ -206,9 +207,9 @@ def _data_set(data: Digest | None, sources: Sources) -> DataLink | None:
 def _bases_of(
     version: VersionRef | None, world_model: WorldModel | None, sources: Sources
 ) -> tuple[tuple[BaseLink, ...], tuple[str, ...]]:
-    """From one world model to the next, until a base is none that is registered here.
+    """The chain of world models up to a base that is not registered here.
 
-    And what breaks the chain: a version that comes a second time.
+    Also the problem that ends the chain: a version that repeats.
     """
     links, versions = list[BaseLink](), {version}
     while world_model:
@@ -235,19 +236,19 @@ def _base(
 
 
 def _data_of(artifact: Digest, model: WorldModel) -> Digest | None:
-    """What the stage read that these weights are of."""
+    """The data of the stage that has these weights."""
     stages = (stage for stage in model.stages if stage.artifact == artifact)
     return next(stages, model.stages[-1]).data
 
 
 def _unregistered_problems(bases: tuple[BaseLink, ...], store: Path) -> Iterator[str]:
-    """Bases that are stages of this store: nothing signed says what they were trained on."""
+    """Base models that are stages of this store: no signed statement names their data."""
     for base in bases:
         steps = (step_that_made(store, stage, base.artifact) for stage in WORLD_STAGES)
         if base.world_model is None and any(steps):
             yield (
-                f"the base {base.artifact} was trained in this store and is no registered world"
-                " model; register it, and the chain goes on to its data"
+                f"the base {base.artifact} was trained in this store but is not a registered"
+                " world model; register it to extend the chain to its data"
             )
 
 
@@ -268,16 +269,16 @@ def _world_model_problems(
     manifest: SimulatorManifest | None, world_model: WorldModel | None
 ) -> Iterator[str]:
     if manifest and manifest.artifact is None:
-        yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
+        yield "the simulator is an external endpoint, whose model cannot be verified"
     elif manifest and world_model is None:
-        yield f"no registered world model stands for {manifest.artifact}"
+        yield f"no registered world model has the weights {manifest.artifact}"
 
 
 def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
-    """Where a trainer named other weights than the simulator's own bytes do."""
+    """Contradictions between the trainer's claim and the simulator's manifest."""
     claim = edge.edge.claim if edge and edge.edge else None
     if claim and manifest and claim.world_model not in (None, manifest.artifact):
-        yield f"the edge names the world model {claim.world_model}, the simulator another"
+        yield f"the edge names the world model {claim.world_model}, the simulator names another"
 
 
 def _validation_problems(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every registered agent at a glance: what made it, what it can do, and what it is in use as."""
+"""A summary of every registered agent: its origin, its live success and its uses."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -26,30 +26,30 @@ class AgentSummary(Record):
     artifact: Digest
     run: str
     simulator: Digest | None
-    """As it was signed; else as the trainer told it."""
+    """The signed simulator, or else the one that the trainer named."""
     grade: Grade | None
-    """Of its edge; null where the store has no keys."""
+    """The grade of its edge; null if the store has no keys."""
     live_success: float | None
-    """Share of its episodes live, by the newest validation; null without one."""
+    """The live success rate of its newest validation; null without one."""
     in_use_as: tuple[str, ...]
     state: Literal["current", "revalidate"] | None
-    """Whether it was validated in what its simulator's names mean; null where it is in no use."""
+    """Whether it is validated in the current targets of its simulator's aliases; null if it is not
+    in use.
+    """
     revalidate: tuple[Revalidation, ...]
-    """Why it is not current."""
+    """The reasons why it is not current."""
 
 
 class AgentsAudit(Record):
-    """The answer to: which agents are there, and which of them are in use?"""
+    """The answer to: which agents are registered, and which of them are in use?"""
 
     agents: tuple[AgentSummary, ...]
     problems: tuple[Sentence, ...]
-    """Where what is in use, validated or meant by names is not as it was signed, or the registry
-    tells otherwise.
-    """
+    """Where uses, validations or aliases differ from their signatures, or the registry differs."""
 
 
 def audit_agents(sources: Sources) -> AgentsAudit:
-    """All that are registered, by name and version."""
+    """All registered agents, by name and version."""
     sources = sources.for_many()
     uses = AgentsInUse.read(sources.ledger, sources.evidence, sources.store)
     list_versions = sources.registry.versions
@@ -62,7 +62,7 @@ def audit_agents(sources: Sources) -> AgentsAudit:
 
 
 def _summary(version: Version, uses: AgentsInUse, sources: Sources) -> AgentSummary:
-    """Raises EvidenceError where the registry's record of it is garbled."""
+    """Raises EvidenceError if the registry's record of it is garbled."""
     with reading(str(version.ref)):
         return _summary_of(version.ref, uses, sources)
 
@@ -94,15 +94,13 @@ def _state(use: UseState) -> Literal["current", "revalidate"] | None:
 def _live_success(agent: Agent, sources: Sources) -> float | None:
     try:
         validation = validation_of(agent, agent.checkpoint.simulator or "", sources)
-    except EvidenceError:  # which its chain says
+    except EvidenceError:  # the chain reports it
         return None
     return validation.report.trained.live.mean if validation else None
 
 
 def problems_in_use(sources: Sources) -> Iterator[str]:
-    """Where what is in use, validated and meant by names is not as it was signed, or the registry
-    tells otherwise.
-    """
+    """Where uses, validations or aliases differ from their signatures, or the registry differs."""
     yield from garbled_in(sources.registry)
     yield from readable("what is in use", registry_problems(sources))
     if sources.evidence is not None:

@@ -1,4 +1,4 @@
-"""What a person's name for a simulator or an agent meant at a moment, and by whose word."""
+"""The target of an alias of a simulator or agent at a time, and who set it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,23 +10,24 @@ from agentworld.records.statements.alias import AliasChange
 
 
 class AliasAudit(Record):
-    """The answer to: what did this name mean then, and who moved it?"""
+    """The answer to: what was this alias's target then, and who set it?"""
 
     alias: str
     at: str
     simulator: Digest | None
-    """What new runs were opened with, but for a canary's part, or what made the agent; null where
-    it meant nothing."""
+    """The simulator of new runs, except a canary's share, or the agent's simulator; null if the
+    alias had no target.
+    """
     target: str | None
-    """The simulator, or the version of an agent, as people write it."""
+    """The simulator, or the version of an agent, as NAME@VERSION."""
     since: AliasChange | None
-    """The newest move by then; null where nobody had given the name yet."""
+    """The newest move by then; null before the first one."""
     until: AliasChange | None
-    """The move that came next; null where it stands."""
+    """The next move; null if there is none."""
 
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
-    """By the name's history, in its order; a move counts from its own moment on."""
+    """Uses the alias's history in its order; a move takes effect at its own time."""
     before = as_of(history, at)
     since = before[-1] if before else None
     meaning = since.meaning if since else None
@@ -41,17 +42,17 @@ def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> Ali
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """A date (its first instant) or a time, in UTC where it names no zone.
+    """Parses a date (its first instant) or a time, in UTC by default.
 
-    Raises InputError for what is none, or has not come yet.
+    Raises InputError if it is invalid or in the future.
     """
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(
-            f"{text!r} is no time; write it like 2026-03-01 or 2026-03-01T12:00+02:00"
+            f"{text!r} is not a time; write it like 2026-03-01 or 2026-03-01T12:00+02:00"
         ) from error
     at = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     if at > now:
-        raise InputError(f"{text} has not come yet; name a time that is past")
+        raise InputError(f"{text} is in the future; name a past time")
     return at

@@ -1,7 +1,7 @@
-"""What runs used, and what that costs at the prices of whoever asks.
+"""The usage of runs, and its cost at the reader's prices.
 
-The ledger keeps what every answered step used. Prices are no part of it: they differ from reader
-to reader and change, and what was used does not.
+The ledger keeps the usage of every answered step. It has no prices: they differ between readers and
+change over time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.usage import Usage
 
 Share = Literal["tenant", "agent", "run", "episode"]
-"""Whose costs are told one by one."""
+"""The unit of each row of costs."""
 
 _NAMES: dict[Share, tuple[str, ...]] = {
     "tenant": ("tenant",),
@@ -38,9 +38,9 @@ _LEAST = Decimal("0.000001")
 
 
 class Prices(BaseSettings):
-    """What whoever asks pays, as AGENTWORLD_PRICE_PER_ENGINE_HOUR and so on.
+    """The reader's prices, from AGENTWORLD_PRICE_PER_ENGINE_HOUR and so on.
 
-    Tokens, the engine's time, or both have a price; what has none costs nothing on top.
+    Tokens, the engine's time, or both have a price; unset prices add nothing.
     """
 
     model_config = SettingsConfigDict(
@@ -60,26 +60,28 @@ class Prices(BaseSettings):
 
     @classmethod
     def from_environment(cls) -> Self:
-        """What the environment names; raises InputError for what is no price, or half of one."""
+        """Reads the environment; raises InputError for an invalid price, or an incomplete set of
+        token prices.
+        """
         try:
             prices = cls()
         except ValidationError as error:
             raise InputError(
-                f"a price in the environment is none: {first_problem(error)}; give a number"
+                f"a price in the environment is invalid: {first_problem(error)}; give a number"
             ) from error
         read, output = prices.per_million_input_tokens, prices.per_million_output_tokens
         if (read is None) != (output is None) or (
             read is None and prices.per_million_cached_tokens is not None
         ):
             raise InputError(
-                "the environment prices a part of the tokens; set both"
+                "the environment sets only some token prices; set both"
                 " AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS and"
-                " AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS, or no price of tokens"
+                " AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS, or none"
             )
         return prices
 
     def money(self, usage: Usage) -> Decimal | None:
-        """Null where nothing has a price: that is not known to be free."""
+        """Null without prices: the cost is then unknown, not zero."""
         read, cached = self.per_million_input_tokens, self.per_million_cached_tokens
         parts = (
             (usage.input_tokens - usage.cached_tokens, read, _TOKENS),
@@ -92,26 +94,27 @@ class Prices(BaseSettings):
 
 
 class Cost(Record):
-    """What was used, and what that costs; a name is null where this may be of several."""
+    """Usage and its cost; a name is null if the row covers several."""
 
     tenant: str | None = None
     simulator: Digest | None = None
     agent: str | None = None
     registered: bool | None = None
-    """Whether `agent` names versions that the registry has; null where no registry was asked, and
-    `agent` is what whoever opened the run called it."""
+    """Whether `agent` names versions in the registry; null if no registry was read, and `agent` is
+    the name in the run's opening.
+    """
     run: str | None = None
     episode: str | None = None
     num_episodes: int
     num_steps: int
-    """Without those that came with a fork; one from the record used nothing."""
+    """Without the steps that a fork copied; a step replayed from the record used nothing."""
     input_tokens: int
     cached_tokens: int
-    """Those of the input that the engine still held, where it tells."""
+    """The input tokens that were in the engine's cache, if it reports them."""
     output_tokens: int
     engine_seconds: float
     money: Decimal | None
-    """Null where nothing has a price."""
+    """Null without prices."""
 
 
 class Costs(Record):
@@ -123,7 +126,7 @@ class Costs(Record):
 
 
 def agents_by_run(registry: Registry) -> dict[str, str]:
-    """The registered versions that each run made, as NAME@VERSION; several with commas."""
+    """The registered versions of each run, as NAME@VERSION; several separated by commas."""
     refs_by_run: dict[str, list[str]] = {}
     for version in registry.versions(kind="agent"):
         if agent := RegisteredAgent.from_tags(version):
@@ -134,14 +137,15 @@ def agents_by_run(registry: Registry) -> dict[str, str]:
 def costs(
     ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **filters: str
 ) -> Costs:
-    """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound.
+    """The costs of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises
+    NotFound.
 
-    By agent, `agents` names by their runs those that are registered.
+    For costs by agent, `agents` gives the registered names by run.
     """
     rows = ledger.counts.run_usage(by_episode=by == "episode", **filters)
     if filters and not rows:
         names = ", ".join(f"{column} {filters[column]}" for column in sorted(filters))
-        raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
+        raise NotFound(f"the ledger has nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
         costs=tuple(
@@ -154,7 +158,7 @@ def costs(
 def _shares(
     rows: Iterable[RunUsage], by: Share, agents: Mapping[str, str]
 ) -> list[tuple[dict[str, object], list[RunUsage]]]:
-    """Those that are told together, after what names them."""
+    """Groups rows by their name."""
     shares: dict[tuple[str, ...], tuple[dict[str, object], list[RunUsage]]] = {}
     for row in rows:
         if by == "episode" and not row.episode:

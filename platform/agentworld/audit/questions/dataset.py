@@ -1,4 +1,4 @@
-"""What a data set came into: the world models that read it, their simulators, and their agents."""
+"""The uses of a data set: the world models trained on it, their simulators, and their agents."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -15,17 +15,17 @@ from agentworld.storage.simulators import SimulatorStore
 
 
 class Reader(Record):
-    """A version of a world model, and its stages that read the data."""
+    """A version of a world model, and its stages that were trained on the data."""
 
     world_model: str
     artifact: Digest
     stages: tuple[Stage, ...]
     base: str | None = None
-    """The version that read the data, where this one only started from its weights."""
+    """The version that was trained on the data, if this one only started from its weights."""
 
 
 class ServedReader(Record):
-    """A simulator that serves such a version, and the agents that it trained."""
+    """A simulator that serves such a version, and its agents."""
 
     simulator: Digest
     world_model: str
@@ -33,20 +33,20 @@ class ServedReader(Record):
 
 
 class DataSetAudit(Record):
-    """The answer to: where did this data go?"""
+    """The answer to: which models and agents used this data?"""
 
     data: Digest
     at: str | None
-    """The moment of which was asked; null is now."""
+    """The time asked about; null is now."""
     world_models: tuple[Reader, ...]
     simulators: tuple[ServedReader, ...]
-    """Of this store."""
+    """The simulators of this store."""
 
 
 def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
-    """All that a data set, named by the start of its digest, came into.
+    """All uses of a data set, named by the start of its digest.
 
-    Raises NotFound, or InputError for the start of several.
+    Raises NotFound, or InputError if several digests match.
     """
     readers_by_data = data_sets(sources)
     data = _resolve(start, readers_by_data)
@@ -60,8 +60,8 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
-    """What was prepared here or read by a world model, with those that read it, themselves or by a
-    version that they started from.
+    """Data sets that were prepared here or used by a world model, with the versions trained on them
+    directly or through their base.
     """
     digests = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
     readers_by_data: dict[Digest, dict[str, Reader]] = {data: {} for data in digests}
@@ -85,8 +85,8 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
 
 
 def _versions(sources: Sources) -> list[Version]:
-    """The world models by their tags, those of which a step signed by their records where tags are
-    missing. `audit verify` reports the garbled ones.
+    """The world models by their tags; signed ones with missing tags by their records. `audit
+    verify` reports the garbled ones.
     """
     versions = (
         _restored(version, sources) if _lacks_tags(version) else version
@@ -112,7 +112,9 @@ def _restored(version: Version, sources: Sources) -> Version:
 def _origins(
     version: Version, by_artifact: Mapping[Digest, Version]
 ) -> Iterator[tuple[Version, Digest]]:
-    """A version with its weights, the one that it started from with those weights, and so on."""
+    """A version with its weights, the version that it started from with those weights, and so
+    on.
+    """
     origin: Version | None = version
     artifact = version.tags["artifact"]
     visited = set[str]()
@@ -134,41 +136,41 @@ def _artifacts_of(version: Version) -> Iterator[Digest]:
 def _until(
     artifact: Digest, version: Version, by_stage: Mapping[Stage, Digest]
 ) -> dict[Stage, Digest]:
-    """What the stages read until one made these weights."""
+    """The data of the stages up to the one with these weights."""
     makers = [stage for stage in WORLD_STAGES if version.tags.get(f"{stage}.artifact") == artifact]
     last = WORLD_STAGES.index(makers[0]) if makers else len(WORLD_STAGES)
     return {stage: by_stage[stage] for stage in WORLD_STAGES[: last + 1] if stage in by_stage}
 
 
 def _parents_of(version: Version) -> list[Digest]:
-    """What its first stage started from, as its tags tell."""
+    """The base models of its first stage, from its tags."""
     tags = version.tags
     first = next((stage for stage in WORLD_STAGES if f"{stage}.artifact" in tags), None)
     return tags.get(f"{first}.parents", "").split()
 
 
 def data_of(version: Version) -> dict[Stage, Digest]:
-    """What each stage of a version read, as its tags tell."""
+    """The data of each stage of a version, from its tags."""
     digests = {stage: version.tags.get(f"{stage}.data") for stage in WORLD_STAGES}
     return {stage: data for stage, data in digests.items() if data}
 
 
 def _resolve(start: str, digests: Collection[Digest]) -> Digest:
-    """The one that starts so."""
+    """The digest that starts with `start`."""
     start = start if start.startswith("sha256:") else f"sha256:{start}"
     matches = sorted(digest for digest in digests if digest.startswith(start))
     if not matches:
         names = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
-        raise NotFound(f"no data set {start} was read or prepared here; data sets are {names}")
+        raise NotFound(f"no data set {start} was used or prepared here; data sets are {names}")
     if len(matches) > 1:
-        raise InputError(f"{start} is the start of {', '.join(matches)}; write more of it")
+        raise InputError(f"{start} is the start of {', '.join(matches)}; give more characters")
     return matches[0]
 
 
 def _find_served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
     versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
     for simulator in SimulatorStore(sources.store).digests():
-        manifest = manifest_of(simulator, sources.store)  # one that was changed is told by `verify`
+        manifest = manifest_of(simulator, sources.store)  # `verify` reports a changed one
         if manifest and manifest.artifact in versions:
             yield ServedReader(
                 simulator=simulator,

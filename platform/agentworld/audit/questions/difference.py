@@ -1,4 +1,4 @@
-"""What two agents do not have in common, from their weights back to their data."""
+"""The differences between two agents, from their weights back to their data."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,28 +13,28 @@ _Facts = Iterator[tuple[str, JsonValue]]
 
 
 class Difference(Record):
-    """One thing that is not the same."""
+    """One difference."""
 
     what: str
-    """Where it is in what made them, by dots: `simulator.sampling.temperature`."""
+    """Its dotted path in the lineage: `simulator.sampling.temperature`."""
     first: JsonValue
     second: JsonValue
-    """Null where there is no such thing."""
+    """Null if there is no value."""
 
 
 class AgentsDifference(Record):
-    """The answer to: what is different about these two agents?"""
+    """The answer to: what differs between these two agents?"""
 
     first: str
     second: str
     differences: tuple[Difference, ...]
-    """The agents' own first, their data last; none where the same things made them."""
+    """The agents' own differences first, their data last; empty if their lineages are equal."""
     at: str | None = None
-    """The moment of which was asked; null is now."""
+    """The time asked about; null is now."""
 
 
 def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> AgentsDifference:
-    """By what the registry, the ledger and the manifests say; raises NotFound."""
+    """Compares by the registry, the ledger and the manifests; raises NotFound."""
     first_facts, second_facts = dict(_facts(first, sources)), dict(_facts(second, sources))
     return AgentsDifference(
         first=str(first),
@@ -49,7 +49,7 @@ def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> Agent
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Each once, with those of its own part, and parts as they come."""
+    """Each name once, grouped by its first part."""
     parts = list(dict.fromkeys(name.partition(".")[0] for name in names))
     return sorted(dict.fromkeys(names), key=lambda name: parts.index(name.partition(".")[0]))
 

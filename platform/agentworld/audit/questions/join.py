@@ -1,8 +1,7 @@
-"""Whether a run's two logs, which different hands wrote, tell the same.
+"""Compares a run's two logs, which the simulator and the agent wrote independently.
 
-A step in the ledger alone is one that the agent's log lost. A step in the trajectory alone is one
-that no simulator ever answered, and a step that both tell otherwise is one that somebody
-changed: both are alarms.
+A step only in the ledger was lost by the agent's log. A step only in the trajectory was never
+answered by a simulator, and a step that differs was changed: both raise an alarm.
 """
 
 import sqlite3
@@ -27,26 +26,26 @@ class JoinReport(Record):
 
     run: str
     num_matched: int
-    """Steps that both tell alike."""
+    """Steps that are equal in both."""
     num_only_in_ledger: int
     num_only_in_trajectory: int
     num_other_simulator: int
-    """Of the steps in both: answered by another simulator, as the agent tells it."""
+    """Of the steps in both: the agent names another simulator."""
     num_other_action: int
     num_other_observation: int
     num_other_reward: int
     num_other_confidence: int
-    """Of the steps in both: one says that the simulator was not sure, the other that it was."""
+    """Of the steps in both: they differ in low confidence."""
     num_repeated: int
     """Lines of the trajectory beyond the first of a step."""
     num_torn: int
-    """Files of the trajectory whose last line a killed trainer did not finish."""
+    """Files of the trajectory whose last line is incomplete because the trainer was killed."""
     examples: tuple[str, ...]
-    """The first steps that are not in both alike."""
+    """The first steps that differ."""
 
     @property
     def is_alarm(self) -> bool:
-        """Something else than a loss."""
+        """Any difference other than a loss."""
         return bool(
             self.num_only_in_trajectory
             or self.num_other_simulator
@@ -58,7 +57,7 @@ class JoinReport(Record):
 
 
 class _StepRecord(NamedTuple):
-    """What one of the two tells of a step."""
+    """One log's record of a step."""
 
     episode: str
     step: int
@@ -68,7 +67,7 @@ class _StepRecord(NamedTuple):
     observation: Digest
     reward: float | None
     confidence: bool
-    """Low."""
+    """True if the confidence is low."""
 
 
 _COMPARED = ("simulator", "action", "observation", "reward", "confidence")
@@ -77,9 +76,9 @@ _COMPARED = ("simulator", "action", "observation", "reward", "confidence")
 def join_run(
     run: AgentRun, episodes: Iterable[Episode], trajectory: Iterable[TrajectoryLine | TornLine]
 ) -> JoinReport:
-    """Compares a run's episodes with those lines that are of this run, both in any order.
+    """Compares a run's episodes with the trajectory lines of this run, both in any order.
 
-    Memory does not grow with their number.
+    Memory use is constant.
     """
     count: Counter[str] = Counter()
     examples: list[str] = []
@@ -117,7 +116,7 @@ def _by_agent(
 
 
 def _compare(records: list[_StepRecord]) -> Counter[str]:
-    """The counts of a step that one or both tell of."""
+    """The counts of a step from its records."""
     agent = [record for record in records if record.by_agent]
     ledger = [record for record in records if not record.by_agent]
     if not agent:
@@ -134,9 +133,11 @@ def _compare(records: list[_StepRecord]) -> Counter[str]:
 
 
 def _sorted_on_disk(records: Iterable[_StepRecord]) -> Iterator[_StepRecord]:
-    """By episode and step."""
+    """Sorts by episode and step."""
     try:
-        with closing(sqlite3.connect("")) as database:  # a file that goes with the connection
+        with closing(
+            sqlite3.connect("")
+        ) as database:  # a temporary file that is deleted with the connection
             database.execute(f"CREATE TABLE told ({', '.join(_StepRecord._fields)})")
             places = ", ".join("?" * len(_StepRecord._fields))
             database.executemany(f"INSERT INTO told VALUES ({places})", records)

@@ -1,6 +1,6 @@
-"""Whether a service answers a recorded episode from its record, byte for byte.
+"""Checks that a service replays a recorded episode byte for byte.
 
-A replay is an episode of its own, in an evaluation run of its own: the recorded run may be closed.
+A replay is a new episode in a new evaluation run, because the recorded run may be closed.
 """
 
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from agentworld.records.run import AgentRun
 
 
 class ReplayReport(Record):
-    """The answer to: does the service give this episode again as it was?"""
+    """The answer to: does the service reproduce this episode?"""
 
     episode: str
     run: str
     """The run that was opened for the replay."""
     replay: str
-    """The episode in it."""
+    """The replayed episode's id."""
     num_steps: int
     differences: tuple[str, ...]
-    """None where every answer is the recorded one."""
+    """Empty if every response equals the recorded one."""
 
 
 async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> ReplayReport:
-    """Takes every recorded action again; raises Conflict where retention erased one."""
+    """Repeats every recorded action; raises Conflict if retention erased one."""
     episode = await client.episode(name)
     actions = [_action(step) for step in episode.steps]
     run = await _open_run(episode, client, opened_by)
@@ -55,14 +55,14 @@ async def _open_run(episode: Episode, client: SimulatorClient, opened_by: str) -
 def _action(step: EpisodeStep) -> str:
     if step.action is None:
         raise Conflict(
-            f"step {step.number} of episode {step.episode} was erased by retention; what is left of"
-            " it can be verified and not replayed"
+            f"step {step.number} of episode {step.episode} was erased by retention; the episode"
+            " can be verified but not replayed"
         )
     return step.action
 
 
 def _differences(step: EpisodeStep, answer: StepResult) -> Iterator[str]:
-    """What of an answer is not as it was recorded."""
+    """The differences between a response and the recorded one."""
     recorded = {
         "observation": step.observation,
         "reward": step.reward,
@@ -74,4 +74,4 @@ def _differences(step: EpisodeStep, answer: StepResult) -> Iterator[str]:
     }
     for name, value in recorded.items():
         if getattr(answer, name) != value:
-            yield f"step {step.number}: the {name} is another one than was recorded"
+            yield f"step {step.number}: the {name} differs from the recorded one"

@@ -1,7 +1,6 @@
-"""Which agents in use have to be validated anew, because a name for simulators moved on.
+"""Agents in use that have to be revalidated, because a simulator's alias moved.
 
-Nothing of this is stored: it follows from what is signed, so that nobody can forget to say it, and
-it never is out of date.
+The result is derived from signed statements and never stored, so it is always up to date.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,17 +24,17 @@ from agentworld.records.statements.validation import Validation
 
 
 class Revalidation(Record):
-    """Why an agent has to be validated anew."""
+    """The reason why an agent has to be revalidated."""
 
     alias: str
-    """A name for simulators, which meant the one that trained the agent."""
+    """An alias that pointed at the agent's simulator."""
     at: str
-    """When it moved to what it means."""
+    """The time of the move to the current target."""
     trained_in: Digest
     simulator: Digest
-    """What it means now, and the agent was not validated in."""
+    """The current target, in which the agent was not validated."""
     problem: Sentence | None = None
-    """Why the validation that there is does not count; null where there is none."""
+    """The reason why the existing validation does not count; null if there is none."""
 
     def __str__(self) -> str:
         sentence = f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
@@ -43,17 +42,17 @@ class Revalidation(Record):
 
 
 class UseState(NamedTuple):
-    """What an agent is in use as, and what it has to be validated for."""
+    """A use of an agent, and the revalidations that it needs."""
 
     aliases: tuple[str, ...] = ()
     revalidate: tuple[Revalidation, ...] = ()
 
 
 class AgentsInUse(NamedTuple):
-    """All agents in use, or those of one name, as they were read at one moment."""
+    """All agents in use, or those of one name, as of one time."""
 
     uses: Sequence[AliasChange]
-    """By the newest change of each alias of an agent."""
+    """The newest change of each alias of an agent."""
     moves: History
     ledger: Ledger
     store: Path
@@ -61,21 +60,21 @@ class AgentsInUse(NamedTuple):
 
     @property
     def at(self) -> datetime | None:
-        """The moment of which is asked; null is now."""
+        """The time asked about; null is now."""
         return self.evidence.at if self.evidence else None
 
     @classmethod
     def read(
         cls, ledger: Ledger, evidence: Evidence | None, store: Path, name: str = ""
     ) -> "AgentsInUse":
-        """By the evidence, of its moment. Where nothing was ever signed, no agent is in use."""
+        """Reads as of the evidence's time. If nothing was ever signed, no agent is in use."""
         history = agent_changes(ledger.attestations, evidence, name) if evidence else []
-        # Names matter to what is in use alone.
+        # Aliases only matter to agents in use.
         moves = ledger.aliases.readable_history("simulator") if history else History([], {})
         return cls(in_use(history), moves, ledger, store, evidence)
 
     def of(self, ref: VersionRef, agent: Agent) -> UseState:
-        """Of one agent as it is registered."""
+        """The state of one registered agent."""
         identity = AgentVersion(version=ref.version, artifact=agent.artifact, run=agent.run)
         own = [use for use in self.uses if (use.target, use.agent) == (str(ref), identity)]
         if not own:
@@ -84,7 +83,9 @@ class AgentsInUse(NamedTuple):
         return UseState(tuple(sorted(labels)), self.revalidations(own[0]))
 
     def revalidations(self, use: AliasChange) -> tuple[Revalidation, ...]:
-        """What an agent in use has to be validated for; nothing where it is as it was trained."""
+        """The revalidations that an agent in use needs; empty if its simulator's aliases have not
+        moved.
+        """
         reasons: list[Revalidation] = []
         by_name = sorted(as_of(self.moves.changes, self.at), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
@@ -97,7 +98,7 @@ class AgentsInUse(NamedTuple):
         return tuple(reasons)
 
     def _due(self, use: AliasChange, reason: Revalidation) -> Iterator[Revalidation]:
-        """Unless it was validated; a validation that does not count is told with the reason."""
+        """The reason, unless a validation counts; adds why an existing one does not count."""
         artifact = use.subject
         attestations = self.ledger.attestations
         statements = validations(attestations, self.evidence, artifact) if self.evidence else []
@@ -117,12 +118,12 @@ class AgentsInUse(NamedTuple):
         return validation_problem(self.store, step, own)
 
     def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
-        """Why the validation that no step signed does not count; null where there is none."""
+        """The reason why an unsigned validation does not count; null if there is none."""
         try:
             step = newest_validation(self.store, artifact, simulator, self.at)
         except EvidenceError as error:
             return str(error)
-        return "nobody signed the validation that is there" if step else None
+        return "the existing validation is unsigned" if step else None
 
 
 def _revalidation(use: AliasChange, move: AliasChange, problem: str | None = None) -> Revalidation:
@@ -133,10 +134,10 @@ def _revalidation(use: AliasChange, move: AliasChange, problem: str | None = Non
 def moved_on(
     history: Sequence[AliasChange], simulator: Digest, opened_at: str
 ) -> AliasChange | None:
-    """The move that gave a name the meaning that it has, if it had meant this simulator.
+    """The move to the alias's current target, if it pointed at this simulator before.
 
-    `history` is of one name. What it meant before a run was `opened` does not count; a canary is
-    meant too. Null where the name means the simulator, or nothing.
+    `history` is of one alias. Targets from before a run was `opened` do not count; a canary counts
+    as a target. Null if the alias points at the simulator, or at nothing.
     """
     newest = history[-1]
     if newest.ended or simulator in _simulators_of(newest):
@@ -158,7 +159,7 @@ def moved_on(
 
 
 def _is_before(time: str, other: str) -> bool:
-    """Not where somebody garbled one of them: rather one validation too many."""
+    """False if a time is garbled, which errs towards a needless validation."""
     try:
         return datetime.fromisoformat(time) < datetime.fromisoformat(other)
     except (ValueError, TypeError):

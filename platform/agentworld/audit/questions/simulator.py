@@ -1,4 +1,4 @@
-"""The agents that a simulator trained, and its runs that made none."""
+"""The agents that a simulator trained, and its runs without an agent."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,33 +22,34 @@ class AgentOrigin(Record):
     artifact: Digest
     run: AgentRun
     edge: EdgeAudit | None = None
-    """How far it is proven that the simulator made it; null where the store has no keys."""
+    """The edge to its simulator with its grade; null if the store has no keys."""
 
 
 class SimulatorAudit(Record):
-    """The answer to: which agents did this simulator touch?"""
+    """The answer to: which agents did this simulator train?"""
 
     simulator: Digest
     world_model: str | None
     world_model_artifact: Digest | None
     agents: tuple[AgentOrigin, ...]
     other_runs: tuple[AgentRun, ...]
-    """Runs that it served and that made no registered agent: evaluations, and what was cut off."""
+    """Runs that it served without a registered agent: evaluations and interrupted runs."""
     unregistered: tuple[Edge, ...] = ()
-    """Signed edges to agents that the registry does not have, or does not have any more."""
+    """Signed edges to agents that are not, or no longer, in the registry."""
     problems: tuple[Sentence, ...] = ()
-    """Runs of it that cannot be read."""
+    """Its unreadable runs."""
     evidence: dict[str, RunVerification]
-    """Whether each run's record is still the one that was signed; empty where nobody asked, or the
-    store has no keys."""
+    """The verification of each run's record; empty if it was not requested, or the store has no
+    keys.
+    """
     at: str | None = None
-    """The moment of which was asked; null is now. A record is verified as it is now."""
+    """The time asked about; null is now. Records are verified as they are now."""
 
 
 def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> SimulatorAudit:
-    """Everything that a simulator, named by an alias or the start of its digest, took part in.
+    """All runs and agents of a simulator, named by an alias or the start of its digest.
 
-    By what was signed; to `verify` reads every step of its runs again.
+    Uses signed statements; `verify` reads every step of its runs again.
     """
     sources = sources.for_many()
     simulator = find_simulator(name, sources)
@@ -72,7 +73,7 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
 
 
 def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[AgentOrigin, ...]:
-    """The registered agents that these runs made, whatever simulator their trainers name."""
+    """The registered agents of these runs, whatever simulator their trainers name."""
     by_run: dict[str, list[RegisteredAgent]] = {}
     for simulator in sorted({run.simulator for run in runs}):
         for agent in sources.agents_in(simulator):

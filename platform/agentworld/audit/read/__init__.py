@@ -1,1 +1,1 @@
-"""Where an audit reads, and as of which moment."""
+"""The sources of an audit, as of a time."""

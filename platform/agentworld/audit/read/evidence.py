@@ -1,11 +1,11 @@
-"""What proves a run's record beside the ledger that holds it: keys, and the evidence mirror.
+"""The evidence for a run's record besides its ledger: keys and the evidence mirror.
 
-What is asked of a moment is cut by one rule, `as_of`: a version has the time of the registry, a run
-that of its log, a statement the one that was signed.
+A question about a past time is cut by one rule, `as_of`: a version has the registry's time, a run
+that of its log, a statement its signed time.
 
-A checkpoint is copied to the evidence mirror before the ledger keeps it. A service that was killed
-between the two leaves a copy alone, which proves as much; a checkpoint without its copy is one
-that somebody took away, or put there.
+A checkpoint is copied to the evidence mirror before the ledger stores it. A service that was killed
+in between leaves only a copy, which is equally valid; a checkpoint without a copy means that one
+was deleted or forged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,19 +41,19 @@ EvidenceState = Literal["verified", "unsigned", "broken"]
 
 
 class Finding(Record):
-    """What an audit says of one thing."""
+    """An audit's finding about one subject."""
 
     subject: Sentence
     """A run, an episode, a version, an agent, the ledger."""
     grade: EvidenceState | Grade
     problems: tuple[Sentence, ...] = ()
-    """What contradicts, or is not as it was signed; none in a record that is intact."""
+    """Contradictions and differences from what was signed; empty for an intact record."""
     notes: tuple[Sentence, ...] = ()
-    """What is missing or was declared, and contradicts nothing."""
+    """Missing or declared records without a contradiction."""
 
     @property
     def qualified_problems(self) -> tuple[str, ...]:
-        """Each with the subject that it is of."""
+        """Each problem with its subject."""
         return tuple(
             problem if f"{self.subject} " in problem else f"{self.subject}: {problem}"
             for problem in self.problems
@@ -61,18 +61,18 @@ class Finding(Record):
 
 
 class Losses(NamedTuple):
-    """What was declared to be lost by the restore of a backup."""
+    """Losses that the restore of a backup declared."""
 
     names: frozenset[str] = frozenset()
-    """Of copies in the evidence mirror that the ledger need not know."""
+    """Names of copies in the evidence mirror that the ledger may lack."""
     notes: tuple[str, ...] = ()
-    """What was declared of a run, for people."""
+    """Declared losses of a run, as text."""
     problems: tuple[str, ...] = ()
-    """Of declarations that do not hold."""
+    """Invalid declarations."""
 
 
 class DeclarationReader:
-    """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
+    """Declarations, read and verified lazily and once, for one audit."""
 
     def __init__(self, attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys) -> None:
         self._attestations = attestations
@@ -81,16 +81,16 @@ class DeclarationReader:
 
     @cached_property
     def erased(self) -> frozenset[str] | None:
-        """Episodes that were erased before anybody declared it; null where nobody signs any.
+        """Episodes that were erased before erasures were declared; null if erasures are not signed.
 
-        Raises EvidenceError where no trusted key signed it.
+        Raises EvidenceError if no trusted key signed it.
         """
         genesis = genesis_of(self._attestations, self._mirror, self._trusted)
         return None if genesis is None else frozenset(genesis.erased)
 
     @cached_property
     def problems(self) -> tuple[str, ...]:
-        """Of restores of all that is no run's log."""
+        """Problems of restore declarations that are not about a run's log."""
         return self._read([row for row in self._rows if not row.run]).problems
 
     @cached_property
@@ -99,7 +99,7 @@ class DeclarationReader:
         return self._read(self._rows).names
 
     def _read(self, rows: Sequence[Attestation]) -> Losses:
-        """What restores name, without those that a later one names: an older backup took these."""
+        """Restores, without those that a later one names: an older backup lost these."""
         restores, problems = [], []
         for row in rows:
             try:
@@ -116,7 +116,7 @@ class DeclarationReader:
 
 
 def read_copy(name: str, mirror: WriteOnce) -> bytes:
-    """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
+    """Reads a copy; an unreadable one has no bytes and never verifies. Raises NotFound."""
     try:
         return mirror.get(name)
     except NotFound:
@@ -130,9 +130,9 @@ def read_copy(name: str, mirror: WriteOnce) -> bytes:
 def genesis_of(
     attestations: Attestations, mirror: WriteOnce, trusted: TrustedKeys
 ) -> Genesis | None:
-    """What the ledger held unsigned: as the evidence mirror has it, else the ledger.
+    """The genesis statement from the evidence mirror, or else from the ledger.
 
-    Null where no service ever came. Raises EvidenceError where no trusted key signed it.
+    Null if no service has signed one. Raises EvidenceError if no trusted key signed it.
     """
     try:
         return verify_envelope(read_copy(GENESIS, mirror), Genesis, trusted)
@@ -142,49 +142,51 @@ def genesis_of(
 
 
 class Signature(Record):
-    """Who signed a statement, and when."""
+    """The key and the time of a signature."""
 
     key: str
-    """Its id."""
+    """The key's id."""
     signed_at: str
-    """By the statement's own words."""
+    """The time in the signed statement."""
     ledger_at: str
-    """As the ledger's row has it."""
+    """The time in the ledger's row."""
 
     @classmethod
     def of(cls, row: Attestation, record: SignedRecord) -> "Signature":
-        """Of a row, and of what was signed in it."""
+        """The signature of a row and its record."""
         return cls(key=key_of(row.envelope), signed_at=record.columns.at, ledger_at=row.at)
 
 
 class Evidence(NamedTuple):
-    """What a verification trusts."""
+    """The trusted keys of a verification."""
 
     trusted: TrustedKeys
-    """Those of simulators, which sign logs."""
+    """The simulators' keys, which sign logs."""
     mirror: WriteOnce
     step_keys: TrustedKeys | None = None
-    """Those of the steps that write weights; null trusts none."""
+    """The step keys, which sign weights; null trusts none."""
     at: datetime | None = None
-    """The moment that is asked about; null is now. What was signed later is left out."""
+    """The time asked about; null is now. Statements signed later are left out."""
     cache: DeclarationReader | None = None
-    """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
+    """Declarations about the whole ledger, for an audit of many runs; null reads them for each."""
 
     def keys_of(self, kind: type[SignedRecord]) -> TrustedKeys:
-        """Those that sign statements of a kind."""
+        """The keys that sign statements of a kind."""
         return self.trusted if kind.signer == "service" else self.step_keys or {}
 
     def read_declarations(self, attestations: Attestations) -> DeclarationReader:
-        """What was declared of the whole ledger."""
+        """The declarations about the whole ledger."""
         return self.cache or DeclarationReader(attestations, self.mirror, self.trusted)
 
     @property
     def of_now(self) -> "Evidence":
-        """The same of now: what was declared later explains a record, which is read as it is."""
+        """The same evidence as of now: later declarations explain a record, which is read in its
+        present state.
+        """
         return self._replace(at=None)
 
     def for_many(self, attestations: Attestations) -> "Evidence":
-        """The same for one audit of many runs."""
+        """The same evidence with a cache for one audit of many runs."""
         return self._replace(cache=self.read_declarations(attestations))
 
 
@@ -193,9 +195,9 @@ def as_of(
     at: datetime | None,
     time_of: Callable[[_Item], object] = attrgetter("at"),
 ) -> list[_Item]:
-    """Those that were there at a moment; null is now.
+    """The items that existed at a time; null is now.
 
-    What has no time that can be read was there at every moment, and a verification names it.
+    Items without a readable time count as existing; verification reports them.
     """
     return [item for item in items if at is None or _was_there(item, at, time_of)]
 
@@ -211,9 +213,9 @@ def _was_there(item: _Item, at: datetime, time_of: Callable[[_Item], object]) ->
 def check_checkpoints(
     run: AgentRun, in_ledger: Mapping[int, bytes], copies: Mapping[str, bytes], trusted: TrustedKeys
 ) -> tuple[list[RunCheckpoint], list[str]]:
-    """A run's checkpoints whose signatures hold, the shortest first, and what is wrong with others.
+    """A run's valid checkpoints, the shortest first, and problems of the others.
 
-    Those of the ledger are by their lengths, the copies by their names.
+    Rows of the ledger are by length, copies by name.
     """
     lengths = [length for length in in_ledger if isinstance(length, int)]
     names = {checkpoint_name(run.id, length): length for length in lengths}
@@ -223,7 +225,7 @@ def check_checkpoints(
         if name not in copies
     ]
     for length in in_ledger.keys() - set(lengths):
-        problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
+        problems.append(f"a checkpoint's length is {length!r}, which is not a number; remove it")
     stored = [(name, in_ledger[length]) for name, length in names.items()]
     valid: list[RunCheckpoint] = []
     for name, envelope in dict.fromkeys([*stored, *copies.items()]):
@@ -235,7 +237,7 @@ def check_checkpoints(
 
 
 def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:
-    """The state of a record with these problems, which is signed to its end or not."""
+    """The state of a record, from its problems and whether its end is signed."""
     if problems:
         return "broken"
     return "verified" if signed else "unsigned"
@@ -255,6 +257,6 @@ def _verify(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> 
         )
     if checkpoint.simulator != run.simulator:
         raise EvidenceError(
-            f"it was signed for {checkpoint.simulator}, and the run names {run.simulator}"
+            f"it was signed for {checkpoint.simulator}, but the run names {run.simulator}"
         )
     return checkpoint

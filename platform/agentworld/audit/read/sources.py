@@ -1,4 +1,4 @@
-"""Where an audit reads: the registry, the ledger, and the store of finished steps."""
+"""The sources of an audit: the registry, the ledger, and the store of finished steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -33,25 +33,25 @@ _Content = TypeVar("_Content")
 
 
 class Sources(NamedTuple):
-    """All that an audit knows."""
+    """The sources of an audit."""
 
     registry: Registry
     ledger: Ledger
     store: Path
     evidence: Evidence | None = None
-    """Null where the store has no keys, so that nothing in it was signed."""
+    """Null if the store has no keys, so nothing in it is signed."""
     step_keys: TrustedKeys = {}
-    """Those of the steps, which sign what is registered."""
+    """The step keys, which sign registrations."""
     at: datetime | None = None
-    """The moment of which is asked; null is now. `as_of` sets it."""
+    """The time asked about; null is now. `as_of` sets it."""
 
     def as_of(self, at: datetime | None) -> "Sources":
-        """The same, of a moment: what came later is in no answer. Null is now."""
+        """The same sources as of a time: later records are left out. Null is now."""
         return self._replace(at=at, evidence=self.evidence and self.evidence._replace(at=at))
 
     @property
     def moment(self) -> str | None:
-        """As an answer says it."""
+        """The time in an answer's format."""
         return self.at.isoformat() if self.at else None
 
     def versions(self, **tags: str) -> list[Version]:
@@ -59,7 +59,9 @@ class Sources(NamedTuple):
         return as_of(self.registry.versions(**tags), self.at)
 
     def world_models_with(self, artifact: Digest) -> list[Version]:
-        """The world models that have these weights as a stage, first those that they are."""
+        """The world models with these weights as a stage, first those with them as their
+        artifact.
+        """
         if versions := self.versions(kind="world-model", artifact=artifact):
             return versions
         tags = [f"{stage}.artifact" for stage in WORLD_STAGES]
@@ -70,60 +72,60 @@ class Sources(NamedTuple):
         ]
 
     def check_registered(self, ref: VersionRef) -> None:
-        """Raises NotFound for a version that is not registered, or was so later."""
+        """Raises NotFound for a version that is not registered, or was registered later."""
         if not as_of([self.registry.version(ref)], self.at):
             raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
 
     def for_many(self) -> "Sources":
-        """The same for one audit of many: what was declared of the whole ledger is read once."""
+        """The same sources with a cache of declarations, for one audit of many subjects."""
         evidence = self.evidence and self.evidence.for_many(self.ledger.attestations)
         return self._replace(evidence=evidence)
 
     def agent(self, ref: VersionRef) -> Agent:
-        """A registered agent; raises NotFound, also for one that was registered later."""
+        """A registered agent; raises NotFound, also if it was registered later."""
         agent = self.registry.agent(ref)
         if self.at is not None:
             self.check_registered(ref)
         return agent
 
     def run_names(self) -> list[str]:
-        """All runs by their names, also those that cannot be read."""
+        """The names of all runs, also of unreadable ones."""
         return open_runs(self.ledger.run_names(), self.ledger.logs, self.at)
 
     def runs(self) -> list[AgentRun]:
-        """All runs, as they were."""
+        """All runs as of the time asked about."""
         return self._runs_as_of(self.ledger.runs())
 
     def run(self, run: str) -> AgentRun:
-        """A run as it was; raises NotFound, also for one that was opened later."""
+        """A run as of the time asked about; raises NotFound, also if it was opened later."""
         past_run = next(iter(self._runs_as_of([self.ledger.run(run)])), None)
         if past_run is None:
             raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
         return past_run
 
     def runs_of_simulator(self, simulator: Digest) -> ReadResult[AgentRun]:
-        """The runs that a simulator served, as they were."""
+        """The runs that a simulator served, as of the time asked about."""
         runs, problems = self.ledger.readable_runs(simulator=simulator)
         return ReadResult(self._runs_as_of(runs), problems)
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
-        """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
+        """The runs that had ended with these weights; `audit verify` reports garbled ones."""
         runs = self._runs_as_of(self.ledger.readable_runs(final_weights=weights).records)
         return [run for run in runs if run.final_weights == weights]
 
     def agents_of(self, run: AgentRun) -> list[VersionRef]:
-        """The registered agents that a run made."""
+        """The registered agents of a run."""
         refs = self.registry.agents_of(run.id) if run.final_weights else []
         return self._registered(refs)
 
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
-        """Those whose trainers named this simulator, as their tags tell them."""
+        """The agents whose trainers named this simulator, by their tags."""
         versions = self.versions(simulator=simulator, kind="agent")
         return [agent for agent in map(RegisteredAgent.from_tags, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
-        """The registered versions whose weights a simulator serves, first those that a step signed;
-        an endpoint serves none.
+        """The registered versions whose weights a simulator serves, first the signed ones; none for
+        an endpoint.
         """
         refs = self._registered(world_models_of(manifest, self.registry))
         return sorted(refs, key=lambda ref: not self.is_signed(ref))
@@ -131,14 +133,14 @@ class Sources(NamedTuple):
     def first_world_model(
         self, refs: Iterable[VersionRef]
     ) -> tuple[VersionRef | None, WorldModel | None]:
-        """The first version that is no stray, with its record."""
+        """The first version that is valid, with its record."""
         return next(self.read_each(refs, self.registry.world_model), (None, None))
 
     def read_each(
         self, refs: Iterable[VersionRef], read: Callable[[VersionRef], _Content]
     ) -> Iterator[tuple[VersionRef, _Content]]:
-        """What is read of versions, without strays: what others wrote into the registry, which
-        nobody can read and no step signed. `audit verify` reports those.
+        """Reads versions, leaving out invalid ones: unsigned and unreadable entries of other
+        programs. `audit verify` reports those.
         """
         for ref in refs:
             try:
@@ -151,11 +153,11 @@ class Sources(NamedTuple):
                 yield ref, content
 
     def is_signed(self, ref: VersionRef) -> bool:
-        """Whether the ledger has that a step registered this version."""
+        """Whether the ledger has a signed registration of this version."""
         return bool(self.ledger.attestations.find(RegisteredVersion.kind, subject=str(ref)))
 
     def resolve(self, name: str) -> str:
-        """What an alias meant; what was no alias is taken for the start of a digest."""
+        """Resolves an alias, or else the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
             return resolve_name(name, self.ledger.aliases)
         moves = self.ledger.aliases.history(name, "simulator")
@@ -173,12 +175,14 @@ class Sources(NamedTuple):
 
 
 def open_runs(names: Sequence[str], logs: Logs, at: datetime | None) -> list[str]:
-    """Those runs that were open by a moment, also those that cannot be read."""
+    """The runs that were open by a time, also unreadable ones."""
     return as_of(names, at, lambda name: logs.first_entry(name)["at"])
 
 
 def _run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
-    """A run as it was; null where it was opened later. An entry without a time was always there."""
+    """A run as of a time; null if it was opened later. An entry without a time counts as always
+    there.
+    """
     entries = [entry.readable_fields for entry in logs.entries(run.id)]
     before = as_of(entries, at, lambda fields: fields["at"])
     if entries and not before:
@@ -187,7 +191,7 @@ def _run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
 
 
 def _rebuild_run(run: AgentRun, entries: Sequence[Fields]) -> AgentRun:
-    """By the entries that there were."""
+    """Builds a run from its log entries up to then."""
     count = TrafficCount()
     for fields in entries:
         count.add(fields)
@@ -202,7 +206,7 @@ def _rebuild_run(run: AgentRun, entries: Sequence[Fields]) -> AgentRun:
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:
-    """A simulator's manifest, if the store has it; its own bytes prove that it is the one."""
+    """A simulator's manifest, if the store has it; its digest identifies it."""
     try:
         return SimulatorStore(store).find(simulator).manifest
     except (InputError, EvidenceError):
@@ -210,14 +214,14 @@ def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:
 
 
 def world_models_of(manifest: SimulatorManifest | None, registry: Registry) -> list[VersionRef]:
-    """The registered versions whose weights a simulator serves; an endpoint serves none."""
+    """The registered versions whose weights a simulator serves; none for an endpoint."""
     return registry.world_models_of(manifest.artifact) if manifest and manifest.artifact else []
 
 
 def find_simulator(name: str, sources: Sources) -> Digest:
     """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
     start = sources.resolve(name)
-    # A ledger on a server knows simulators that were pinned in another store.
+    # A ledger on a server may have simulators that were pinned in another store.
     served, garbled = sources.ledger.readable_runs(simulator=start)
     if served or garbled:
         return start
@@ -225,7 +229,7 @@ def find_simulator(name: str, sources: Sources) -> Digest:
 
 
 def resolve_name(name: str, aliases: Aliases) -> str:
-    """What an alias means now; what is no alias is taken for the start of a digest."""
+    """Resolves an alias to its current target; other text is the start of a digest."""
     try:
         return aliases.resolve(name)
     except NotFound:

@@ -1,1 +1,1 @@
-"""How a ledger's schema came to be: Alembic runs `env`, and `env` the revisions in `versions`."""
+"""The schema's migrations: Alembic runs `env`, and `env` runs the revisions in `versions`."""

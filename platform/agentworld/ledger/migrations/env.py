@@ -1,4 +1,4 @@
-"""Where Alembic begins, with the connection and the transaction that `migrate` holds."""
+"""Alembic's entry point; it uses the connection and the transaction of `migrate`."""
 
 from alembic import context
 

@@ -1,1 +1,3 @@
-"""What is signed beside the logs of runs: each kind in a file, and their table in `base`."""
+"""Signed statements other than the logs of runs: one module for each kind, and their table in
+`base`.
+"""

@@ -1,5 +1,5 @@
-"""What people's names for simulators and for agents in use mean, by whose word, and what a move had
-to show; and the statement of a move, which is checked against the ledger's history of that alias.
+"""Targets of aliases of simulators and agents, who set them, and the gates of a move; and the
+signed statement of a move, which is checked against the ledger's history of that alias.
 
 An alias of an agent is NAME@ALIAS, such as `shell-agent@production`; any other is a simulator's.
 """
@@ -21,14 +21,14 @@ ObjectRequest = Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}/[0
 AliasKind = Literal["simulator", "agent"]
 
 AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$")]
-"""As a registry and an evidence mirror both take it."""
+"""A name that both registries and evidence mirrors accept."""
 
 _FORMS: dict[AliasKind, tuple[re.Pattern[str], str]] = {
     "simulator": (
         re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"),
         "a simulator; use lower-case letters, digits, dots and dashes",
     ),
-    # A registry means something else by `latest` and by `v1`.
+    # Registries reserve `latest` and `v1`.
     "agent": (
         re.compile(
             r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}@(?!(latest|v\d+)$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -40,47 +40,47 @@ _FORMS: dict[AliasKind, tuple[re.Pattern[str], str]] = {
 
 
 def alias_kind(alias: str) -> AliasKind:
-    """What it is a name for."""
+    """The kind of its target."""
     return "agent" if "@" in alias else "simulator"
 
 
 def split_alias(alias: str) -> tuple[str, str]:
-    """The agent's name, and its alias as a registry has it."""
+    """The agent's name, and its alias in the registry."""
     name, _, label = alias.partition("@")
     return name, label
 
 
 def check_alias(alias: str, kind: AliasKind) -> str:
-    """The alias; raises InputError for what is no name of one of this kind."""
+    """The alias; raises InputError if it is not a valid alias of this kind."""
     pattern, advice = _FORMS[kind]
     if not pattern.fullmatch(alias):
-        raise InputError(f"{alias!r} is no alias of {advice}")
+        raise InputError(f"{alias!r} is not an alias of {advice}")
     return alias
 
 
 class Canary(Record):
-    """A second simulator that a part of all new runs is opened with."""
+    """A second simulator that gets a share of all new runs."""
 
     simulator: Digest
     percent: int = Field(ge=1, le=99)
-    """Of runs, and never of a run's episodes."""
+    """The percentage of runs; a run's episodes are never split."""
 
 
 class AliasMove(Record):
-    """What a name for simulators shall mean from now on."""
+    """A move of a simulator's alias."""
 
     kind: Literal["simulator"]
     simulator: Digest
     canary: Canary | None = None
     by: ShortText
-    """Who wants it so."""
+    """Who requested it."""
     gate: tuple[Gate, ...] = Field((), max_length=64)
     report: Digest | None = None
-    """Of the evaluation that the gate is judged by."""
+    """The digest of the evaluation that the gate uses."""
     override: ShortText | None = None
-    """Why it may move whatever the gate says."""
+    """The reason for moving it regardless of the gate."""
     request: ObjectRequest | None = None
-    """The object by which it is asked for; null where a command asks."""
+    """The object that requests it; null for a command."""
     reason: ShortText | None = None
 
 
@@ -90,48 +90,48 @@ class AgentVersion(Record):
     version: int = Field(ge=1, lt=2**31)
     artifact: Digest
     run: Name
-    """That made it."""
+    """The run that produced it."""
 
 
 class AgentMove(Record):
-    """Which version an alias of an agent shall mean from now on."""
+    """A move of an agent's alias to a version."""
 
     kind: Literal["agent"]
     agent: AgentVersion
     by: ShortText
-    """Who wants it so."""
+    """Who requested it."""
     reason: ShortText | None = None
 
 
 class Meaning(NamedTuple):
-    """What a name means."""
+    """The current target of an alias."""
 
     simulator: Digest
     canary: Canary | None = None
 
     @property
     def simulators(self) -> tuple[Digest, ...]:
-        """Those that new runs are opened with."""
+        """The simulators that new runs may get."""
         return (self.simulator, self.canary.simulator) if self.canary else (self.simulator,)
 
 
 def gets_canary(alias: str, run: str, percent: int) -> bool:
     """Whether a run that is opened by an alias gets its canary.
 
-    The run's name decides: told again it gets the same, and where the part grows, every run that
-    got the canary gets it still.
+    Depends on the run's name only: a retry gets the same simulator, and when the percentage grows,
+    every run with the canary keeps it.
     """
     bucket = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
     return bucket < percent
 
 
 class AliasChange(Record):
-    """From then on the alias meant this."""
+    """A change of an alias's target."""
 
     kind: AliasKind = "simulator"
     alias: Name
     simulator: Digest
-    """Of an agent the one that made it, as its edge says."""
+    """The simulator; for an agent, the one in its edge."""
     agent: AgentVersion | None = None
     """Null for an alias of a simulator."""
     set_by: Name
@@ -139,40 +139,40 @@ class AliasChange(Record):
     canary: Canary | None = None
     report: Digest | None = None
     gate: tuple[GateResult, ...] = ()
-    """As it was judged by the report."""
+    """The gate's results for the report."""
     override: Name | None = None
     request: ObjectRequest | None = None
-    """The object by which it was asked for; null where a command did."""
+    """The object that requested it; null for a command."""
     reason: Name | None = None
     ended: bool = False
-    """The name was taken away: it means nothing, and had meant this."""
+    """The alias was ended and has no target; the other fields are the last target's."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         if len({self.kind == "agent", self.agent is not None, "@" in self.alias}) > 1:
-            raise ValueError("an alias of an agent, NAME@ALIAS, means a version, and no other does")
+            raise ValueError("only an alias of an agent, NAME@ALIAS, has a version")
         return self
 
     @property
     def meaning(self) -> Meaning | None:
-        """What it means from then on, if anything."""
+        """The target from then on; null if it was ended."""
         return None if self.ended else Meaning(self.simulator, self.canary)
 
     @property
     def target(self) -> str:
-        """As people write it: a simulator's digest, or NAME@VERSION."""
+        """The target's text form: a simulator's digest, or NAME@VERSION."""
         if self.agent is None:
             return self.simulator
         return f"{split_alias(self.alias)[0]}@{self.agent.version}"
 
     @property
     def subject(self) -> Digest:
-        """The simulator, or the agent's weights."""
+        """The digest of the simulator, or of the agent's weights."""
         return self.agent.artifact if self.agent else self.simulator
 
     @property
     def run(self) -> str:
-        """That made the agent; empty for an alias of a simulator."""
+        """The run that produced the agent; empty for an alias of a simulator."""
         return self.agent.run if self.agent else ""
 
     @property
@@ -184,16 +184,16 @@ class AliasChange(Record):
     def end(
         self, by: str, at: str, reason: str | None = None, request: str | None = None
     ) -> "AliasChange":
-        """From then on the alias means nothing."""
+        """The change that ends the alias."""
         own = self.model_dump(include={"kind", "alias", "simulator", "agent"})
         fields = {"set_by": by, "at": at, "reason": reason, "request": request}
         return AliasChange(**own, **fields, ended=True)
 
     def repeats(self, last: "AliasChange") -> bool:
-        """Whether it changes nothing: an end again, or the same agent again, whoever asks.
+        """Whether it changes nothing: a second end, or the same agent, regardless of the requester.
 
         A simulator's move always counts, because its gate was judged again. A command's end counts
-        after an object's, because the operator may undo that one.
+        after an object's, because the operator may undo the latter.
         """
         if self.ended:
             return last.ended and (self.request is not None or last.request is None)
@@ -201,12 +201,12 @@ class AliasChange(Record):
 
 
 class SimulatorUse(Record):
-    """Who needs a simulator now."""
+    """The current users of a simulator."""
 
     open_runs: int
     open_episodes: int
     aliases: tuple[str, ...] = ()
-    """The names that mean it now, or have it as their canary."""
+    """The aliases that point at it, or have it as their canary."""
 
 
 class AliasEntry(SignedRecord):
@@ -219,21 +219,25 @@ class AliasEntry(SignedRecord):
 
     change: AliasChange
     previous: Digest | None
-    """Of the entry before it; null for the first."""
+    """The digest of the previous entry; null for the first."""
 
     @classmethod
     def folder_of(cls, value: str) -> str:
-        """Of an alias; `NAME@` has those of all aliases of an agent, and `@` of all agents."""
+        """The folder of an alias; `NAME@` has those of all aliases of an agent, and `@` of all
+        agents.
+        """
         return "/".join((cls.folder, alias_kind(value), *filter(None, value.split("@"))))
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:
-        """By the alias in its name, which says what it took the place of, and by its moment."""
+        """Describes it by the alias in its name, which is part of what it is filed under, and by
+        its time.
+        """
         alias = "@".join(name.split("/")[2:-1]) or columns.subject
         return f"the statement of alias {alias!r} at {columns.at}"
 
     def describe(self, name: str) -> str:  # noqa: ARG002 - a digest
-        """By what it says."""
+        """Describes the change."""
         return f"the statement that {self.change.text}"
 
     def is_of(self, value: str) -> bool:
@@ -242,7 +246,7 @@ class AliasEntry(SignedRecord):
 
     @property
     def path(self) -> str:
-        """By its digest, in the folder of its alias."""
+        """Its digest, in the folder of its alias."""
         folder = self.folder_of(self.change.alias)
         return f"{folder}/{self.digest.removeprefix('sha256:')}.dsse.json"
 
@@ -256,7 +260,7 @@ class AliasEntry(SignedRecord):
 
 
 def alias_entries(changes: Iterable[AliasChange]) -> list[AliasEntry]:
-    """Changes of any aliases with their places, each alias's in the order of its own."""
+    """The entries of changes of any aliases, each alias's in its own order."""
     last: dict[str, Digest] = {}
     entries = []
     for change in changes:

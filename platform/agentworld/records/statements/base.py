@@ -1,7 +1,7 @@
-"""What a kind of signed statement is, and the table of all kinds.
+"""The base class of signed statements, and the table of all kinds.
 
-The ledger keeps a statement as a row, and the evidence mirror a copy of its envelope. A kind of
-another package is an entry point of the group `agentworld.statements`.
+The ledger stores a statement as a row, and the evidence mirror has a copy of its envelope. Other
+packages add kinds by entry points of the group `agentworld.statements`.
 """
 
 from abc import abstractmethod
@@ -16,7 +16,7 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record
 
 WHOLE_LEDGER = "whole-ledger"
-"""The subject, and the folder, of what is about no run."""
+"""The subject and the folder of statements that are not about a run."""
 
 Column = Literal["name", "run", "subject"]
 About = Literal["", "run", "version", "weights"]
@@ -39,7 +39,7 @@ _KINDS = Kinds[type["SignedRecord"]](
 
 
 class LedgerColumns(NamedTuple):
-    """Where the row of a statement is found; empty where it is about no such thing."""
+    """The searchable columns of a statement's row; empty if they do not apply."""
 
     subject: str
     simulator: str
@@ -48,50 +48,52 @@ class LedgerColumns(NamedTuple):
 
 
 class SignedRecord(Record):
-    """A record that is signed, and all that is particular to its kind."""
+    """A record that is signed, with the properties of its kind."""
 
     kind: ClassVar[str]
     """Its name in the table and in the ledger."""
     noun: ClassVar[str] = ""
-    """What people call it, where that is not the kind."""
+    """Its name in messages, if that is not the kind."""
     predicate_type: ClassVar[str]
     field: ClassVar[str] = ""
-    """The key of the predicate that holds the record; empty where it is the predicate."""
+    """The key of the predicate that holds the record; empty if the record is the predicate."""
     signer: ClassVar[Literal["service", "step"]] = "service"
-    """Whose keys sign it."""
+    """The owner of the keys that sign it."""
     folder: ClassVar[str]
-    """Of the copies in the evidence mirror, with a dash, which no run's name has."""
+    """The folder of the copies in the evidence mirror; it has a dash, which a run's name never
+    has.
+    """
     column: ClassVar[Column] = "subject"
-    """By which rows that belong together are found; their copies are in one folder. A `name` has
-    that folder in it.
+    """The column by which related rows are found; their copies share a folder. A `name` contains
+    that folder.
     """
     about: ClassVar[About] = ""
-    """Whose own verification compares rows and copies too. For what is about a run, that of the
-    ledger leaves it to the runs.
+    """The subject whose own verification compares rows and copies, too. Statements about a run are
+    checked with their run and not with the ledger.
     """
     missing_text: ClassVar[str] = "is gone from the ledger; restore it"
-    """What is said of a copy that the ledger has no row of."""
+    """The problem of a copy without a row in the ledger."""
 
     @classmethod
     def folder_of(cls, value: str) -> str:
-        """Where the copies are of what was signed about a run, a version with others of its name,
-        an artifact, an alias: whatever `column` holds.
+        """The folder of the copies for a value of `column`: a run, a version's name, an artifact,
+        or an alias.
         """
         part = value.removeprefix("sha256:").partition("@")[0]
         return f"{cls.folder}/{part or WHOLE_LEDGER}"
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:
-        """What a problem calls a row, and by that its subject."""
+        """The name of an unverified row in a problem."""
         subject = f"{columns.subject} of run {columns.run}" if columns.run else columns.subject
         return f"the {cls.noun or cls.kind} {name} of {subject}"
 
     def describe(self, name: str) -> str:
-        """What a problem calls it, where its signature holds."""
+        """The name of a verified statement in a problem."""
         return self.describe_row(name, self.columns)
 
     def is_of(self, value: str) -> bool:
-        """Whether its column holds this."""
+        """Whether its column holds this value."""
         return bool(getattr(self.columns, self.column) == value)
 
     @property
@@ -101,36 +103,36 @@ class SignedRecord(Record):
         return f"{folder}/{self.digest.removeprefix('sha256:')}.dsse.json"
 
     def path_of(self, envelope: bytes) -> str:  # noqa: ARG002 - for a kind that is named by it
-        """The same of one that is signed."""
+        """The name of a signed one."""
         return self.path
 
     @property
     @abstractmethod
     def columns(self) -> LedgerColumns:
-        """Where its row is found."""
+        """The columns of its row."""
 
     @property
     @abstractmethod
     def subject_digest(self) -> Digest:
-        """What its subject goes by."""
+        """The digest of its subject."""
 
     @property
     def subject_name(self) -> str:
-        """What people call the subject."""
+        """The name of its subject, for people."""
         return self.columns.subject
 
     @property
     def predicate(self) -> dict[str, JsonValue]:
-        """What is signed of the subject."""
+        """The predicate of the statement."""
         own = self.model_dump(mode="json")
         return {self.field: own} if self.field else own
 
 
 class StepRecord(SignedRecord):
-    """What a step says of its own work, and hands in: of those that say the same the first stays.
+    """A step's statement about its own work; of equal statements, the first one is kept.
 
-    Who registers a version or validates an agent writes that where others write too. What was
-    signed of it lies with the ledger, so that it is missed.
+    Registries and stores have other writers. The signed statement is in the ledger, so that a
+    missing version or report is noticed.
     """
 
     signer: ClassVar[Literal["service", "step"]] = "step"
@@ -138,11 +140,11 @@ class StepRecord(SignedRecord):
     @property
     @abstractmethod
     def same(self) -> tuple[object, ...]:
-        """What those that say the same have in common."""
+        """The key that equal statements share."""
 
 
 Declare = Callable[[SignedRecord], Attestation]
-"""Signs one; whoever keeps the attestation makes it count."""
+"""Signs a record; the caller stores the attestation, which makes it effective."""
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Which simulator served the run that made an agent: what was seen, and how far it is proven.
+"""Which simulator served the run of an agent, with the evidence and its grade.
 
-It is checked against the registry's agent, and against the signature that its run was closed with.
+It is checked against the registry's agent, and against the signature of its run's closing.
 """
 
 from collections.abc import Iterator
@@ -25,43 +25,44 @@ GRADE_MEANINGS: dict[Grade, str] = {
     "observed": "the run's record is signed; the weights are the trainer's claim",
     "disputed": "evidence is missing or contradicts itself",
 }
-"""For people who read a grade."""
+"""Explanations of the grades."""
 
 
 class Traffic(Record):
-    """What a run's log tells of all that was answered in it."""
+    """Sums over a run's log."""
 
     num_episodes: int = Field(0, ge=0)
     num_steps: int = Field(0, ge=0)
-    """That the simulator answered in it."""
+    """The steps that the simulator answered in it."""
     num_copied: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
-    """Steps that came with forks: answered in another run, or earlier in this one."""
+    """Steps that forks copied: answered in another run, or earlier in this one."""
     controls: dict[Digest, int] = {}
-    """Episodes by the instruction that steered their world (Qwen-AgentWorld 3.5); the first
-    hundred different ones."""
+    """Episodes by the instruction that controlled their world (Qwen-AgentWorld 3.5); the first
+    hundred different ones.
+    """
     other_controls: int = Field(0, ge=0)
-    """Episodes under any others."""
+    """Episodes with any other instruction."""
     first_at: str = ""
     last_at: str = ""
-    """Of the log's entries."""
+    """The time of the log's last entry."""
 
 
 class Claim(Record):
-    """What whoever registers an agent says of it."""
+    """The claims of the caller who registers an agent."""
 
     agent: AgentName
-    """The name that it is registered by."""
+    """The name that it is registered under."""
     artifact: Digest
     starting_weights: Digest
     simulator: Digest
     world_model: Digest | None = None
-    """The weights that the simulator serves; null for somebody's endpoint."""
+    """The weights that the simulator serves; null for an endpoint."""
     data: tuple[Digest, ...] = Field((), max_length=64)
-    """What these were trained on."""
+    """The data sets that these were trained on."""
 
 
 class Edge(SignedRecord):
-    """This simulator served the run that made this agent."""
+    """This simulator served the run that produced this agent."""
 
     kind: ClassVar[str] = "edge"
     predicate_type: ClassVar[str] = "urn:agentworld:edge:v1"
@@ -73,23 +74,23 @@ class Edge(SignedRecord):
     run: str
     tenant: str
     simulator: Digest
-    """As the ledger that answered the steps has it."""
+    """The simulator in the ledger that answered the steps."""
     traffic: Traffic
     log_length: int
     root: Digest | None
-    """Of the Merkle tree over so many entries of the run's log, as it was signed."""
+    """The signed Merkle root of the first entries of the run's log."""
     grade: Grade
     reasons: tuple[str, ...] = ()
-    """Why it is disputed."""
+    """The reasons why it is disputed."""
     at: str
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:  # noqa: ARG003
-        """By its name, in which its run is."""
+        """Describes it by its name, which contains its run."""
         return f"the edge {name}"
 
     def path_of(self, envelope: bytes) -> str:
-        """By its envelope's digest, which the registry keeps of it too."""
+        """Named by its envelope's digest, which the registry also stores."""
         return edge_name(self.run, envelope)
 
     @property
@@ -109,7 +110,7 @@ class Edge(SignedRecord):
         return super().predicate | {"materials": [*self._materials()]}
 
     def _materials(self) -> Iterator[JsonValue]:
-        """What the agent was made of, as in-toto names it."""
+        """The origin of the agent, in in-toto's form."""
         claim = self.claim
         yield _material("simulator", self.simulator)
         yield _material("starting-weights", claim.starting_weights)
@@ -120,14 +121,14 @@ class Edge(SignedRecord):
 
 
 class SignedEdge(Record):
-    """An edge, and the envelope in which it was signed."""
+    """An edge with its envelope."""
 
     edge: Edge
     envelope: str
 
 
 def edge_name(run: str, envelope: bytes) -> str:
-    """Where the copy of an edge is."""
+    """The name of an edge's copy."""
     return f"{Edge.folder_of(run)}/{digest_bytes(envelope).removeprefix('sha256:')}.dsse.json"
 
 

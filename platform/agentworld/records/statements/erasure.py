@@ -7,7 +7,7 @@ from agentworld.records.statements.base import About, Column, LedgerColumns, Sig
 
 
 class Erasure(SignedRecord):
-    """The texts of an episode were taken away by whoever may."""
+    """The texts of an episode were erased."""
 
     kind: ClassVar[str] = "erasure"
     predicate_type: ClassVar[str] = "urn:agentworld:erasure:v1"
@@ -19,13 +19,13 @@ class Erasure(SignedRecord):
     run: str
     simulator: Digest
     opening: Digest
-    """Of what the episode was opened with."""
+    """The digest of the episode's opening."""
     by: Name
     at: str
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:
-        """By its episode; the run is in its name."""
+        """Describes it by its episode; its name contains the run."""
         return f"the erasure {name} of episode {columns.subject}"
 
     @property

@@ -1,4 +1,6 @@
-"""What a ledger held before its changes were signed; it names the ledger of an evidence mirror."""
+"""The state of a ledger before its changes were signed; it identifies the ledger of an evidence
+mirror.
+"""
 
 from typing import ClassVar
 
@@ -7,25 +9,25 @@ from agentworld.records.statements.alias import AliasChange
 from agentworld.records.statements.base import WHOLE_LEDGER, LedgerColumns, SignedRecord
 
 GENESIS = "ledger-genesis/genesis.dsse.json"
-"""The one name of a genesis: a ledger has one."""
+"""The fixed name of a ledger's only genesis."""
 
 
 class Genesis(SignedRecord):
-    """What a ledger held when its changes began to be signed: none of it was signed before."""
+    """The unsigned state of a ledger when signing of its changes began."""
 
     kind: ClassVar[str] = "genesis"
     predicate_type: ClassVar[str] = "urn:agentworld:ledger-genesis:v1"
     folder: ClassVar[str] = "ledger-genesis"
 
     changes: tuple[AliasChange, ...]
-    """Of all aliases, in their order."""
+    """The changes of all aliases, in their order."""
     erased: tuple[str, ...]
-    """Episodes whose texts were gone."""
+    """Episodes whose texts were erased."""
     at: str
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:  # noqa: ARG003
-        """There is one."""
+        """The description is fixed, because there is only one."""
         return "what the ledger held unsigned"
 
     @property

@@ -10,18 +10,18 @@ from agentworld.records.statements.base import About, LedgerColumns, StepRecord
 
 
 class Links(Record):
-    """What a version is made of in the registry, by the registry's own names."""
+    """The sources of a version, by the registry's own names."""
 
     run: str = ""
-    """That registered it."""
+    """The run that registered it."""
     model: str = ""
-    """That it was logged as."""
+    """The model that it was logged as."""
     inputs: tuple[str, ...] = ()
-    """Models that the run names as its inputs."""
+    """The models among its run's inputs."""
 
 
 class RegisteredVersion(StepRecord):
-    """A version of the registry, as whoever registered it left it there."""
+    """A version of the registry, as it was registered."""
 
     kind: ClassVar[str] = "registration"
     predicate_type: ClassVar[str] = "urn:agentworld:registered-version:v1"
@@ -32,15 +32,15 @@ class RegisteredVersion(StepRecord):
     version: int = Field(ge=1)
     artifact: Digest
     run: str
-    """That made an agent; empty for a world model."""
+    """The run that produced an agent; empty for a world model."""
     record: Digest
-    """Of the canonical JSON of its record."""
+    """The digest of its record's canonical JSON."""
     links: Links
     at: str
 
     @property
     def ref(self) -> str:
-        """As people write it."""
+        """NAME@VERSION."""
         return f"{self.registered_as}@{self.version}"
 
     @property

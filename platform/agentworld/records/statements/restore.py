@@ -1,4 +1,4 @@
-"""A restore of a backup; it is checked against what the ledger has: nothing that was lost."""
+"""A restore of a backup; it is checked against the ledger, which must lack what was lost."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from agentworld.records.statements.base import (
 
 
 class Restore(SignedRecord):
-    """A backup was put in the ledger's place, and these copies are of what it does not have."""
+    """A backup replaced the ledger, which lacks the rows of these copies."""
 
     kind: ClassVar[str] = "restore"
     predicate_type: ClassVar[str] = "urn:agentworld:restore:v1"
@@ -23,7 +23,7 @@ class Restore(SignedRecord):
     missing_text: ClassVar[str] = "is gone from the ledger: an older one was put in its place"
 
     run: str
-    """That lost entries, and can never go on; empty for all that is no run's log."""
+    """The run that lost entries and accepts no more; empty for losses outside of runs' logs."""
     lost: tuple[str, ...]
     """The names of the copies."""
     reason: ShortText
@@ -32,7 +32,7 @@ class Restore(SignedRecord):
 
     @classmethod
     def describe_row(cls, name: str, columns: LedgerColumns) -> str:  # noqa: ARG003
-        """By its name, in which its run is."""
+        """Describes it by its name, which contains its run."""
         return f"the restore {name}"
 
     @property

@@ -8,7 +8,7 @@ from agentworld.records.statements.base import About, LedgerColumns, StepRecord
 
 
 class Validation(StepRecord):
-    """What an agent was seen to do in the live environment, beside a simulator."""
+    """An agent's results in the live environment and in a simulator."""
 
     kind: ClassVar[str] = "validation"
     predicate_type: ClassVar[str] = "urn:agentworld:validation:v1"
@@ -16,11 +16,11 @@ class Validation(StepRecord):
     about: ClassVar[About] = "weights"
 
     artifact: Digest
-    """The agent's, after its RL."""
+    """The agent's weights after its RL."""
     imitated: Digest
-    """Before its RL."""
+    """Its weights before RL."""
     step: str
-    """The name of the step's folder, which is of what it read."""
+    """The name of the step's folder, which is derived from its inputs."""
     report: AgentReport
     at: str
 

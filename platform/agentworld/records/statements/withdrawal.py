@@ -1,4 +1,4 @@
-"""A withdrawal of a version; it is checked against the registry, which does not have it."""
+"""A withdrawal of a version; it is checked against the registry, which must lack the version."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from agentworld.records.statements.base import About, LedgerColumns, SignedRecor
 
 
 class Withdrawal(SignedRecord):
-    """People took a registered version away: it is not missed any more."""
+    """A registered version was deleted on purpose; the audit no longer reports it as missing."""
 
     kind: ClassVar[str] = "withdrawal"
     predicate_type: ClassVar[str] = "urn:agentworld:withdrawal:v1"
@@ -18,7 +18,7 @@ class Withdrawal(SignedRecord):
     """NAME@VERSION."""
     artifact: Digest
     registered: Digest
-    """Of what was signed when it was registered, which does not count from now on."""
+    """The digest of its registration, which no longer counts."""
     reason: ShortText
     by: Name
     at: str

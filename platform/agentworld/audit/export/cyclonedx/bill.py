@@ -1,7 +1,7 @@
-"""An agent's AI bill of materials: what it was made of, and how far that is proven.
+"""An agent's AI bill of materials: its components, and the grade of their evidence.
 
-The same record gives the same bytes: the time is that of the signed edge, and the serial number
-follows from the content.
+The same record gives the same bytes: the timestamp is that of the signed edge, and the serial
+number is derived from the content.
 """
 
 import uuid
@@ -36,8 +36,8 @@ _IDS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:agentworld:bill-of-materials")
 def bill_of_materials(ref: VersionRef, sources: Sources) -> Part:
     """A CycloneDX 1.7 document about a registered agent.
 
-    Raises NotFound for one that is not registered, and EvidenceError for a record that cannot be
-    read. What contradicts is said in properties, as `audit agent` says it.
+    Raises NotFound if it is not registered, and EvidenceError for an unreadable record.
+    Contradictions are listed in properties, as in `audit agent`.
     """
     chain, agent = audit_agent(ref, sources), sources.agent(ref)
     inventory = Inventory()
@@ -81,8 +81,8 @@ def _add_world(inventory: Inventory, chain: AgentChain, sources: Sources) -> Non
 
 
 def _data(chain: AgentChain, agent: Agent) -> Iterator[Digest]:
-    """Every data set of the stages, of what they started from and of the agent, and those that the
-    signed edge names.
+    """The data sets of the stages, of their base models and of the agent, and those that the signed
+    edge names.
     """
     yield from _data_of(agent)
     yield from (stage.data for stage in chain.stages if stage.data)
@@ -141,7 +141,7 @@ def _agent(
 
 
 def _signed_edge(ref: VersionRef, agent: Agent, sources: Sources) -> SignedEdge | None:
-    """The edge that the agent was registered with, where its envelope verifies and is about it."""
+    """The edge that the agent was registered with, if its envelope verifies and is about it."""
     signed, evidence = agent.edge, sources.evidence
     if signed is None or evidence is None:
         return None

@@ -1,4 +1,4 @@
-"""The data sets in a bill of materials: digests, and what a manifest in the store says of them."""
+"""Data sets in a bill of materials: their digests and the contents of their manifests."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ _COVERS = "canonical JSON (RFC 8785) of the data set's manifest, which has the d
 
 
 def data_component(digest: Digest, store: Path) -> Part:
-    """A data set; raises EvidenceError where its manifest in the store was changed.
+    """A data set; raises EvidenceError if its manifest in the store was changed.
 
-    Of one that was deleted, or prepared in another store, only the digest is known.
+    If it was deleted or prepared in another store, only the digest is known.
     """
     stored = prepared_dataset(digest, store)
     return component(
@@ -29,7 +29,7 @@ def data_component(digest: Digest, store: Path) -> Part:
 
 
 def corpus_component(name: str, corpus: CorpusUse) -> Part:
-    """A corpus that a stage learned beside its data set."""
+    """A corpus that a stage was trained on in addition to its data set."""
     return component(
         "data",
         f"corpus-{name}",

@@ -1,4 +1,4 @@
-"""What an agent did in the live environment, as its bill of materials says it."""
+"""An agent's live validation in its bill of materials."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from agentworld.records.report import AgentReport, Estimate
 
 
 def report_of(agent: Agent, chain: AgentChain, sources: Sources) -> AgentReport | None:
-    """The live validation of an agent; null where it has none, or one that was changed."""
+    """The live validation of an agent; null if it has none, or a changed one."""
     validation = validation_of(agent, chain.simulator, sources) if chain.live else None
     return validation.report if validation else None
 

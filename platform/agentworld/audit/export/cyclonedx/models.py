@@ -1,5 +1,5 @@
 """The models in a bill of materials: the agent's starting weights, the stages of the world model
-that its simulator serves, and what these started from.
+that its simulator serves, and their base models.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ def model(
     version: int | None = None,
     **fields: JsonValue,
 ) -> Part:
-    """A model by its artifact's digest; `version` is of the registry."""
+    """A model component; `version` is the registry's."""
     number = str(version) if version else None
     return component(MODEL, name, digest, _COVERS, properties, version=number, **fields)
 
@@ -47,7 +47,7 @@ def model(
 def model_card(
     approach: str | None, data: Iterable[Digest], metrics: Sequence[JsonValue] = ()
 ) -> Part:
-    """How a model learned, from which data sets, and how well it does; empty if unknown."""
+    """A model's approach, data sets and metrics; empty if unknown."""
     parameters: Part = {}
     if approach:
         parameters["approach"] = {"type": approach}
@@ -63,7 +63,7 @@ def model_card(
 def add_stages(
     inventory: Inventory, ref: VersionRef, manifest: SimulatorManifest, sources: Sources
 ) -> None:
-    """Adds every stage of a registered world model; the last is what the simulator serves."""
+    """Adds every stage of a registered world model; the simulator serves the last one."""
     for stage in reversed(sources.registry.world_model(ref).stages):
         is_served = stage.artifact == manifest.artifact
         name = ref.name if is_served else f"{ref.name}/{stage.stage}"
@@ -90,13 +90,13 @@ def add_stages(
 def add_unregistered(
     inventory: Inventory, manifest: SimulatorManifest, data: Iterable[Digest], sources: Sources
 ) -> None:
-    """Adds the served weights where the registry has no version of them: it was withdrawn, or
-    there never was one. `data` is what the signed edge says that they were trained on.
+    """Adds served weights without a registered version, because it was withdrawn or never existed.
+    `data` are their data sets by the signed edge.
     """
     if manifest.artifact is None:
         return
     name, version = f"world-model-{short(manifest.artifact)}", None
-    # Only of now: a withdrawal does not say which versions were there at an earlier time.
+    # Only for now: a withdrawal does not say which versions existed at an earlier time.
     evidence = sources.evidence if sources.at is None else None
     all_withdrawn = (
         registrations(sources.ledger.attestations, evidence).withdrawn if evidence else ()
@@ -118,7 +118,7 @@ def add_unregistered(
 
 
 def add_bases(inventory: Inventory, chain: AgentChain, sources: Sources) -> None:
-    """Adds what the world model's first stage started from, and what that started from in turn."""
+    """Adds the base models of the world model's first stage, transitively."""
     for link in chain.bases:
         name, version = f"base-{short(link.artifact)}", None
         uses: tuple[Digest, ...] = ()

@@ -1,6 +1,6 @@
-"""The parts that a bill of materials is built of: components, hashes, licences, properties.
+"""The building blocks of a bill of materials: components, hashes, licences, properties.
 
-What is unknown is left out: no part has an empty field or a placeholder.
+Unknown values are left out: no part has an empty field or a placeholder.
 """
 
 import re
@@ -17,34 +17,34 @@ Part = dict[str, JsonValue]
 
 MODEL = "machine-learning-model"
 NAMESPACE = "agentworld"
-"""Of the names of our properties."""
+"""The prefix of our properties' names."""
 _LICENCE_ID = re.compile(r"(?!LicenseRef-)[\w.-]+", re.ASCII)
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%"
-"""What an address may hold beside letters and digits."""
+"""The characters of an address besides letters and digits."""
 _SHORT = 12
 
 
 class Inventory:
-    """The components and services of a bill, each once, and what each depends on."""
+    """The components and services of a bill, each once, with their dependencies."""
 
     def __init__(self) -> None:
         self.components: dict[str, Part] = {}
-        """By their references."""
+        """By reference."""
         self.services: dict[str, Part] = {}
         self._uses: dict[str, list[str]] = {}
 
     def add(self, part: Part, uses: Iterable[str] = (), *, is_service: bool = False) -> None:
-        """Adds a part by its reference, or only what it uses where the part is there already."""
+        """Adds a part under its reference; if it exists, adds only its dependencies."""
         reference = str(part["bom-ref"])
         parts = self.services if is_service else self.components
         parts.setdefault(reference, part)
-        # RL that changes nothing ends with the weights that it began with.
+        # RL without any update ends with its starting weights.
         others = [other for other in uses if other != reference]
         self._uses.setdefault(reference, []).extend(others)
 
     @property
     def dependencies(self) -> list[JsonValue]:
-        """An entry for each part that is known to depend on others of the bill."""
+        """An entry for each part with known dependencies in the bill."""
         parts = self.components | self.services
         depends_on = {
             reference: list(dict.fromkeys(digest for digest in uses if digest in parts))
@@ -65,9 +65,9 @@ def component(
     properties: Mapping[str, object] | None = None,
     **fields: JsonValue,
 ) -> Part:
-    """A component that its digest refers to; `covers` says which bytes that is over.
+    """A component whose reference is its digest; `covers` says which bytes the digest is over.
 
-    Of `fields` those that are null or empty are left out.
+    Null and empty `fields` are left out.
     """
     optional: Part = {name: value for name, value in fields.items() if value}
     return {
@@ -81,24 +81,24 @@ def component(
 
 
 def hashes(digest: Digest) -> list[JsonValue]:
-    """A digest of ours as CycloneDX writes it."""
+    """A digest in CycloneDX's form."""
     return [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
 
 
 def to_iri(address: str) -> str:
-    """An address without secrets, in the characters that CycloneDX takes."""
+    """An address without secrets, in the characters that CycloneDX allows."""
     return quote(redact(address), safe=_OF_ADDRESSES)
 
 
 def short(digest: Digest) -> str:
-    """The start of a digest, for names of what has no other."""
+    """The start of a digest, as a name for unnamed parts."""
     return digest.removeprefix("sha256:")[:_SHORT]
 
 
 def properties_of(values: Mapping[str, object]) -> list[JsonValue]:
-    """Properties in our namespace: a text as it is, anything else as JSON.
+    """Properties in our namespace: strings unchanged, other values as JSON.
 
-    A null and an empty value are left out; a list gives a property for each item.
+    Null and empty values are left out; a list gives a property for each item.
     """
     properties: list[JsonValue] = []
     for name, value in values.items():
@@ -111,7 +111,7 @@ def properties_of(values: Mapping[str, object]) -> list[JsonValue]:
 
 
 def licences_of(names: Iterable[str]) -> list[JsonValue]:
-    """Licences by their SPDX identifiers, or by the names that people gave where those are none."""
+    """Licences by their SPDX identifiers, or by name if they have none."""
     return [_licence(name) for name in sorted(names)]
 
 

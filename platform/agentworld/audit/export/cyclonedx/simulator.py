@@ -1,4 +1,4 @@
-"""The simulator in a bill of materials, with the engine or the endpoint that answers for it."""
+"""The simulator in a bill of materials, with its engine or endpoint."""
 
 import shlex
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _COVERS = "the bytes of the simulator's manifest.json"
 
 
 def add_simulator(inventory: Inventory, digest: Digest, manifest: SimulatorManifest | None) -> None:
-    """Adds a simulator; without its manifest, which the store may lack, its digest alone."""
+    """Adds a simulator; only its digest if the store lacks its manifest."""
     name = f"simulator-{short(digest)}"
     if manifest is None:
         inventory.add(component("application", name, digest, _COVERS))

@@ -1,1 +1,1 @@
-"""One file per revision; a released file never changes, and never imports the tables."""
+"""One file for each revision; a released file never changes, and never imports the tables."""
