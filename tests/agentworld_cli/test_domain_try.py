@@ -151,7 +151,7 @@ def test_an_action_that_breaks_the_environment_is_one_sentence(call, live, type_
             *(
                 "shell --url http://127.0.0.1:1",
                 6,
-                "the simulator at http://127.0.0.1:1 did not answer",
+                "at http://127.0.0.1:1 did not answer",
             ),
             marks=pytest.mark.waits,
         ),
@@ -182,7 +182,7 @@ def test_an_input_that_is_no_text_is_one_sentence(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ls\n\xff\n"), "utf-8"))
     done = call("domain try shell")
     assert done.code == 2
-    assert "error: the actions are not UTF-8 text" in done.error
+    assert "error: the actions are no UTF-8 text" in done.error
 
 
 @pytest.mark.waits

@@ -38,7 +38,7 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
     shown = call(words)
     assert shown.code == 0, shown.error
     assert shown.out.splitlines()[:2] == [
-        "run later lost entries of its log, or is missing:",
+        "run later lost entries of its log, or is gone:",
         f"  {checkpoint_name('later', 1)}",
     ]
     assert "lost episode-erasures/" in shown.out

@@ -74,52 +74,48 @@ class BulkRegistry(MlflowRegistry):
                 {"name": name, "creation_time": now, "last_updated_time": now}
             )
         version = self._numbers[name] = self._numbers.get(name, 0) + 1
-        version_row = _Made(name, version, uuid.uuid4().hex, f"m-{uuid.uuid4().hex}", now)
-        record = self._files / version_row.run / "artifacts" / "lineage.json"
+        made = _Made(name, version, uuid.uuid4().hex, f"m-{uuid.uuid4().hex}", now)
+        record = self._files / made.run / "artifacts" / "lineage.json"
         record.parent.mkdir(parents=True)
         record.write_text(what.model_dump_json())
-        for table, row in self._made(version_row).items():
+        for table, row in self._made(made).items():
             self._rows[table].append(row)
         for key, value in tags.items():
             tag = {"key": key, "value": value}
-            self._rows[_RUN_TAGS].append({**tag, "run_uuid": version_row.run})
+            self._rows[_RUN_TAGS].append({**tag, "run_uuid": made.run})
             self._rows[_VERSION_TAGS].append({**tag, "name": name, "version": version})
             tagged = {"tag_key": key, "tag_value": value, "experiment_id": self._experiment_id}
-            self._rows[_MODEL_TAGS].append({**tagged, "model_id": version_row.model})
+            self._rows[_MODEL_TAGS].append({**tagged, "model_id": made.model})
         return VersionRef(name=name, version=version)
 
-    def _made(self, version_row: "_Made") -> dict[Table, Columns]:
-        of = {
-            "experiment_id": self._experiment_id,
-            "lifecycle_stage": "active",
-            "name": version_row.name,
-        }
-        files = f"{self._files.as_uri()}/models/{version_row.model}/artifacts"
+    def _made(self, made: "_Made") -> dict[Table, Columns]:
+        of = {"experiment_id": self._experiment_id, "lifecycle_stage": "active", "name": made.name}
+        files = f"{self._files.as_uri()}/models/{made.model}/artifacts"
         run = {
-            "run_uuid": version_row.run,
+            "run_uuid": made.run,
             "source_type": "UNKNOWN",
             "user_id": "unknown",
             "status": "FINISHED",
-            "start_time": version_row.at,
-            "end_time": version_row.at,
-            "artifact_uri": f"{self._files.as_uri()}/{version_row.run}/artifacts",
+            "start_time": made.at,
+            "end_time": made.at,
+            "artifact_uri": f"{self._files.as_uri()}/{made.run}/artifacts",
         }
         logged = {
-            "model_id": version_row.model,
+            "model_id": made.model,
             "artifact_location": files,
-            "creation_timestamp_ms": version_row.at,
-            "last_updated_timestamp_ms": version_row.at,
+            "creation_timestamp_ms": made.at,
+            "last_updated_timestamp_ms": made.at,
             "status": 2,
-            "source_run_id": version_row.run,
+            "source_run_id": made.run,
         }
         version = {
-            "name": version_row.name,
-            "version": version_row.version,
-            "creation_time": version_row.at,
-            "last_updated_time": version_row.at,
+            "name": made.name,
+            "version": made.version,
+            "creation_time": made.at,
+            "last_updated_time": made.at,
             "current_stage": "None",
-            "source": f"models:/{version_row.model}",
-            "run_id": version_row.run,
+            "source": f"models:/{made.model}",
+            "run_id": made.run,
             "status": "READY",
             "storage_location": files,
         }

@@ -39,35 +39,35 @@ _MIB = 2**20
 Found = dict[str, object]
 
 
-def main(*parts: str) -> int:
-    """Exit status 1 if a required target is missed."""
+def main(*chosen: str) -> int:
+    """Exit status 1 where something that must hold does not."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
-    machine_fields = measured_on()
-    figures: Found = {}
+    known = measured_on()
+    found: Found = {}
     folder = empty_folder("operator")
-    selected = parts or (*_PARTS, _COLD, _FETCH)
+    wanted = chosen or (*_PARTS, _COLD, _FETCH)
     with running(folder) as cluster:
         make.operator.define(cluster)
-        for name in selected:
+        for name in wanted:
             if name in _PARTS:
-                figures |= _PARTS[name](cluster, folder)
-    if _COLD in selected:  # on nodes, and separately
-        figures |= cold_starts(folder / _COLD)
-    if _FETCH in selected:
-        figures |= fetches(folder / _FETCH)
-    print(json.dumps(figures, indent=2))
-    return publish("operator", {**machine_fields, **figures}, parts=parts)
+                found |= _PARTS[name](cluster, folder)
+    if _COLD in wanted:  # on nodes, and by itself
+        found |= cold_starts(folder / _COLD)
+    if _FETCH in wanted:
+        found |= fetches(folder / _FETCH)
+    print(json.dumps(found, indent=2))
+    return publish("operator", {**known, **found}, parts=chosen)
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:
-    """Twenty creations a second, alternating with the yardstick's."""
-    figures: Found = {}
+    """Twenty creations a second, ours and the yardstick's in turn."""
+    found: Found = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
             waits = sorted(burst(cluster, namespace, _RATED, a_second=_RATE).waits)
-        figures[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
-        figures[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
-    return figures
+        found[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
+        found[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
+    return found
 
 
 def bursts(cluster: ControlPlane, folder: Path) -> Found:
@@ -77,12 +77,12 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
     requests: dict[str, float] = {}
     memory = 0.0
     for size in _SIZES:
-        for times, module in ((converge, _OURS), (plain, _PLAIN)):
+        for told, module in ((converge, _OURS), (plain, _PLAIN)):
             with operator(cluster, folder, module) as (namespace, running_operator):
-                result = burst(cluster, namespace, size)
-                times[str(size)] = round(result.seconds, 2)
+                found = burst(cluster, namespace, size)
+                told[str(size)] = round(found.seconds, 2)
                 if module == _OURS:
-                    requests[str(size)] = round(result.requests / size, 2)
+                    requests[str(size)] = round(found.requests / size, 2)
                     memory = psutil.Process(running_operator.process.pid).memory_info().rss / _MIB
     return {
         "converge_seconds": converge,
@@ -115,15 +115,15 @@ def failover(cluster: ControlPlane, folder: Path) -> Found:
         wait_for(lambda: namespace.get("Deployment", engine))
         time.sleep(5)
         first.kill()
-        start = time.perf_counter()
+        began = time.perf_counter()
         namespace.change("one", replicas=2)
 
         def is_done() -> bool:
-            deployment = namespace.get("Deployment", engine)
-            return bool(deployment and deployment["spec"]["replicas"] == 2)
+            told = namespace.get("Deployment", engine)
+            return bool(told and told["spec"]["replicas"] == 2)
 
         wait_for(is_done, 120)
-        seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - began
     return {"failover_seconds": round(seconds, 2)}
 
 
@@ -133,10 +133,10 @@ def operator(
 ) -> Iterator[tuple[Namespace, Operator]]:
     """A leading operator, in a separate namespace."""
     namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
-    with started(cluster, namespace, folder, module, "first") as replica:
-        wait_for(replica.leads, 60)
+    with started(cluster, namespace, folder, module, "first") as found:
+        wait_for(found.leads, 60)
         time.sleep(2)
-        yield namespace, replica
+        yield namespace, found
 
 
 @contextmanager
@@ -144,12 +144,12 @@ def started(
     cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
 ) -> Iterator[Operator]:
     service = Service()
-    settings = make.operator.settings(cluster, namespace, service) | {"identity": name}
-    replica = Operator(folder / f"{namespace.namespace}-{name}.log", settings, module)
+    told = make.operator.settings(cluster, namespace, service) | {"identity": name}
+    found = Operator(folder / f"{namespace.namespace}-{name}.log", told, module)
     try:
-        yield replica
+        yield found
     finally:
-        replica.kill()
+        found.kill()
         service.close()
 
 

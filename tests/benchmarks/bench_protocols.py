@@ -19,11 +19,11 @@ OPENENV_PUBLISHED = {
 """OpenEnv's published figures, from another machine."""
 
 
-def main(*parts: str) -> int:
-    """Exit status 1 if a required target is missed."""
+def main(*chosen: str) -> int:
+    """Exit status 1 where something that must hold does not."""
     allow_many_files()
-    static = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
-    return measure_parts("protocols", {"rates": rates, "storm": storm}, parts, static)
+    known = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
+    return measure_parts("protocols", {"rates": rates, "storm": storm}, chosen, known)
 
 
 def rates(folder: Path) -> dict[str, object]:

@@ -186,22 +186,22 @@ class Crowd(NamedTuple):
         self.process.send("leave")
         if not self.process.poll(_LEAVE_SECONDS):
             raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
-        observations: Seen = self.process.recv()
-        return observations
+        seen: Seen = self.process.recv()
+        return seen
 
 
 @contextmanager
 def crowd_of(url: str, slow: int, rude: int, within: float) -> Iterator[Crowd]:
     """They first connect within this many seconds; `url` is of an open run's WebSocket."""
     spawn = multiprocessing.get_context("spawn")
-    own_end, child_end = spawn.Pipe()
-    process = spawn.Process(target=_run, args=(child_end, url, slow, rude, within), daemon=True)
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_run, args=(theirs, url, slow, rude, within), daemon=True)
     process.start()
-    child_end.close()
+    theirs.close()
     try:
-        own_end.recv()
+        ours.recv()
         assert process.pid is not None
-        yield Crowd(process.pid, own_end)
+        yield Crowd(process.pid, ours)
     finally:
         process.terminate()
         process.join()

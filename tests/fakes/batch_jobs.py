@@ -28,20 +28,20 @@ class Jobs:
         return list(self.server.call("GET", self.path)["items"])
 
     def one(self) -> Object:
-        """The only Job, as soon as it exists."""
-        jobs: list[Object] = []
-        wait_for(lambda: jobs.extend(self.all()) or jobs)
-        (job,) = jobs
+        """The only one, as soon as it is there."""
+        found: list[Object] = []
+        wait_for(lambda: found.extend(self.all()) or found)
+        (job,) = found
         return job
 
     def run(self) -> str:
         """Puts the pod of the only Job on the node, as running; returns its name."""
         label = [("labelSelector", f"job-name={self.one()['metadata']['name']}")]
-        pods: list[Object] = []
+        found: list[Object] = []
         wait_for(
-            lambda: pods.extend(self.server.call("GET", self._pods, query=label)["items"]) or pods
+            lambda: found.extend(self.server.call("GET", self._pods, query=label)["items"]) or found
         )
-        (pod,) = pods
+        (pod,) = found
         name = str(pod["metadata"]["name"])
         node = {"apiVersion": "v1", "kind": "Node", "name": NODE}
         body = {"metadata": {"name": name}, "target": node}

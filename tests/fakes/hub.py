@@ -42,11 +42,9 @@ class Hub:
     def downloads(self) -> list[str]:
         """The files whose bytes were requested."""
         of_files = [
-            request
-            for request in self.requests
-            if request.startswith("GET") and "/api/" not in request
+            each for each in self.requests if each.startswith("GET") and "/api/" not in each
         ]
-        return sorted({file.rpartition("/")[2] for file in of_files})
+        return sorted({each.rpartition("/")[2] for each in of_files})
 
 
 @contextmanager
@@ -105,8 +103,8 @@ def _answer(hub: Hub, handler: BaseHTTPRequestHandler, *, with_body: bool) -> No
     elif file in hub.broken and with_body:
         _send(handler, HTTPStatus.INTERNAL_SERVER_ERROR, {}, b"")
     else:
-        data = content[::-1] if file in hub.garbled else content
-        _send(handler, HTTPStatus.OK, headers, data, with_body=with_body)
+        shown = content[::-1] if file in hub.garbled else content
+        _send(handler, HTTPStatus.OK, headers, shown, with_body=with_body)
 
 
 def _entry(file: str, content: bytes) -> dict[str, object]:

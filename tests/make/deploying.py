@@ -45,24 +45,24 @@ def allow(namespace) -> None:
     values = {"pipelines": {"account": {"name": ACCOUNT, "namespace": "kubeflow"}}}
     rules = make.chart.only(make.chart.objects(values), "Role", "agentworld-runs")["rules"]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
-    subjects = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
-    for kind, fields in (
+    who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
+    for kind, told in (
         ("ServiceAccount", {}),
         ("Role", {"rules": rules}),
-        ("RoleBinding", {"roleRef": role, "subjects": subjects}),
+        ("RoleBinding", {"roleRef": role, "subjects": who}),
     ):
         place = RIGHTS[kind]
-        manifest = {"apiVersion": place.api_version, "kind": kind, **about, **fields}
-        namespace.call("POST", place.path(namespace.namespace), manifest)
+        made = {"apiVersion": place.api_version, "kind": kind, **about, **told}
+        namespace.call("POST", place.path(namespace.namespace), made)
 
 
 def may_write(namespace) -> bool:
     """Whether the API server has processed the right of the steps' account to change aliases."""
     what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
-    attributes = {**what, "resource": "simulatoraliases", "verb": "patch"}
+    asked = {**what, "resource": "simulatoraliases", "verb": "patch"}
     account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    review["spec"] = {"user": account, "resourceAttributes": attributes}
+    review["spec"] = {"user": account, "resourceAttributes": asked}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return namespace.call("POST", path, review)["status"]["allowed"]
 
@@ -85,11 +85,11 @@ class Step:
         (self.store / "weights/model.safetensors").write_bytes(weights())
         simulators = SimulatorStore(self.store)
         simulators.import_model(self.store / "weights")
-        simulator = simulators.keep(manifest)
+        kept = simulators.keep(manifest)
         stages = {"rl": records.world_score(mean)}
-        report = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
-        attach(simulator, report, self.store)
-        return str(simulator.folder)
+        found = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
+        attach(kept, found, self.store)
+        return str(kept.folder)
 
     def arguments(self, folder: str) -> list[str]:
         recipe = self.store / "mine.yaml"
@@ -104,15 +104,13 @@ class Step:
         return Path(deploy_on_cluster(*self.arguments(folder)))
 
     def start(self, folder: str) -> subprocess.Popen:
-        """Starts it in a separate process."""
-        environment = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.Popen(
-            [sys.executable, "-c", _CODE, *self.arguments(folder)], env=environment
-        )
+        """In a process of its own."""
+        told = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.Popen([sys.executable, "-c", _CODE, *self.arguments(folder)], env=told)
 
     def alias(self) -> dict | None:
-        resource = self.namespace.get("SimulatorAlias", ALIAS)
-        return resource and resource["spec"]
+        found = self.namespace.get("SimulatorAlias", ALIAS)
+        return found and found["spec"]
 
 
 @contextmanager

@@ -103,11 +103,11 @@ def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None
     from agentworld.lineage.mlflow import MlflowRegistry
 
     url = f"http://{LOOPBACK}:{free_port()}"
-    gone = rf"the registry {url} did not respond for [2-9] s: .*; check"
+    gone = rf"the registry {url} gave no answer in [2-9] s: .*; check"
     with pytest.raises(StoreError, match=gone):
         MlflowRegistry(url, patience_seconds=3).agents_of("run")
     (line,) = (line for line in caplog.messages if line.startswith("the registry"))
-    assert line.startswith(f"the registry {url} does not respond; waiting 3 s: ")
+    assert line.startswith(f"the registry {url} gives no answer; waiting 3 s: ")
 
 
 def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(

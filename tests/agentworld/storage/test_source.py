@@ -32,7 +32,7 @@ def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "none", "none.json"])
 def test_a_source_without_recordings_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="has no recordings; name a file"):
+    with pytest.raises(InputError, match="holds no recordings; name a file"):
         files_of(str(tmp_path / name))
 
 

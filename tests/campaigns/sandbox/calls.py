@@ -73,35 +73,33 @@ _SETS_AND_TELLS = {"setfsuid"}  # returns the previous value, and not whether it
 @cache
 def numbers() -> dict[str, int]:
     """The calls of this machine's C library, by name."""
-    result = subprocess.run(
+    told = subprocess.run(
         ["g++", "-E", "-dM", "-x", "c", "-include", "sys/syscall.h", "/dev/null"],
         capture_output=True,
         text=True,
         check=True,
     )
-    pairs = re.findall(r"#define __NR_(\w+) (\d+)$", result.stdout, re.MULTILINE)
-    return {name: int(number) for name, number in pairs}
+    found = re.findall(r"#define __NR_(\w+) (\d+)$", told.stdout, re.MULTILINE)
+    return {name: int(number) for name, number in found}
 
 
 def attempts() -> list[EscapeAttempt]:
-    """Each system call of this machine, once."""
-    call_numbers = numbers()
-    closed = {
-        name: call_numbers[name] for name in _CLOSED if name in call_numbers
-    } | _CLOSED_NUMBERS
+    """Each call of this machine's, once."""
+    known = numbers()
+    closed = {name: known[name] for name in _CLOSED if name in known} | _CLOSED_NUMBERS
     return [
         *(_call(name, _closed(number)) for name, number in closed.items()),
         *(
-            _call(f"clone a {name}", _cloned(call_numbers["clone"], flag))
+            _call(f"clone a {name}", _cloned(known["clone"], flag))
             for name, flag in _NAMESPACES.items()
         ),
         *(
-            _call(name, _succeeds(name, call_numbers[name], arguments))
+            _call(name, _succeeds(name, known[name], arguments))
             for name, arguments in _PRIVILEGED.items()
-            if name in call_numbers
+            if name in known
         ),
         *(
-            _call(f"fcntl {command}", _fcntl(call_numbers["fcntl"], command))
+            _call(f"fcntl {command}", _fcntl(known["fcntl"], command))
             for command in (5, 6, 7, 36, 37, 38, 1024, 1026, 1031)
         ),
         _call("the second table", f"syscall({0x40000000 + 39}) > 0 and print STDOUT {_WON}"),
@@ -116,8 +114,8 @@ def _call(name: str, script: str) -> EscapeAttempt:
 
 
 def _closed(number: int) -> str:
-    call = f"$r = syscall({number}, 0, 0, 0, 0, 0, 0)"
-    return f"{call}; $e = $! + 0; print {_WON} if $r >= 0 or ($e != 1 and $e != 38)"
+    answered = f"$r = syscall({number}, 0, 0, 0, 0, 0, 0)"
+    return f"{answered}; $e = $! + 0; print {_WON} if $r >= 0 or ($e != 1 and $e != 38)"
 
 
 def _succeeds(name: str, number: int, arguments: str) -> str:
@@ -126,13 +124,13 @@ def _succeeds(name: str, number: int, arguments: str) -> str:
 
 
 def _cloned(number: int, flag: int) -> str:
-    call = f"$r = syscall({number}, {flag | 17}, 0, 0, 0, 0); exit if $r == 0"
-    return f"{call}; print {_WON} if $r > 0"
+    forked = f"$r = syscall({number}, {flag | 17}, 0, 0, 0, 0); exit if $r == 0"
+    return f"{forked}; print {_WON} if $r > 0"
 
 
 def _fcntl(number: int, command: int) -> str:
     opened = "open(F, q(<), q(/usr/bin/env)); pipe(R, W)"
     of = "W" if command == 1031 else "F"
     lock = "pack(q(ssqqlx4), 0, 0, 0, 0, 0)" if command < 1000 else "1048576" if of == "W" else "0"
-    call = f"$l = {lock}; $r = syscall({number}, fileno({of}), {command}, $l)"
-    return f"{opened}; {call}; print {_WON} if $r >= 0 or $! + 0 != 1"
+    asked = f"$l = {lock}; $r = syscall({number}, fileno({of}), {command}, $l)"
+    return f"{opened}; {asked}; print {_WON} if $r >= 0 or $! + 0 != 1"

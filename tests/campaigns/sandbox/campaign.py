@@ -79,16 +79,14 @@ def try_all(
         *_try_in(open_shell, in_shell, host, others),
         *_try_in(LiveTerminal, in_terminal, host, others),
     ]
-    subjects = {
-        kind: {finding.subject for finding in findings if finding.kind == kind} for kind in _KINDS
-    }
+    subjects = {kind: {each.subject for each in findings if each.kind == kind} for kind in _KINDS}
     return SandboxReport(
         seed=seed,
         attempts=len(attempts),
         escapes=len(subjects["escape"]),
         leaks=len(subjects["leak"]),
         by_kind=count(attempt.kind for attempt in attempts),
-        sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
+        sentences=[each.sentence for each in findings[:MOST_SENTENCES]],
         seconds=round(time.monotonic() - start, 1),
     )
 
@@ -105,11 +103,11 @@ def _try_in(
 ) -> Iterator[Finding]:
     if not attempts:
         return
-    with open_room() as shell:
-        shell.reset(START)
-        first = shell.step(_LOOK)
+    with open_room() as room:
+        room.reset(START)
+        first = room.step(_LOOK)
         for attempt in attempts:
-            yield from _judged(attempt, shell, host, first, others)
+            yield from _judged(attempt, room, host, first, others)
 
 
 def _judged(
@@ -122,14 +120,14 @@ def _judged(
     """The problems after an attempt; `others` are processes outside of sandboxes."""
     before = census()
     shell.reset(START)
-    output = _play(shell, attempt.actions)
-    succeeded = SEEN in output or host.secret in output or host.was_reached()
-    if succeeded:
-        yield _finding("escape", attempt, output[-300:])
+    seen = _play(shell, attempt.actions)
+    reached = SEEN in seen or host.secret in seen or host.was_reached()
+    if reached:
+        yield _finding("escape", attempt, seen[-300:])
     after = _AFTER.get(attempt.kind, _nothing)(shell)
     if after:
         yield _finding("leak", attempt, after)
-    started = [item for item in family() if item not in others]
+    started = [each for each in family() if each not in others]
     shell.close()
     for name, left in (("processes", alive(started)), ("zombies", zombies(others))):
         if left:
@@ -145,23 +143,23 @@ def _judged(
 
 
 def _play(shell: _Room, actions: Sequence[str]) -> str:
-    """The output until the end, or until the sandbox broke."""
-    observations = []
+    """What was shown until the end, or until the sandbox broke."""
+    seen = []
     try:
         for action in actions:
-            observations.append(shell.step(action))
+            seen.append(shell.step(action))
     except EnvironmentBroken as error:
-        observations.append(str(error))
-    return "\n".join(observations)
+        seen.append(str(error))
+    return "\n".join(seen)
 
 
 def _moved(shell: _Room) -> str:
     """Changes in the observations of later commands."""
     try:
         for n in range(3):
-            observation = shell.step(f"\\builtin echo kolu {n}")
-            if observation.rpartition("\n")[0] != f"kolu {n}":
-                return f"a later command shows {observation!r}"
+            seen = shell.step(f"\\builtin echo kolu {n}")
+            if seen.rpartition("\n")[0] != f"kolu {n}":
+                return f"a later command shows {seen!r}"
     except EnvironmentBroken:
         pass
     return ""
@@ -192,6 +190,6 @@ def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:
 
 
 def _other_lines(first: str, look: str) -> list[str]:
-    lines = {*first.splitlines()}
-    other = [line for line in look.splitlines() if line not in lines]
+    known = {*first.splitlines()}
+    other = [line for line in look.splitlines() if line not in known]
     return [line for line in other if TOKEN in line] or other[:5] or ["fewer lines"]

@@ -161,8 +161,8 @@ def _compute_in_float32() -> None:
 
     arguments_of = trainer._arguments
 
-    def arguments(*args: Any) -> Any:
-        arguments = arguments_of(*args)
+    def arguments(*given: Any) -> Any:
+        arguments = arguments_of(*given)
         arguments.logging_steps = 1
         return arguments
 

@@ -40,9 +40,9 @@ ALL = (*ALONE, SEVERAL, _with_zero(2), _with_zero(3))
 def prepare(of: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
     """Creates a store with the training's inputs; returns the arguments of its step."""
     store.parent.mkdir(parents=True, exist_ok=True)
-    inputs = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
+    given = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
     if of.step == "cpt":
-        return tuple(inputs)
+        return tuple(given)
     assert parent
     shutil.copytree(parent, own := store / "steps" / "cpt" / parent.name)
-    return *inputs, str(own)
+    return *given, str(own)

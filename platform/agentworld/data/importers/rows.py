@@ -197,4 +197,4 @@ def _problem(error: Exception) -> str:
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):
         return f"it is no UTF-8: {error.reason} at byte {error.start}"
-    return f"it is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
+    return f"it is no JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"

@@ -66,7 +66,7 @@ def parse_keys(action: str) -> tuple[Keys, ...]:
     try:
         value = json.loads(_unfenced(action))
     except (ValueError, RecursionError) as error:
-        raise ActionError("it is not JSON") from error
+        raise ActionError("it is no JSON") from error
     keys = tuple(_keys(command) for command in _commands(value))
     if sum(len(command.keystrokes) for command in keys) > MOST_CHARACTERS:
         raise ActionError(f"it has more than {MOST_CHARACTERS} characters of keystrokes")

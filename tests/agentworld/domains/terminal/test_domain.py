@@ -39,7 +39,7 @@ def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
         (typed("cat\n"), third),
         (typed(""), third),
         (typed("C-c"), f"{third}^C\n{PROMPT}"),
-        ("ls", refusal(ActionError("it is not JSON"))),
+        ("ls", refusal(ActionError("it is no JSON"))),
     )
     assert [set(tags_of_turn) for tags_of_turn in turn_tags] == [
         set(),

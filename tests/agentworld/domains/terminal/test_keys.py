@@ -69,8 +69,8 @@ def test_the_name_of_a_key_presses_it_and_all_else_is_typed(keystrokes, text):
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        ("ls", "it is not JSON"),
-        ("[" * 100_000, "it is not JSON"),
+        ("ls", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
         ("3", "it is no list of commands"),
         ('{"commands": "ls"}', "it is no list of commands"),
         ("[3]", "a command is no object: 3"),
