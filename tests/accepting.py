@@ -1,4 +1,4 @@
-"""Whether a check of ours lets something pass."""
+"""Whether a validator accepts a value."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""What many rooms' tests share: a tiny model for engines, a database, a cluster, patience."""
+"""Fixtures that tests of many packages share: a tiny model for engines, a database, a cluster,
+time-outs.
+"""
 
 import gc
 import os
@@ -36,9 +38,10 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: no collector has to walk it after each of thousands of tests.
+    """Freezes imported objects, so that the collector does not scan them after each of thousands of
+    tests.
 
-    By default it walks what is new after each 700 objects, a tenth of all the time of fast tests.
+    By default, it scans new objects after each 700, a tenth of all the time of fast tests.
     """
     gc.enable()
     gc.collect()
@@ -48,7 +51,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def statements_once() -> Iterator[None]:
-    """Of two ledgers, one takes what was compiled for the other."""
+    """Ledgers share compiled statements."""
     from agentworld.ledger import database
     from make import statements_once
 
@@ -76,7 +79,7 @@ def postgres_server():
 
 @pytest.fixture(scope="session")
 def bucket():
-    """The address of a bucket of S3; each test uses folders of its own."""
+    """The address of a bucket of S3; each test uses its own folders."""
     from fakes import s3
 
     with s3.running() as url:
@@ -85,7 +88,7 @@ def bucket():
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory):
-    """One Kubernetes cluster without a node for all tests; each uses namespaces of its own."""
+    """One Kubernetes cluster without nodes for all tests; each uses its own namespaces."""
     from machines import control_plane
 
     with control_plane.running(tmp_path_factory.mktemp("cluster")) as cluster:
@@ -94,7 +97,7 @@ def control_plane(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """One Kubernetes cluster with two nodes for all tests; each uses namespaces of its own."""
+    """One Kubernetes cluster with two nodes for all tests; each uses its own namespaces."""
     from machines import nodes
 
     with nodes.running(tmp_path_factory.mktemp("nodes")) as cluster:

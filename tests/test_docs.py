@@ -1,4 +1,4 @@
-"""What the docs say is what the project is."""
+"""The docs match the project."""
 
 import os
 import re
@@ -146,7 +146,7 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """What a link to a page may name after `#`, as GitHub makes it of each heading."""
+    """The anchors that GitHub generates from a page's headings."""
     titles = re.findall(r"^#+ (.+)$", prose(path), re.M)
     plain = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", title) for title in titles]
     return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in plain}

@@ -31,7 +31,9 @@ def named(paths: list[Path]) -> list[str]:
 
 
 def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter with an empty environment: pytest's own has imported platform already."""
+    """A fresh interpreter with an empty environment, because pytest's own has imported `platform`
+    already.
+    """
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=cwd, env={}, capture_output=True, text=True, check=False)
 

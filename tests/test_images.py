@@ -1,7 +1,8 @@
-"""The control image: small, without rights, and a command for another image says what it lacks.
+"""The control image: small, without privileges, and a command for another image names what is
+missing.
 
-The image of steps has what live environments start. What a build that was killed left is removed by
-the next one.
+The image of steps has the programs of live environments. The next build removes leftovers of a
+killed one.
 """
 
 import fcntl
@@ -40,7 +41,7 @@ def control() -> images.Image:
 
 
 def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.CompletedProcess[str]:
-    """With a root file system that is read-only, and without a network."""
+    """Runs it with a read-only root file system, and without a network."""
     command = [
         *(*images.PODMAN, "run", "--rm", "--read-only", "--network=none", "--runtime=runc"),
         *("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"),

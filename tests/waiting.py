@@ -1,4 +1,4 @@
-"""What a test waits for, and no longer than it has to."""
+"""Waits for conditions in tests, without needless delay."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ def wait_for(holds: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:
-    """Returns when this was the same for so long; fails where something goes on changing it."""
+    """Returns when the value was constant for that long; fails if it keeps changing."""
 
     def is_unchanged() -> bool:
         before = read()
@@ -30,7 +30,7 @@ def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:
 
 
 def outcome(work: Callable[[], object], seconds: float = 60.0) -> object:
-    """What work returns or raises; fails where it does neither in so many seconds."""
+    """The result or the exception of the work; fails if it does not end in time."""
     ended: Queue[object] = Queue()
 
     def run() -> None:

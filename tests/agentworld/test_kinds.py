@@ -13,7 +13,7 @@ GROUP = "agentworld.fruits"
 
 @pytest.fixture
 def added(monkeypatch, tmp_path):
-    """Adds entry points of packages that lie in a folder of their own."""
+    """Adds entry points of packages in a separate folder."""
     points: list[EntryPoint] = []
     monkeypatch.setattr(
         kinds, "entry_points", lambda **params: EntryPoints(points).select(**params)

@@ -18,7 +18,7 @@ from agentworld_cli.main import main
 from make import records
 
 ODD = "cat \x1b[2J\x00\ud800"
-"""What would clear a screen, and is no Unicode."""
+"""Control characters that would clear a screen, and a lone surrogate."""
 
 
 def parrot(messages):
@@ -27,7 +27,7 @@ def parrot(messages):
 
 
 class Done(NamedTuple):
-    """What a command did."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ Call = Callable[[str], Done]
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_once() -> Iterator[None]:
-    """Typer makes all commands anew in each call; here, once."""
+    """Typer builds all commands in each call; here, once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
@@ -62,7 +62,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 class EpisodeResult(NamedTuple):
-    """A store with a run that was played: its episode, and its agent's own log."""
+    """A store with a played run: its episode, and its agent's own log."""
 
     store: Path
     url: str
@@ -77,7 +77,7 @@ class EpisodeResult(NamedTuple):
 
 @pytest.fixture(scope="session")
 def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
-    """What the tests are given copies of."""
+    """The original that the tests copy."""
     store = tmp_path_factory.mktemp("played")
     served = make.service.service(store, parrot)
 
@@ -97,7 +97,7 @@ def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
 
 @pytest.fixture
 def played(first_played: EpisodeResult, tmp_path: Path) -> Iterator[EpisodeResult]:
-    """An episode of three steps of an open run, in a store whose logs are signed."""
+    """An episode of three steps of an open run, in a store with signed logs."""
     make.ledger.copy_store(first_played.store, tmp_path)
     with make.service.listening(make.service.service(tmp_path, parrot).app) as url:
         yield first_played._replace(store=tmp_path, url=url, trajectory=tmp_path / "log")

@@ -1,4 +1,4 @@
-"""What another package adds works from collect to serve, and nothing of ours is edited for it.
+"""Another package's additions work from collect to serve, without changes to our code.
 
 Both packages are installed from wheels, as their users have them.
 """

@@ -1,4 +1,4 @@
-"""How much of the product one question runs through: a newcomer has to read it."""
+"""The amount of code that one question runs is bounded, because a newcomer has to read it."""
 
 import inspect
 import sys
@@ -21,7 +21,7 @@ MOST_FILES = 40
 
 
 def files_of(work: Callable[[], object]) -> list[str]:
-    """Files of the product whose functions ran; what an import runs is none of it."""
+    """Files of the product whose functions ran, without import-time code."""
     files, imports = set[str](), 0
 
     def on_event(frame: FrameType, event: str, _: object) -> None:

@@ -1,7 +1,7 @@
-"""What every audit command answers at five moments of a store is what its script fixes.
+"""The output of every audit command at five times of a store.
 
-A table has a part for each command. A row stands after the numbers of the moments at which it is
-answered; `!` is before a problem, and `<>` around the act in which something was signed.
+A table has a part for each command. A row begins with the numbers of the times at which it is
+shown; `!` marks a problem, and `<>` encloses the act in which something was signed.
 """
 
 from pathlib import Path

@@ -16,7 +16,7 @@ GONE = "/nowhere/at/all"
 
 
 def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str) -> str:
-    """What a command that must fail says."""
+    """The error message of a command that must fail."""
     monkeypatch.setattr(sys, "argv", ["agentworld", *words.split()])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -32,7 +32,7 @@ def is_a_sentence(text: str) -> bool:
 
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Path:
-    """A store with a finished job whose step folders hold next to nothing."""
+    """A store with a finished job whose step folders are almost empty."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     make.job.finished_job(tmp_path)
     return tmp_path

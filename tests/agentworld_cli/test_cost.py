@@ -1,4 +1,4 @@
-"""What runs cost, as a person reads it and as a machine does."""
+"""The cost of runs, for people and for programs."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def cells(line):
 
 
 def lines(done):
-    """Of a table: its heading, its rows, its total; not the rules between them."""
+    """The lines of a table: its heading, its rows, its total; without rules."""
     assert (done.code, done.error) == (0, "")
     return [cells(line) for line in done.out.splitlines() if line.strip("─ ")]
 

@@ -27,11 +27,11 @@ AUDITS = tables(Path(__file__).parents[1] / "data/audits/demo.txt")
 
 
 class Told(NamedTuple):
-    """What happened to a store."""
+    """The history of a store."""
 
     store: Path
     orphans: list[psutil.Process]
-    """Processes that outlived a demo whose own process was killed, and another that took over."""
+    """Processes that outlived a killed demo, when another one took over."""
     finished_before_kill: dict[str, int]
     finished: subprocess.CompletedProcess[str]
     receipts: dict[str, int]

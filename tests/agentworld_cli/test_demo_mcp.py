@@ -21,7 +21,7 @@ TINY = {
 
 
 def shrunk(whole: dict[str, object], tiny: dict[str, object]) -> dict[str, object]:
-    """The recipe with these numbers in place of its own."""
+    """The recipe with these numbers instead of its own."""
     for name, value in tiny.items():
         inner = whole.get(name, {})
         is_part = isinstance(value, dict) and isinstance(inner, dict)

@@ -36,7 +36,7 @@ def live(monkeypatch):
 
 @pytest.fixture
 def service(tmp_path):
-    """The address of a service whose simulator knows `echo` alone."""
+    """The address of a service whose simulator only supports `echo`."""
     with make.service.listening(make.service.service(tmp_path).app) as url:
         yield url
 
@@ -148,11 +148,7 @@ def test_an_action_that_breaks_the_environment_is_one_sentence(call, live, type_
         ("nowhere", 2, "there is no domain with an environment 'nowhere' here; there is"),
         ("shell --simulator none --store {store}", 2, "there is no alias 'none' in"),
         pytest.param(
-            *(
-                "shell --url http://127.0.0.1:1",
-                6,
-                "at http://127.0.0.1:1 did not answer",
-            ),
+            *("shell --url http://127.0.0.1:1", 6, "at http://127.0.0.1:1 did not answer"),
             marks=pytest.mark.waits,
         ),
         ("shell --seed -1", 2, "--seed"),

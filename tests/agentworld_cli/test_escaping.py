@@ -1,4 +1,4 @@
-"""What agents and worlds say is shown by every command, and can do nothing to who looks at it."""
+"""Every command shows text of agents and worlds, without any effect on the terminal."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from make import records
 SAYS = "\x1b[2J\x1b]52;c;ZXZpbA==\x07 \x9b1A\x7f\r\x08 \u202egpj.exe\u2066 \u2028 \ud800 \U000e0041"
 """Clears a screen, writes a clipboard, goes up a line, turns what follows around, hides."""
 POSES = "\nstep 9:\n  > rm\nended: done\n\x1b[8m"
-"""What would be taken for the transcript's own words."""
+"""Text that imitates the transcript's own lines."""
 NASTY = SAYS + POSES
 WORDS = NASTY.replace("\ud800", "")
 
@@ -75,7 +75,7 @@ NAMED = [
 
 
 def parrot(messages):
-    """Shows the action, without its `echo`, to whoever looks."""
+    """Echoes the action without its `echo`."""
     return messages[-1]["content"].removeprefix("echo ")
 
 
@@ -164,7 +164,7 @@ def test_as_json_every_text_is_the_one_that_was_said(call, nasty):
 
 @pytest.fixture
 def liar():
-    """The address of what is no simulator of ours, and the bodies that it answers with in turn."""
+    """The address of a server that is not a simulator, and its responses in turn."""
     bodies: list[tuple[int, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What is served, measured from the command line."""
+"""Measurements of a served simulator from the command line."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The page of exports: what it says of bills of materials is what they are."""
+"""The page of exports describes bills of materials correctly."""
 
 import json
 import re

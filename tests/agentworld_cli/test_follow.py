@@ -11,7 +11,7 @@ from agentworld_cli.follow import follow
 
 
 def ended(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.Popen[bytes]:
-    """A job whose steps made these."""
+    """A job whose steps have these folders."""
     for step, folder in folders.items():
         ProgressFile(store, step).finish("finished", folder, 1.0)
     return subprocess.Popen(["sh", "-c", f"exit {status}"])

@@ -1,4 +1,4 @@
-"""A team's first path: logs and a checkpoint in, a pinned simulator out, as the guide says it."""
+"""A team's first use: from logs and a checkpoint to a pinned simulator, as in the guide."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ NUM_LOGS = int(os.environ.get("NUM_LOGS", "600"))
 
 
 class Walked(NamedTuple):
-    """What the guide's commands did."""
+    """The results of the guide's commands."""
 
     folder: Path
     shell: guide.Shell

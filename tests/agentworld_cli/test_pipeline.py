@@ -16,7 +16,7 @@ GOES_ON = ("PENDING", "RUNNING")
 
 @pytest.fixture
 def server(monkeypatch) -> Iterator[kfp_server.KfpServer]:
-    """What the environment names."""
+    """The server in the environment."""
     with kfp_server.running() as server:
         monkeypatch.setenv("AGENTWORLD_KFP_URL", server.url)
         yield server

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.compute
 
 GUIDES = pages.ROOT / "docs/guides"
 PORT = "8888"
-"""Of the server, on the page."""
+"""The server's port on the page."""
 
 
 def placement(page: Path, first: str) -> str:

@@ -18,7 +18,7 @@ from agentworld.storage.objects import WriteOnce
 
 @pytest.fixture
 def restored(call, played, tmp_path_factory):
-    """A store whose ledger is of before another run was opened and an episode erased."""
+    """A store whose ledger is from before another run was opened and an episode erased."""
     backup = tmp_path_factory.mktemp("backup") / "ledger.db"
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{backup}'")

@@ -185,7 +185,7 @@ def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
 
 @pytest.fixture
 def guarded(tmp_path):
-    """The address of a service that asks who is there."""
+    """The address of a service with authentication."""
     served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
     with make.service.listening(served.app) as url:
         yield url

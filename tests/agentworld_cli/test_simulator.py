@@ -38,7 +38,7 @@ def no_registry(monkeypatch):
 
 @pytest.fixture
 def call(capsys, monkeypatch, tmp_path):
-    """What a command prints; with `status`, what it says before it ends with that."""
+    """A command's output; with `status`, its error message before that exit status."""
 
     def run(*words, status=None):
         monkeypatch.setattr(sys, "argv", ["agentworld", *words, "--store", str(tmp_path)])
@@ -88,7 +88,7 @@ def test_an_endpoints_world_has_no_files_to_sign(call, tmp_path):
 
 @pytest.fixture
 def served_with(monkeypatch):
-    """The engines that simulators were served with, and where; none of them is started."""
+    """The engines of simulators, and their addresses; none of them is started."""
     found = []
 
     def serve_locally(_folder, engine, _store, _logs, at):
@@ -310,7 +310,9 @@ def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_pa
 
 @pytest.fixture
 def judged(call, tmp_path):
-    """A simulator with a report that tells a live gain of 0.4, and who sets an alias to it."""
+    """A simulator with a report with a live gain of 0.4, and a function that sets an alias to
+    it.
+    """
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")

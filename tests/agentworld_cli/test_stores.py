@@ -1,4 +1,4 @@
-"""The record of a service that keeps it elsewhere, read where the environment says."""
+"""The records of a service that stores them elsewhere, as the environment says."""
 
 import json
 from functools import partial

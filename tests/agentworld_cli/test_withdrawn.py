@@ -11,7 +11,7 @@ from make.story import Story, story, without
 
 @pytest.fixture
 def lost(tmp_path, monkeypatch) -> Story:
-    """A story whose registry, in memory, has its agent no more."""
+    """A story whose registry, in memory, no longer has its agent."""
     lost = without(story(tmp_path), "hero@1")
     for module in (declarations, ledger):
         monkeypatch.setattr(module, "open_sources", lambda _: lost.sources)

@@ -1,4 +1,4 @@
-"""The pages in Chromium: who cannot see, who has no mouse, who looks at two hundred boxes."""
+"""The pages in Chromium: accessibility without sight, without a mouse, and with many nodes."""
 
 import shutil
 import threading
@@ -71,7 +71,7 @@ def world(tmp_path_factory) -> Told:
 
 @pytest.fixture(scope="module")
 def url(world) -> Iterator[str]:
-    """A console that asks nobody who they are."""
+    """A console without authentication."""
     callers = Callers(LocalAccess(make.access.TOKENS), loopback_only=True)
     app, port = create_app(world.library, callers), free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
@@ -94,7 +94,7 @@ def browser() -> Iterator[Browser]:
 
 
 def barriers(browser: Browser, address: str, scheme: str) -> list[str]:
-    """What axe finds serious on a page, and what the browser says of it."""
+    """Axe's serious findings on a page, and the browser's messages."""
     context = browser.new_context(color_scheme=scheme)
     page, said = context.new_page(), []
     page.on("console", lambda message: said.append(message.text))
@@ -107,7 +107,7 @@ def barriers(browser: Browser, address: str, scheme: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def dataset(world) -> str:
-    """The page of a data set, whose recordings say nasty words."""
+    """The page of a data set with hostile recordings."""
     return f"/datasets/{make.datasets.stored(world.library.store).digest}"
 
 

@@ -1,4 +1,4 @@
-"""What a data set holds, as the console shows it: to auditors alone, and harmless."""
+"""A data set's contents in the console: only for auditors, and escaped."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where data went: to world models, to simulators, and to agents."""
+"""The uses of data: world models, simulators and agents."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ def test_the_start_of_a_digest_leads_to_the_page(auditor):
 
 
 def read_by_others(own, folder):
-    """Data of a world model that nobody serves, and data that nobody read."""
+    """Data of a world model without a simulator, and unused data."""
     stage = records.checkpoint("cpt", data=OTHER, artifact=records.digest("unserved"))
     world = WorldModel(stages=(stage,), report=records.digest("report"))
     own.library.registry.register_world_model("agentworld-unserved", world, folder)

@@ -1,4 +1,4 @@
-"""What agents, worlds and people wrote is shown on pages, and can do nothing there."""
+"""Text of agents, worlds and people is shown on pages, and cannot run there."""
 
 from html.parser import HTMLParser
 
@@ -19,7 +19,7 @@ KNOWN = {"/static/console.js"}
 
 
 class Scripts(HTMLParser):
-    """What on a page could run, or be somebody else's element."""
+    """Elements of a page that could run, or were injected."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(bucket, tmp_path_factory):
-    """What a service and steps left: nothing of it is on a disk but the ledger."""
+    """The output of a service and steps; only the ledger is on a disk."""
     folder, store = tmp_path_factory.mktemp("ledger"), tmp_path_factory.mktemp("store")
     server_folder, url = tmp_path_factory.mktemp("mlflow"), f"{bucket}/console"
     with mlflow_server.serving(server_folder) as server, pytest.MonkeyPatch.context() as patch:

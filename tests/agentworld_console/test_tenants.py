@@ -7,7 +7,7 @@ from agentworld_console.scoped_view import ScopedView
 
 
 def hidden(told):
-    """What is the rival's."""
+    """The rival's data."""
     return {
         "run": f"/runs/{told.rival_run}",
         "its episodes": f"/runs/{told.rival_run}/episodes.csv",

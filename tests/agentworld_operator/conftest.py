@@ -1,4 +1,4 @@
-"""Operators of a real API server, each in a namespace of its own."""
+"""Operators of a real API server, each in a separate namespace."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""What becomes of a deletion of a SimulatorAlias, by what the ledger has of its name."""
+"""Deletions of a SimulatorAlias, depending on the ledger's history of it."""
 
 import asyncio
 from types import SimpleNamespace

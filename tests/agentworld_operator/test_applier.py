@@ -18,7 +18,7 @@ BUILT = {
 
 
 class Rewording:
-    """A cluster that writes `1` where it is told `1000m`, and counts what is applied."""
+    """A cluster that writes `1` for `1000m`, and counts applied objects."""
 
     def __init__(self):
         self.applied = 0

@@ -33,7 +33,7 @@ VALUES = ApiResource("external.metrics.k8s.io/v1beta1", NAME)
 
 
 def definition():
-    """Of the metric: what the API server lists of it is what an adapter would answer."""
+    """The definition of the metric: the API server's list of it equals an adapter's response."""
     fields = {name: {"type": "string"} for name in ("metricName", "timestamp", "value")}
     version = {
         "name": VALUES.version,

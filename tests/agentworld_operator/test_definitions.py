@@ -22,7 +22,9 @@ KIND, NAME = "CustomResourceDefinition", "simulators.agentworld.dev"
 
 @cache
 def written():
-    """Of all kinds, from their records; once, for that takes half a second."""
+    """The definitions of all kinds, from their records; cached, because that takes half a
+    second.
+    """
     return {kind.kind: crd(kind) for kind in KINDS}
 
 

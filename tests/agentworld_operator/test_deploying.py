@@ -40,7 +40,7 @@ RECIPE = "qwen3-0.6b-shell"
 
 
 class World(NamedTuple):
-    """A service of all Simulators of a namespace, whose engines are no models."""
+    """A service of all Simulators of a namespace, with scripted engines."""
 
     store: Path
     app: FastAPI
@@ -206,7 +206,7 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
 
 
 class Shipped(NamedTuple):
-    """What the step is given for the shipped recipe and placement, with the claim's folder here."""
+    """The step's arguments for the shipped recipe and placement, with the claim's folder here."""
 
     placement: Placement
     store: Path

@@ -17,7 +17,7 @@ def service():
 
 
 def asked(episodes):
-    """Which numbers changed."""
+    """The changed numbers."""
     changed = []
     asyncio.run(episodes.ask(changed.append))
     return sorted(changed)

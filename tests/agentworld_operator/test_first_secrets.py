@@ -1,4 +1,4 @@
-"""What is secret and made once, on a real API server."""
+"""Secrets that are generated once, on a real API server."""
 
 import base64
 import os
@@ -39,7 +39,7 @@ def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
 
 
 def made(kubernetes, namespace):
-    """What it says; it may create Secrets and no more."""
+    """Its output; it may only create Secrets."""
     told = {
         "AGENTWORLD_NAMESPACE": namespace.namespace,
         "AGENTWORLD_KUBECONFIG": str(kubeconfig(kubernetes, namespace, "agentworld-secrets")),

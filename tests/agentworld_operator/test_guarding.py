@@ -1,4 +1,4 @@
-"""The webhook of an operator, a process of its own, before a real API server and a real service."""
+"""The webhook of an operator, in a separate process, with a real API server and a real service."""
 
 import httpx
 import pytest

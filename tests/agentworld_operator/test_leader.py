@@ -1,6 +1,6 @@
-"""Leadership over a Lease in memory, which takes a write only over what was read.
+"""Leadership over a Lease in memory, which refuses writes over another version.
 
-Seconds are those of an event loop whose time passes only for a test.
+Seconds are those of an event loop with virtual time.
 """
 
 import asyncio

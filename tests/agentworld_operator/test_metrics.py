@@ -1,4 +1,4 @@
-"""What an operator tells Prometheus, and the alerts over it."""
+"""An operator's metrics, and the alerts over them."""
 
 import asyncio
 import re

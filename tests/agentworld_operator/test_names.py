@@ -1,6 +1,6 @@
-"""What a name means while objects are written past the webhook, before a real API server.
+"""Aliases while objects bypass the webhook, with a real API server.
 
-The operator is a process of its own; the service is the one of a cluster's many simulators.
+The operator is a separate process; the service is a cluster's, with many simulators.
 """
 
 import signal
@@ -36,7 +36,7 @@ UNGATED = {"simulator": "two", "gate": None, "report": None}
 
 
 class Names(Guarded):
-    """A guarded namespace whose service is started and stopped by a test."""
+    """A guarded namespace whose service a test starts and stops."""
 
     def __init__(self, namespace, start, folder, account):
         self.store = folder / "store"
@@ -46,7 +46,7 @@ class Names(Guarded):
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        """A service over the store's ledger, at an address of its own, while the block runs."""
+        """A service with the store's ledger, at a new address, while the block runs."""
         objects = ObjectStore(str(self.store / "objects"))
         cluster = ClusterSimulators(
             cluster_reader(self.name, self._account),
@@ -59,7 +59,7 @@ class Names(Guarded):
             yield
 
     def begin(self, **settings):
-        """`stable` means the first of two simulators, as the webhook was asked."""
+        """Points `stable` at the first of two simulators, through the webhook."""
         self.run(look_seconds=1, **settings)
         self.guard()
         self.use("one", "two")
@@ -71,7 +71,7 @@ class Names(Guarded):
         self.namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{self.name}")
 
     def refuse(self):
-        """From now on another webhook refuses what ours lets in."""
+        """Adds another webhook that refuses what ours admits."""
         configuration = self.configuration
         configuration["metadata"]["name"] += "-other"
         for webhook in configuration["webhooks"]:

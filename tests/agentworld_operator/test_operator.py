@@ -1,4 +1,4 @@
-"""What an operator finds out where it looks at everything, past what the watches told."""
+"""Changes that an operator finds by listing everything, because watches missed them."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ class Listing:
 
 
 class Silent:
-    """A service that counts no episodes, and remembers that it was asked."""
+    """A service that counts no episodes, and records requests."""
 
     is_asked = False
 

@@ -1,4 +1,4 @@
-"""What a cluster refuses, as a Simulator tells it: a condition, and an event, before a real API
+"""A cluster's refusals in a Simulator's status: a condition, and an event, with a real API
 server.
 """
 
@@ -46,7 +46,7 @@ def rules(namespace):
 
 
 def allow(namespace, told):
-    """Until the API server decides by these rules: it hears of them by a watch of its own."""
+    """Waits until the API server, which watches these rules, enforces them."""
     path = RIGHTS["Role"].path(namespace.namespace, ROLE)
     namespace.call("PATCH", path, {"rules": told})
     of_engines = [each for each in told if "deployments" in each["resources"]]
@@ -116,7 +116,7 @@ class Killed(Exception):
 
 
 class KilledBeforeStatus(Cluster):
-    """Of an operator whose last deed is an event."""
+    """An operator whose last write is an event."""
 
     def write_status(self, *_told):
         raise Killed

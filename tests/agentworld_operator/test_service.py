@@ -1,4 +1,4 @@
-"""An operator and a service of many simulators, processes of their own, before one API server."""
+"""An operator and a service of many simulators, in separate processes, with one API server."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.waits
 
 @pytest.fixture
 def world():
-    """Somebody's endpoint, which says what it was asked."""
+    """An external endpoint that echoes requests."""
 
     def say(asked: endpoint.Asked) -> str:
         return f"{asked.body['messages'][-1]['content']}\n[0] ~"

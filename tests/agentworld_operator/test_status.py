@@ -1,4 +1,4 @@
-"""Events and a status, as a cluster in memory is told to write them."""
+"""Events and status writes, on a cluster in memory."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ BEFORE = ScheduleStatus()
 
 
 class Writes:
-    """What was written, in order; names the kinds of which the next one fails, and how."""
+    """The writes, in order; the next write of a named kind fails in a given way."""
 
     def __init__(self):
         self.kinds = []

@@ -1,4 +1,4 @@
-"""What kopf knows of an API server, without one."""
+"""Kopf's view of an API server, without one."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from agentworld_operator.watches import Watches, resource_selector
 
 @pytest.mark.parametrize("missing", [None, "SimulatorAlias", "Pod"])
 def test_an_operator_that_cannot_watch_every_kind_begins_anew(missing):
-    """As before an API server that has just started."""
+    """As with an API server that has just started."""
     watches = Watches("here", Cache(), lambda *_: None, lambda **_: None)
     for kind in WATCHED:
         if kind != missing:

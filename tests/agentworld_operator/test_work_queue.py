@@ -73,7 +73,9 @@ def test_what_fails_is_tried_again_and_keeps_no_other_waiting(monkeypatch, error
 
 
 def moments(seconds, pauses, *, adds=()):
-    """Of the work on a name that returns these pauses, and is added at these seconds too."""
+    """The times of the work on a name that returns these pauses, and is also added at these
+    seconds.
+    """
 
     async def begin():
         loop, calls = asyncio.get_running_loop(), []

@@ -41,7 +41,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kubelet(control_plane):
-    """Of the only node."""
+    """The kubelet of the only node."""
     from fakes import trainer
 
     with trainer.node(control_plane) as kubelet:

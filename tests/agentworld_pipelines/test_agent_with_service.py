@@ -1,7 +1,7 @@
-"""The pipeline of an agent, whole and real, where a cluster's service has the runs.
+"""The complete, real pipeline of an agent, with a cluster's service for the runs.
 
-Its steps are processes, as Kubeflow's own runner starts them. No model answers for the simulator:
-what counts is who asks whom, and what is in which ledger. The agent is a tiny model.
+Its steps are processes, as Kubeflow's own runner starts them. The simulator has no model, because
+the test is about requests and ledgers. The agent is a tiny model.
 """
 
 import os
@@ -55,7 +55,7 @@ pipeline(recipe=store + "/tiny.yaml", store=store, simulator=simulator)
 
 
 def tiny_world(folder: Path) -> Path:
-    """A model of one layer with a tokenizer of its own, as a world model has it."""
+    """A model of one layer with its own tokenizer, as a world model has it."""
     from agentworld.train.model import new_model
     from agentworld.train.tokenizer import train_tokenizer
 
@@ -119,7 +119,7 @@ class Scene:
         return list(self.store.glob("steps/agent/*/checkpoints/*/manifest.json"))
 
     def run(self, simulator: str, **stores: str) -> Conclusion:
-        """The whole pipeline; tells how it ended."""
+        """Runs the whole pipeline; returns how it ended."""
         told = {"AGENTWORLD_SERVICE_URL": self.service.url, **stores}
         (self.store / "placement.yaml").write_text(
             yaml.safe_dump({"default": {"environment": told}})
@@ -191,7 +191,7 @@ def test_an_agent_of_a_service_that_is_killed_is_followed_back_to_what_it_signed
 
 
 def check_ledger(scene: Scene) -> None:
-    """The service's own has the run, once, and all that the agent was shown."""
+    """The service's own ledger has the run, once, and all of the agent's observations."""
     ledger, closed = scene.service.ledger, AgentRun.read(scene.made("close_run") / RUN)
     by_purpose = Counter(each.opening.purpose for each in ledger.runs())
     assert by_purpose == {"training": 1, "evaluation": 3}  # base, imitated, trained

@@ -1,4 +1,4 @@
-"""What Argo's settings leave without a retry, as releases of Kubeflow Pipelines have them."""
+"""Argo's settings without a retry, in releases of Kubeflow Pipelines."""
 
 import re
 
@@ -11,7 +11,7 @@ from make.pipelines import ROOT
 
 ADVISED = {"limit": "0", "retryPolicy": "Always"}
 AS_INSTALLED = {"limit": "2", "retryPolicy": "OnError"}
-"""By the manifests of Kubeflow Pipelines 2.17.2, which set the pattern too."""
+"""From the manifests of Kubeflow Pipelines 2.17.2, which also set the pattern."""
 
 
 def config_map(strategy):

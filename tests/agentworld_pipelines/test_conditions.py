@@ -1,4 +1,4 @@
-"""What a pipeline's conditions read: `kfp.local` runs it as code (GHSA-rhjm-6347-5x33)."""
+"""The inputs of a pipeline's conditions: `kfp.local` runs them as code (GHSA-rhjm-6347-5x33)."""
 
 import re
 from typing import get_args

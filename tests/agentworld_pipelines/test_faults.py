@@ -1,5 +1,5 @@
-"""The world model's pipeline with real steps, while its processes are killed, its registry goes
-and its disk fills up: it ends as one that nobody disturbed.
+"""The world model's pipeline with real steps, while its processes are killed, its registry fails
+and its disk fills up: its result equals an undisturbed one.
 """
 
 import os
@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
 
 @pytest.fixture
 def registry(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of the server, in which the test has a workspace of its own."""
+    """The address of the server, with a separate workspace for the test."""
     from mlflow import MlflowClient
 
     url = f"http://{LOOPBACK}:{server.port}"
@@ -72,7 +72,7 @@ def registered(url: str, artifact: Digest, copy: Path) -> tuple[WorldModel, dict
 
 
 def ended_as(undisturbed: Path, store: Path, url: str) -> None:
-    """A job whose registry is at an address did what one did that has its own."""
+    """A job with its registry at an address has the same results as one with its own."""
     expected, found = made(undisturbed), made(store)
     (_, artifact), (_, also) = expected.pop("register"), found.pop("register")
     assert also == artifact
@@ -103,7 +103,7 @@ def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one
         is_made, is_over = threading.Event(), threading.Event()
 
         def hold_back(number: int) -> bool:
-            """That a version was made is told to nobody."""
+            """The response to the creation of a version is lost."""
             if "model-versions/create" not in before.asked[number]:
                 return False
             is_made.set()
@@ -170,7 +170,7 @@ def test_a_disk_that_fills_up_ends_a_job_which_goes_on_when_there_is_room(
 
 
 def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
-    """In a process of its own, which alone sees this disk."""
+    """In a separate process, which alone sees this disk."""
     job = Job(store)
     job.has_done(undisturbed, but={"cpt"})
     done = receipts(store)

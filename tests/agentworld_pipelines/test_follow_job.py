@@ -48,7 +48,7 @@ class Step(StepProcess):
         return folder_for("cpt", "demo", str(self.store), str(self.data))
 
     def finish(self) -> None:
-        """As the nodes do it."""
+        """Ends it as nodes do."""
         records.receipt("cpt", records.digest("made")).write(self.folder / "receipt.json")
 
 

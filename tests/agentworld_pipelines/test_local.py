@@ -1,4 +1,4 @@
-"""The pipelines by Kubeflow's own runner, over steps that only say that they were called."""
+"""The pipelines with Kubeflow's own runner, and steps that only record their calls."""
 
 import os
 import re
@@ -60,7 +60,7 @@ def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
 
 
 def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", failing: str = ""):
-    """Runs a pipeline in a store, and tells the calls in their order."""
+    """Runs a pipeline in a store, and returns the calls in their order."""
     path = os.pathsep.join([str(stand_ins(folder, verdict, failing)), *sys.path])
     words = [name, "recipe=demo", f"store={folder / 'store'}", *arguments]
     done = subprocess.run(

@@ -11,7 +11,7 @@ WORDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]
 
 
 def asked(lines: list[tuple[datetime, str]], tail: LogTail) -> str:
-    """What an API server answers to the tail's question."""
+    """An API server's response to the request for the tail."""
     since = dict(tail.query).get("sinceTime", "1970-01-01T00:00:00Z")
     told = [(at, words) for at, words in lines if at >= datetime.fromisoformat(since)]
     return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {words}\n" for at, words in told)

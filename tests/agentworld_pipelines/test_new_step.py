@@ -1,4 +1,4 @@
-"""A new step is an entry in the table and a module of its own: all others learn of it there."""
+"""A new step is an entry in the table and a module: everything else follows."""
 
 import json
 import os
@@ -73,7 +73,7 @@ print(json.dumps({"place": placement.of("tally").queue, "code": digests}))
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of a copy of the packages that has one entry and one module more."""
+    """Of a copy of the packages with one more entry and module."""
     home = tmp_path_factory.mktemp("copy")
     for folder in ("platform", "pipelines"):
         shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""What a pipeline writes is what the operator reads; what the operator says is what it goes by."""
+"""A pipeline's objects are valid for the operator, and it understands the operator's status."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ EVERYTHING = {
 
 
 def written(**fields: object) -> SimulatorSpec:
-    """What the operator understands of the Simulator of a deployment."""
+    """The operator's view of a deployment's Simulator."""
     deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
     target = Target(deployment=deployment, mounted="/stores")
     made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
@@ -171,7 +171,7 @@ DIGEST = MANIFEST.digest
 
 
 def simulator(**status: object) -> SimulatorView:
-    """Of the second generation."""
+    """A Simulator of the second generation."""
     metadata = {"name": "one", "generation": 2}
     return SimulatorView.model_validate(
         {"metadata": metadata, "spec": {"identity": {}}, "status": status}
@@ -179,7 +179,7 @@ def simulator(**status: object) -> SimulatorView:
 
 
 def told(digest: str | None = DIGEST, observed: int = 2, **conditions: tuple[str, str]):
-    """What the operator says of it."""
+    """The operator's status."""
     said = [
         {"type": type_, "status": status, "reason": reason, "message": "why"}
         for type_, (status, reason) in conditions.items()

@@ -96,6 +96,6 @@ def test_the_recipe_is_one_that_pods_find_and_a_cluster_serves(compiled):
 
 
 def test_its_stages_are_those_of_the_recipe_for_recordings():
-    """Which are trained from a base of its family in `train/test_shipped_recipes.py`."""
+    """`train/test_shipped_recipes.py` trains them from a base of its family."""
     other = load_recipe(recipe_path("qwen3-0.6b"))
     assert (RECIPE.model, RECIPE.cpt, RECIPE.sft) == (other.model, other.cpt, other.sft)

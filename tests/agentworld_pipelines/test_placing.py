@@ -1,4 +1,4 @@
-"""What a placement says of a step, read back from the pipeline that was compiled with it."""
+"""A step's placement, read back from the compiled pipeline."""
 
 import re
 from typing import Any
@@ -74,7 +74,7 @@ PLACES = st.fixed_dictionaries(
     },
 )
 ACCOUNTS = st.fixed_dictionaries({}, optional={"service_account": st.none() | NAMES})
-"""Of the default alone: not every step can have one of its own."""
+"""Only for the default: not every step can have its own."""
 PLACEMENTS = st.fixed_dictionaries(
     {"default": st.builds(dict.__or__, PLACES, ACCOUNTS)},
     optional={"steps": st.dictionaries(st.sampled_from(OF_A_NIGHT), PLACES)},
@@ -82,7 +82,7 @@ PLACEMENTS = st.fixed_dictionaries(
 
 
 def of_placement(name: str) -> Compiled:
-    """A pipeline with the placement that says everything."""
+    """A pipeline with a placement that sets every field."""
     return make.pipelines.compiled(name, PLACEMENT)
 
 

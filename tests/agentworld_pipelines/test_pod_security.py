@@ -1,4 +1,4 @@
-"""Which Pod Security Standard the pods of each step meet."""
+"""The Pod Security Standard that each step's pods meet."""
 
 import re
 from pathlib import Path

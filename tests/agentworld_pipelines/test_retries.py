@@ -1,4 +1,4 @@
-"""Retries of a step by its own process; no wait between them, so that nothing sleeps."""
+"""Retries of a step by its own process, without waits between them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class Step:
 
 @pytest.fixture
 def told(monkeypatch):
-    """What a placement's retries become."""
+    """The converted retries of a placement."""
     retries = Retries(times=2, wait_seconds=0)
     monkeypatch.setenv(RETRIES, retries.model_dump_json())
     return retries

@@ -46,7 +46,7 @@ class Step(StepProcess):
         return folder_for("collect", "demo", str(self.store))
 
     def finish(self) -> None:
-        """As the pod of the Job does it."""
+        """Ends it as the Job's pod does."""
         records.receipt("collect", records.digest("made")).write(self.folder / "receipt.json")
 
 

@@ -1,4 +1,4 @@
-"""Where a step of live shells is done, and that it needs a sandbox for its work alone."""
+"""Where a step with live shells runs, and that only its work needs a sandbox."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def _no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 def arguments(step: str, store: Path) -> list[str]:
-    """Of a step whose inputs are all there."""
+    """The arguments of a step with all inputs."""
     if step == "collect":
         return ["smoke", str(store)]
     simulator = records.pinned(store).digest

@@ -1,4 +1,4 @@
-"""The Job of a step with live shells: all that its place says, in a pod that can have a sandbox."""
+"""The Job of a step with live shells: its whole placement, in a pod that can have a sandbox."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The TrainJob of a stage: everything that its place says, by the types of Kubeflow's Trainer."""
+"""The TrainJob of a stage: its whole placement, by the types of Kubeflow's Trainer."""
 
 from pathlib import Path
 

@@ -56,7 +56,7 @@ def agent() -> Compiled:
 
 
 def read_by(task: dict) -> Iterator[str]:
-    """The steps whose results a task takes, also from outside of its condition."""
+    """The steps whose results a task reads, also from outside of its condition."""
     for told in task.get("inputs", {}).get("parameters", {}).values():
         if "taskOutputParameter" in told:
             yield told["taskOutputParameter"]["producerTask"].replace("-", "_")

@@ -21,7 +21,7 @@ def empty(tmp_path_factory) -> Iterator[Api]:
 
 @pytest.fixture(scope="session")
 def said(empty) -> Mapping[str, httpx.Response]:
-    """What it said to the definition of each kind."""
+    """The server's response to the definition of each kind."""
     return {kind.kind: empty.define(crd(kind)) for kind in KINDS}
 
 

@@ -1,4 +1,4 @@
-"""Where in the definitions of the custom resources something is said of a value."""
+"""The nodes of the custom resources' definitions with constraints."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class Node(NamedTuple):
 
 
 def nodes() -> list[Node]:
-    """Of all kinds, objects before what is in them."""
+    """The nodes of all kinds, objects before their contents."""
     found = []
     for kind in KINDS:
         whole = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

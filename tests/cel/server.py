@@ -1,7 +1,7 @@
-"""The part of a Kubernetes of today that serves custom resources, with CEL and strict fields.
+"""The part of a current Kubernetes that serves custom resources, with CEL and strict fields.
 
-It stands alone: who asks shows a certificate of an administrator, and the Kubernetes that it
-would leave other decisions to is an address where nobody is.
+It runs alone: clients use an administrator's certificate, and the Kubernetes to which it would
+delegate other decisions is an unused address.
 """
 
 import ssl
@@ -43,7 +43,7 @@ _ADMISSION = (
 
 
 class Api:
-    """What an administrator asks of it, strictly, as `kubectl` does."""
+    """An administrator's requests, strictly, as `kubectl` sends them."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
@@ -57,7 +57,7 @@ class Api:
         return self.client.get(_path(kind.kind)).is_success
 
     def definition(self, kind: Kind) -> Object:
-        """As it is kept."""
+        """The stored definition."""
         return self.client.get(f"{DEFINITIONS}/{crd(kind)['metadata']['name']}").json()
 
     def get(self, kind: str, name: str) -> Object:
@@ -76,7 +76,7 @@ class Api:
     def patch(
         self, kind: str, name: str, body: Object, part: str = "", **query: str
     ) -> httpx.Response:
-        """By a merge; a part is a subresource."""
+        """A merge patch; a part is a subresource."""
         path = "/".join(filter(None, [_path(kind, name), part]))
         return self.client.patch(path, params=_STRICT | query, json=body, headers=MERGE)
 
@@ -146,7 +146,7 @@ def _client(folder: Path, port: int) -> httpx.Client:
 
 
 def _administrator(folder: Path) -> Path:
-    """A certificate that is its own authority; its key is beside it."""
+    """A self-signed certificate; its key is beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
     told = [(NameOID.COMMON_NAME, "administrator"), (NameOID.ORGANIZATION_NAME, "system:masters")]
     name = x509.Name([x509.NameAttribute(what, value) for what, value in told])

@@ -1,4 +1,4 @@
-"""Every field is held to what its definition says of it, and none is dropped in silence."""
+"""Every field is validated by its definition, and none is dropped silently."""
 
 import json
 from copy import deepcopy
@@ -72,12 +72,12 @@ MATCHING = {
     r"^[^\x00]*$": "any",
 }
 BEYOND = {r"^[^\x00]*$": "\0"}
-"""What is appended where the end of a line would still match."""
+"""Appended where the end of a line would still match."""
 ENDS = {
     pattern_of(LabelKey): "/" + "x" * 63,  # so many characters stand after its slash
     pattern_of(ImageByDigest): f"@{records.digest('image')}",
 }
-"""How the longest value ends that matches its pattern as well."""
+"""The end of the longest value that still matches its pattern."""
 VALUES = {"limits": 1, "requests": "1Gi", "selector": "yes"}
 ITEMS = {
     "gate": {"metric": "live_gain", "least": 0.1},
@@ -138,12 +138,12 @@ def holding(path: tuple[str, ...], value: Any) -> Any:
 
 
 def named(*path: str) -> str:
-    """As the API server names it."""
+    """The API server's name of it."""
     return ".".join(path).replace(".[]", "[0]").replace(".{}", ".key")
 
 
 def said_of(api: Api, node: Node, value: Any) -> dict[str, str]:
-    """What is said of each field where an object has this value there."""
+    """The errors of each field if an object has this value there."""
     held = holding(node.path, value)
     if "status" in node.path[:1]:
         answer = api.patch(node.kind, "kept", held, "status", **DRY)
@@ -224,7 +224,7 @@ def served(api: Api, made: dict[str, Any]) -> dict[str, Any]:
 
 
 def wire(record: Any) -> dict[str, Any]:
-    """As the resource has it: what is null or empty by default is not there."""
+    """The resource's form: null values and empty defaults are left out."""
     told = json.loads(record.model_dump_json(exclude_none=True))
     return {name: each for name, each in told.items() if each != ""}
 

@@ -1,4 +1,4 @@
-"""Every rule in CEL lets through what it should, and says what to do about the rest."""
+"""Every rule in CEL accepts valid objects, and explains each refusal."""
 
 import json
 from collections.abc import Mapping
@@ -222,7 +222,7 @@ def test_every_rule_of_the_definitions_is_tried_here():
 
 
 def asked(api: Api, kind: str, before: Spec | None, then: Spec) -> Any:
-    """The answer to a spec, in place of the one before where there is one."""
+    """The response to a spec, as an update of an earlier one if there is one."""
     made = {**type_fields(kind), "metadata": {"name": "tried"}}
     if before is None:
         return api.create(made | {"spec": then}, **DRY)
@@ -270,7 +270,7 @@ def test_an_identity_cannot_be_taken_away(api):
 
 
 def test_a_manifest_in_other_words_is_no_change(api):
-    """What has its default may be left out, 1.0 may be 1, and fields may be in any order."""
+    """Defaults may be left out, 1.0 may be 1, and fields may be in any order."""
     told = manifest(sampling={"temperature": 1.0})
     short = {name: each for name, each in reversed(told.items()) if name not in ("retry", "schema")}
     assert asked(

@@ -1,4 +1,4 @@
-"""Releases of the chart, each in a namespace of its own."""
+"""Releases of the chart, each in a separate namespace."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def charts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def empty_cluster(tmp_path_factory):
-    """Of these tests alone: what they install no namespace holds."""
+    """Only for these tests, because they install cluster-wide objects."""
     folder = tmp_path_factory.mktemp("releases")
     with control_plane.running(folder) as cluster, helm_release.jobs_run(cluster):
         yield cluster

@@ -1,4 +1,4 @@
-"""What the guide of a whole cluster shows is what the chart, the operator and Kueue take."""
+"""The chart, the operator and Kueue accept the examples of the guide of a whole cluster."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ VALUES = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
 
 
 def check(written):
-    """Raises an error where nobody takes it."""
+    """Raises an error if no schema accepts it."""
     group = written.get("apiVersion", "").partition("/")[0]
     if group == "kueue.x-k8s.io":
         kueue_objects.OBJECT.validate_python(written)
@@ -105,7 +105,7 @@ def commands(text, start):
 
 
 def rows_of(heading):
-    """Of the table under it, without its head."""
+    """The rows of the table under a heading."""
     table = TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     _, *rows = [
         line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")

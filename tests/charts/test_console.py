@@ -1,4 +1,6 @@
-"""The console as the chart starts it: a pod that can write nowhere, and a user who only reads."""
+"""The console as the chart starts it: a pod with a read-only file system, and a database user who
+only reads.
+"""
 
 import os
 import re
@@ -31,7 +33,7 @@ GUIDE = (make.chart.ROOT / "docs/guides/console.md").read_text()
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory, postgres_server):
-    """A library whose ledger is a PostgreSQL that tells a service's keys, and its reader's URL."""
+    """A library whose ledger is a PostgreSQL with a service's keys, and its reader's URL."""
     store = tmp_path_factory.mktemp("stores")
     with postgres_server.database() as url:
         ledger = Ledger(url)
@@ -49,7 +51,7 @@ def told(tmp_path_factory, postgres_server):
 
 @pytest.fixture(scope="module", params=["", "service-keys"], ids=["keys-told", "keys-held"])
 def console(request, told, tmp_path_factory):
-    """What it answers at, once it answers."""
+    """Its address, once it responds."""
     library, reader = told
     folder, port = tmp_path_factory.mktemp("pod"), free_port()
     access = yaml.safe_load(make.access.access_file(folder).read_text())
@@ -95,7 +97,7 @@ def started(found, folder: Path, stores: Path, given: dict[str, str]):
 
 
 def pod(mounts, folders: dict[str, Path]) -> list[str]:
-    """A sandbox with this machine's files, of which none may be written, and a pod's mounts."""
+    """A sandbox with this machine's files, read-only, and a pod's mounts."""
     words = ["bwrap", "--die-with-parent", "--unshare-user", "--uid", "65532", "--gid", "65532"]
     words += ["--tmpfs", "/"]
     for path in map(str, Path("/").iterdir()):

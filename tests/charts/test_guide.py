@@ -1,4 +1,4 @@
-"""What the guide for a platform team shows is what the chart and the operator take."""
+"""The chart and the operator accept the examples of the guide for a platform team."""
 
 import re
 import shlex

@@ -26,7 +26,7 @@ BY_DIGEST = {"images": {"allowTags": False}}
 
 
 def refused(values) -> str:
-    """What the chart says of an image that only has a tag."""
+    """The chart's error for an image that only has a tag."""
     with pytest.raises(HelmRenderError) as error:
         make.chart.files({**values, "images": {**values.get("images", {}), "allowTags": False}})
     return str(error.value)
@@ -70,7 +70,7 @@ def test_the_tools_values_install_every_image_by_its_digest():
 
 
 def test_a_chart_with_the_digests_in_its_values_needs_none_from_who_installs_it(tmp_path):
-    """As a release is made."""
+    """As in a release."""
     chart = tmp_path / "agentworld"
     shutil.copytree(CHART, chart)
     before = (chart / "values.yaml").read_text()

@@ -1,4 +1,4 @@
-"""How clients outside of the cluster reach the service and the console."""
+"""Access from outside of the cluster to the service and the console."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who reaches whom, by the policies; that a network keeps them is its plugin's."""
+"""Connections that the network policies allow; a network plugin enforces them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def found(request):
 
 
 def labels(found):
-    """Of the pods of each component, and of an engine's, which the operator makes."""
+    """The labels of each component's pods, and of an engine's, which the operator creates."""
     own = {name: each["metadata"]["labels"] for name, each in make.chart.pods(found).items()}
     return own | {"engine": child_labels(records.digest("simulator"))}
 
@@ -30,7 +30,7 @@ def selects(selector, told):
 
 
 def admits(rules, side, port, other):
-    """Whether one of a policy's rules lets through what goes to this port and comes from there."""
+    """Whether one of a policy's rules admits traffic to this port from there."""
     for rule in rules:
         peers, ports = rule.get(side), [each["port"] for each in rule.get("ports", ())]
         of_pods = [each["podSelector"] for each in peers or () if "podSelector" in each]
@@ -41,7 +41,7 @@ def admits(rules, side, port, other):
 
 
 def reaches(found, source, target, port):
-    """What all policies together say."""
+    """The result of all policies together."""
     told, policies = labels(found), of_kind(found, "NetworkPolicy")
     leaving = [each for each in policies if selects(each["spec"]["podSelector"], told[source])]
     coming = [each for each in policies if selects(each["spec"]["podSelector"], told[target])]
@@ -201,7 +201,7 @@ def test_without_values_every_namespace_is_let_in_and_an_api_server_is_at_its_po
 
 
 def test_who_asks_the_webhook_is_said_apart_from_where_the_api_server_is():
-    """A managed control plane asks by a proxy, whose pods have other addresses than itself."""
+    """A managed control plane connects through a proxy, whose pods have other addresses."""
     proxy = {"podSelector": {"matchLabels": {"k8s-app": "konnectivity-agent"}}}
     found = policies(
         {

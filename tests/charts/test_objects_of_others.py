@@ -1,7 +1,8 @@
-"""An API server takes every object of others' kinds that our pipelines make and our guides show.
+"""An API server accepts every object of other projects' kinds that our pipelines create and our
+guides show.
 
-No controller of theirs is here. A server of today refuses a field that a definition has not got
-(tests/cel); the tests' own drops it, which is looked for.
+None of their controllers is here. A current server refuses a field that a definition lacks
+(tests/cel); the tests' own drops it, which is checked.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.waits
 
 
 class Refused(Exception):
-    """The server says no, or keeps less than it was sent."""
+    """The server refuses it, or drops a part."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a team may give all pods: an identity in a cloud, labels, environment, and a place."""
+"""Settings of a team for all pods: an identity in a cloud, labels, environment, and placement."""
 
 import json
 import re
@@ -115,7 +115,7 @@ def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
 
 
 def test_with_identities_in_a_cloud_no_pod_is_given_a_static_key():
-    """Buckets are asked as the account; a database's address still holds its password."""
+    """Buckets are accessed with the account; a database's address still contains its password."""
     values = {**EXTERNAL, "stores": {**EXTERNAL["stores"], "existingSecret": ""}}
     objects = make.chart.objects(values)
     for template in make.chart.pods(objects).values():

@@ -1,6 +1,6 @@
-"""Pods of ours before an API server that lets a namespace use only so much.
+"""Our pods on an API server with a namespace's limits.
 
-Each is asked for and not kept (`dryRun`): what refuses a pod refuses it then too.
+Each is requested with `dryRun`, which applies the same checks.
 """
 
 import pytest
@@ -28,7 +28,7 @@ EVERYTHING = {
 
 @pytest.fixture(params=["a quota", "a quota and limits"])
 def namespace(control_plane, request):
-    """With the chart's accounts, and bounds."""
+    """With the chart's accounts, and limits."""
     made = make.operator.new_namespace(control_plane)
     set_quota(made)
     if request.param == "a quota and limits":

@@ -39,7 +39,7 @@ def names(release):
 
 @pytest.fixture(scope="module")
 def shared(new_release):
-    """A release in whose namespace a team has made something."""
+    """A release in whose namespace a team has created something."""
     release = new_release()
     release.install()
     used(release)
@@ -47,7 +47,7 @@ def shared(new_release):
 
 
 def used(release):
-    """Simulators and a name for one, made before anybody is asked about them."""
+    """Simulators and an alias, created before the webhook was registered."""
     wait_for(lambda: all(defined(release, kind) for kind in KINDS))
     for made in (simulator("one"), simulator("two"), alias("one")):
         release.namespace.create(made)
@@ -62,7 +62,7 @@ def defined(release, kind):
 
 
 def world(release):
-    """What Simulators and names are, whoever wrote to them."""
+    """The state of Simulators and aliases, without field managers."""
     found = [each for kind in KINDS for each in release.namespace.all(kind.kind).objects]
     assert len(found) == 3
     return [
@@ -72,7 +72,7 @@ def world(release):
 
 
 def kept_secrets(release):
-    """As they are, whole."""
+    """The complete Secrets."""
     found = [release.namespace.get("Secret", name) for name in KEPT_SECRETS]
     assert all(found)
     return found
@@ -137,7 +137,7 @@ def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_w
 
 
 def believed(release):
-    """The webhook's certificate with its authority, which the API server is told to believe."""
+    """The webhook's certificate with its authority, which the API server is configured to trust."""
     files = release.namespace.get("Secret", "agentworld-webhook")["data"]
     name = f"agentworld-{release.namespace.namespace}"
     for webhook in release.namespace.get("ValidatingWebhookConfiguration", name)["webhooks"]:
@@ -158,7 +158,7 @@ def test_values_that_are_wrong_change_nothing(shared):
 
 
 def versions(release):
-    """Of what is asked of each object; its status is somebody else's."""
+    """The resource versions without status, which other writers change."""
     found = [release.get(*each)["metadata"] for each in made_by(release)]
     return [each.get("generation", each["resourceVersion"]) for each in found]
 
@@ -197,7 +197,7 @@ def test_an_uninstall_leaves_what_cannot_be_made_again_and_an_install_takes_it_u
 
 
 def test_definitions_are_upgraded_apart(shared):
-    """As the notes say: kubectl apply --server-side --force-conflicts."""
+    """As in the notes: kubectl apply --server-side --force-conflicts."""
     before = world(shared)
     for path in sorted((shared.charts[1] / "crds").iterdir()):
         made = yaml.safe_load(path.read_text())
@@ -214,7 +214,7 @@ def test_definitions_are_upgraded_apart(shared):
 
 
 def apply(cluster, made, force):
-    """As kubectl does it."""
+    """Applies it as kubectl does."""
     places = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return httpx.patch(
         f"{cluster.url}{places}/{made['metadata']['name']}",
@@ -244,5 +244,5 @@ def test_a_right_that_somebody_widened_stops_the_next_upgrade(shared):
 
 
 def test_a_namespace_with_simulators_goes_while_its_release_is_installed(shared):
-    """Though nobody answers for them."""
+    """Although no webhook responds."""
     end_namespace(shared)

@@ -1,4 +1,4 @@
-"""What the chart makes of values, whole: as it was, and as Kubernetes takes it."""
+"""The whole rendered chart: unchanged, and valid for Kubernetes."""
 
 import subprocess
 from base64 import b64decode
@@ -27,7 +27,7 @@ _OF_BACKUPS = {"agentworld-backup", "agentworld-restore"}
 
 @pytest.mark.waits
 def test_with_everything_switched_on_it_renders_as_it_did():
-    """`make golden` writes it anew; read the diff."""
+    """`make golden` rewrites it; read the diff."""
     assert make.chart.golden() == GOLDEN.read_text()
 
 
@@ -97,7 +97,7 @@ def test_what_no_namespace_holds_is_named_after_release_and_namespace():
 
 
 def environment(values, component):
-    """As a pod of a component would have it."""
+    """The environment of a component's pod."""
     [container] = make.chart.pods(make.chart.objects(values))[component]["spec"]["containers"]
     return {each["name"]: each.get("value", "from elsewhere") for each in container["env"]}
 

@@ -1,4 +1,4 @@
-"""Backups and restores as the chart and its guide have them, with a real PostgreSQL.
+"""Backups and restores of the chart and its guide, with a real PostgreSQL.
 
 The commands are those of the rendered CronJobs and of the guide, so that neither can drift.
 """
@@ -57,7 +57,7 @@ os.replace, os.link = killed(os.replace), killed(os.link)
 
 
 class Installation:
-    """What a release of the chart has in a namespace: databases, stores, keys, backups."""
+    """A release of the chart in a namespace: databases, stores, keys, backups."""
 
     def __init__(self, folder: Path, server: postgres.Server, urls: tuple[str, str]) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Installation:
         self.objects = ObjectStore(str(folder / "stores/objects"))
 
     def pod(self, component: str) -> RenderedPod:
-        """Of a CronJob of the chart, with an empty folder for work."""
+        """A pod of a CronJob of the chart, with an empty folder for work."""
         shutil.rmtree(self.folders["/work"])
         self.folders["/work"].mkdir()
         rendered = make.chart.pods(make.chart.objects({"backup": BACKUP}))[component]
@@ -135,7 +135,7 @@ class Installation:
         return pod
 
     def problems(self) -> list[str]:
-        """What `audit verify` says."""
+        """The problems of `audit verify`."""
         ledger = open_ledger(self.folder)
         evidence = open_evidence(self.folder, ledger)
         sources = Sources(MemoryRegistry(), ledger, self.folder, evidence)
@@ -145,7 +145,7 @@ class Installation:
             ledger.close()
 
     def text(self, episode: str) -> str:
-        """What a simulator said in an episode."""
+        """A simulator's text in an episode."""
         ledger = open_ledger(self.folder)
         try:
             return ledger.episode(episode).steps[0].observation

@@ -1,4 +1,4 @@
-"""What the chart lets the account of Kubeflow's runs do."""
+"""The rights that the chart grants to the account of Kubeflow's runs."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""What pods of the chart may do: to their node, to the cluster, and from where they come."""
+"""The rights of the chart's pods on their node and the cluster, and the origins of their images."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a team may give as values, and what it hears of one that is wrong."""
+"""Valid values of the chart, and the errors of invalid ones."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_a_chart_that_has_this_one_in_it_may_hand_values_to_all():
 
 
 def properties(node, path=""):
-    """Each value that a schema knows, with what it says of it."""
+    """Each value that a schema has, with its constraints."""
     for name, each in node.get("properties", {}).items():
         yield f"{path}{name}", each
         yield from properties(each, f"{path}{name}.")

@@ -43,7 +43,7 @@ class Rows:
             thread.join()
 
     def lost(self) -> set[int]:
-        """What was answered and is not there."""
+        """Acknowledged rows that are missing."""
         with self._engine.connect() as connection:
             return set(self.answered) - set(connection.scalars(text("SELECT number FROM rows")))
 

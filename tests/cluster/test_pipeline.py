@@ -1,7 +1,7 @@
-"""A whole pipeline on real nodes: each component is a pod of our image, by what was compiled.
+"""A whole compiled pipeline on real nodes: each component is a pod of our image.
 
-The pods are secured as Kubeflow secures them, so that live shells need a Job of their own. On the
-way a stage is trained by two nodes, and another one's pod is taken away in the middle.
+The pods are restricted as in Kubeflow, so that live shells need a separate Job. One stage is
+trained by two nodes, and the pod of another is deleted in the middle.
 """
 
 import re
@@ -37,7 +37,7 @@ GRACE_SECONDS = 1
 
 
 class Training(NamedTuple):
-    """Where the runs are."""
+    """The environment of the runs."""
 
     job: Job
     store: Path
@@ -85,10 +85,10 @@ class Preemption:
     def __init__(self, place: Training) -> None:
         self._place = place
         self.saved_steps = 0
-        """Of the checkpoint that there was."""
+        """Of the previous checkpoint."""
 
     def see(self, task: str, pod: str) -> None:
-        """Told of each pod that is started."""
+        """Called for each pod that is started."""
         if task == TAKEN and pod.endswith("-0"):
             threading.Thread(target=self._take, args=(pod,), daemon=True).start()
 
@@ -148,7 +148,7 @@ def test_every_component_runs_as_a_pod_and_succeeds(place, whole):
 
 
 def log_of(place: Training, pod: str) -> str:
-    """What its container printed."""
+    """The output of its container."""
     return str(place.job.core.read_namespaced_pod_log(pod, place.job.namespace))
 
 

@@ -68,14 +68,14 @@ def release(cluster, tmp_path_factory):
 
 
 class Source(NamedTuple):
-    """Where weights are fetched from."""
+    """The source of weights."""
 
     url: str
     folder: Path
     log: Path
 
     def files_not_read_once(self) -> list[str]:
-        """Of which pods requested a byte twice, or not at all."""
+        """Files of which pods requested a byte twice, or not at all."""
         return file_server.files_not_read_once(self.folder, file_server.read_log(self.log))
 
 
@@ -87,8 +87,8 @@ def source(release, tiny_model):
 
 @pytest.fixture(scope="module")
 def worlds(release, tiny_model, source):
-    """Two versions of a world: one always there, whose replicas share what one of them fetches,
-    and one whose engine starts when it is needed.
+    """Two versions of a world: a permanent one, whose replicas share one fetch, and one whose
+    engine starts on demand.
     """
     claimed_weights(release, tiny_model)
     shared_claim(release, "models")
@@ -290,7 +290,7 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
 @pytest.mark.parametrize("component", ["operator", "service", "secrets"])
 @pytest.mark.usefixtures("agents")
 def test_an_account_may_do_exactly_what_it_did(release, component):
-    """What the API server heard, against what the chart allows."""
+    """The API server's audit log, compared with the chart's rights."""
     account = f"system:serviceaccount:{NAMESPACE}:{NAME}-{component}"
     audit = release.cluster.control.folder / "audit.log"
     heard = set()

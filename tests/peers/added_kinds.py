@@ -54,7 +54,7 @@ def main(recipe: str, store: str, imports: str) -> None:
 
 
 async def _asked(simulator: PinnedSimulator, store: Path) -> tuple[str, bool]:
-    """What the service says by the added protocol, and whether it counts the step."""
+    """The service's response by the added protocol, and whether it counts the step."""
     engine = pinned_engine(simulator.manifest)
     digest = simulator.digest
     with serve_locally(simulator.folder, engine, store, store / "logs") as local:
@@ -70,8 +70,8 @@ async def _asked(simulator: PinnedSimulator, store: Path) -> tuple[str, bool]:
 
 
 def _signed(store: Path) -> dict[str, object]:
-    """What an export and an audit say of a statement of the added kind, before and after somebody
-    exchanged its copy in the evidence mirror.
+    """The output of an export and an audit about a statement of the added kind, before and after
+    its copy in the evidence mirror was replaced.
     """
     with closing(existing_ledger(store)) as ledger:
         signer = statement_signer_of(Stores.of(store), ledger)

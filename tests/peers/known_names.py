@@ -1,9 +1,9 @@
-"""What Schemathesis may know beside the document: runs and episodes that are there, for a request
-with a name drawn by chance comes no further than the door.
+"""Existing runs and episodes for Schemathesis, because requests with random names are refused
+early.
 
 NAMES is a file with a JSON list of `[run, episode, simulator, artifact, envelope]`; each episode
-has one step, each run an agent of the artifact, whose name is the run's, and of whose validation
-the envelope is. No route is named.
+has one step, each run an agent of the artifact, whose name is the run's, and the envelope is of its
+validation. No route is named.
 """
 
 import itertools

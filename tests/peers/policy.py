@@ -68,7 +68,7 @@ def _fit(
     conversations: list[list[Message]],
     bash: Callable[[str], str],
 ) -> None:
-    """What the assistant says carries the loss, as TRL's own template marks it."""
+    """The assistant's tokens are in the loss, as TRL's own template marks them."""
     batch = tokenizer.apply_chat_template(
         conversations,
         tools=[bash],

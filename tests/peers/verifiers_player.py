@@ -14,7 +14,7 @@ from verifiers.v1.utils.loaders import load_environment
 
 
 class Player:
-    """In the place of verifiers' own, which asks a model: it keeps what it was told."""
+    """Replaces verifiers' own player, which uses a model; records its inputs."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = iter(lines)

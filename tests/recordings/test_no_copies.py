@@ -12,7 +12,7 @@ from agentworld.storage.source import files_of
 _RUN = 60
 _BLOCK = _RUN // 2  # each run of 60 bytes holds a whole block of 30 at a multiple of 30
 _FEW = 8
-"""Runs of so few different bytes, such as a ruler of dashes, are nobody's text."""
+"""Runs of so few different bytes, such as a line of dashes, are not a copied text."""
 _ROOT = Path(__file__).parents[2]
 
 

@@ -30,14 +30,14 @@ class ExpectedTurn(Record):
 
 
 class Expected(Record):
-    """What an import of a source finds."""
+    """The expected result of a source's import."""
 
     source: str
     """A file or a folder of the recordings."""
     form: str
     options: dict[str, Any] = {}
     calls: str
-    """What counts as a call here."""
+    """The definition of a call here."""
     num_episodes: int
     num_turns: int
     num_problems: int = 0

@@ -26,7 +26,7 @@ JWT = api_server.token("team-a/trainer")
 
 
 class Checked:
-    """An access with its file, and a cluster that says whose a token is, or nothing."""
+    """An access with its file, and a cluster that authenticates tokens, or returns nothing."""
 
     def __init__(self, folder, text=FILE):
         self.path, self.clock, self.asked = folder / "access.yaml", Clock(), []

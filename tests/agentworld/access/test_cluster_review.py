@@ -1,4 +1,4 @@
-"""Service accounts of a real cluster: its own tokens, its own answers."""
+"""Service accounts of a real cluster: its own tokens and responses."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PASSING = st.lists(st.tuples(st.floats(0, 200), st.integers(0, 50)), max_size=20
 
 
 def let_through(bucket, coming):
-    """How many of those who come are let through, each of whom spends one."""
+    """The number of callers who are admitted; each of them spends one."""
     num = 0
     for _ in range(coming):
         if bucket.wait_seconds == 0:

@@ -1,4 +1,4 @@
-"""A ledger on disk that somebody tampers with."""
+"""A ledger on disk for tampering."""
 
 import sqlite3
 from functools import partial
@@ -61,7 +61,7 @@ class Scene(NamedTuple):
             ledger.write([EpisodeClosed(self.run, name, len(played.steps), played.head, "closed")])
 
     def change(self, *statements):
-        """What somebody with the database in hand does."""
+        """Changes the database as an attacker would."""
         with sqlite3.connect(self.folder / "ledger.db") as database:
             for statement in statements:
                 assert database.execute(statement).rowcount != 0
@@ -75,7 +75,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture(scope="session")
 def first_scene(tmp_path_factory) -> Scene:
-    """What the tests tamper with copies of."""
+    """The original that the tests copy and tamper with."""
     folder = tmp_path_factory.mktemp("scene")
     opening = RunOpening(agent="a", starting_weights=records.digest("starting"))
     url = make.ledger.laid(f"sqlite:///{folder}/ledger.db")

@@ -11,7 +11,7 @@ from make.service import Service, service, shell
 
 @pytest.fixture
 def serve(tmp_path) -> Callable[..., Service]:
-    """Serves with an answer and a manifest of the test's own."""
+    """Serves with a response and a manifest of the test's own."""
 
     def start(answer=shell, **manifest) -> Service:
         return service(tmp_path, answer, records.manifest(**manifest))

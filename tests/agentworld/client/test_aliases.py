@@ -1,4 +1,4 @@
-"""What a service says that a name means."""
+"""The targets of aliases in a service's responses."""
 
 import asyncio
 

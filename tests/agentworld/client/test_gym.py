@@ -29,7 +29,7 @@ def opened(served, start=None, run=OPENING, **settings):
 
 
 def passes(env):
-    """Gymnasium's own check, which tells most problems in warnings."""
+    """Gymnasium's own check, which reports most problems as warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env)

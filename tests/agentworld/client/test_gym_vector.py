@@ -31,7 +31,7 @@ def tasks(num):
 
 
 def failing(*actions):
-    """A shell whose engine is gone the first time that it is asked for these."""
+    """A shell whose engine fails at the first request for each of these."""
     left = list(actions)
 
     def answer(messages):

@@ -1,4 +1,4 @@
-"""How an environment waits for its requests, and what an interrupt does to them."""
+"""How an environment waits for its requests, and the effect of interrupts."""
 
 import asyncio
 import signal

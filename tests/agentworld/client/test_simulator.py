@@ -37,7 +37,7 @@ def stepped(number, **fields):
 
 
 class Script:
-    """Answers with what it was given, in order, and keeps what it was asked."""
+    """Sends given responses, in order, and records the requests."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -321,7 +321,7 @@ def test_a_name_is_one_part_of_a_path():
 
 
 def acted(script, folder, *actions, sampled=None, end=False):
-    """What is in the agent's log after these actions."""
+    """The agent's log after these actions."""
 
     async def work():
         with TrajectoryLog(folder) as trajectory:

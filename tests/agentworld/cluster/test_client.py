@@ -100,7 +100,7 @@ def test_who_asks_no_cluster_does_not_wait_until_kubernetes_is_imported():
 
 
 class Recorded:
-    """A server that keeps what it was asked."""
+    """A server that records requests."""
 
     def __init__(self, answer=None):
         self.answer = answer or {}

@@ -1,4 +1,4 @@
-"""What is asked again, of answers that are written here."""
+"""Which responses are retried."""
 
 import math
 import time
@@ -17,7 +17,7 @@ REFUSED = [(NOBODY, False), (FORBIDDEN, False), (EXISTS, True), (422, True)]
 
 
 def asked(*statuses: int, until: float = math.inf, granted: bool = False) -> list[str]:
-    """What is told while it answers so, and then well."""
+    """The log while the server fails, and then succeeds."""
     left, told = list(statuses), []
 
     def ask() -> str:

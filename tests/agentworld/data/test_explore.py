@@ -28,7 +28,7 @@ def explore(recipe, episodes, *, held_out=False):
 
 @pytest.fixture
 def break_shells(monkeypatch):
-    """Breaks shells at every step whose number, over all shells, is one of these."""
+    """Breaks shells at these steps, counted over all shells."""
 
     def break_at(breaks_at):
         numbers = count()

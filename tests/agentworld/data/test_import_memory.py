@@ -1,4 +1,4 @@
-"""An import's memory does not grow with its source: measured in a process of its own."""
+"""An import's memory use is constant: measured in a separate process."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def write_logs(path, num_bytes):
 
 
 def peak_kib(tmp_path, megabytes):
-    """Of an import of so much text."""
+    """The peak of an import of that much text."""
     source, out = tmp_path / f"{megabytes}.jsonl.zst", tmp_path / f"out-{megabytes}"
     write_logs(source, megabytes * 10**6)
     command = [sys.executable, "-c", IMPORT, str(source), str(out)]

@@ -1,4 +1,4 @@
-"""An import that was killed goes on, and makes what one that was not makes."""
+"""A killed import resumes, with the same result as an uninterrupted one."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def small_chunks(monkeypatch):
 
 @pytest.fixture
 def recipe(tmp_path):
-    """Of two files, with a bad line here and there, and copies."""
+    """A recipe of two files, with some invalid lines and copies."""
     for name, first in (("a", 0), ("b", NUM)):
         path = tmp_path / f"logs/{name}.jsonl"
         episodes = [
@@ -41,7 +41,7 @@ def recipe(tmp_path):
 
 
 class Killed(BaseException):
-    """What nothing here catches."""
+    """An exception that nothing catches."""
 
 
 def killed_after(num):

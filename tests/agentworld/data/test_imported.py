@@ -1,4 +1,4 @@
-"""Trajectories of others, and a validation's own, as the raw logs of a data set."""
+"""External trajectories, and a validation's own, as the raw logs of a data set."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What training data may not share with held-out data and benchmarks, through `prepare`."""
+"""Overlap of training data with held-out data and benchmarks, removed by `prepare`."""
 
 import json
 import random
@@ -63,7 +63,7 @@ def observations(trajectory):
 
 
 def half_of(trajectory, rng, seed):
-    """A trajectory of its own whose every second observation is of another."""
+    """A trajectory with every second observation from another one."""
     mixed = [each if n % 2 else words(rng, 40) for n, each in enumerate(observations(trajectory))]
     return planted(mixed, seed)
 

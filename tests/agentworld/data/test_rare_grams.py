@@ -1,4 +1,4 @@
-"""Which 13-grams are boilerplate, counted over batches without keeping all that was seen."""
+"""Boilerplate 13-grams, counted over batches with limited memory."""
 
 import random
 import tracemalloc

@@ -1,4 +1,4 @@
-"""What a recorded value says never shows a secret of it where it is refused."""
+"""Error messages about recorded values never show a secret."""
 
 import json
 from random import Random
@@ -22,7 +22,7 @@ PASSWORD = f"Tr0ub4dor{'-'}7"
 
 
 def pieces(secret, length=8):
-    """What of a secret may not be read, as JSON writes it."""
+    """The unreadable parts of a secret, as JSON writes it."""
     runs = [secret[start : start + length] for start in range(len(secret) - length + 1)]
     return [json.dumps(each)[1:-1] for each in runs]
 

@@ -1,4 +1,4 @@
-"""What is counted while a data set is made."""
+"""The counts of a data set's preparation."""
 
 from agentworld.data.summary import Summary
 from make import records

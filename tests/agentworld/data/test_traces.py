@@ -1,4 +1,4 @@
-"""The traces of a data set, against a local endpoint that says what a test wants."""
+"""The traces of a data set, with a scripted local endpoint."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that the user of a sandbox can reach, as a test's own folder is not."""
+    """A folder that a sandbox's user can access, unlike a test's own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         path.chmod(0o755)

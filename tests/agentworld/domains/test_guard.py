@@ -1,4 +1,4 @@
-"""What a simulated training may start, and what it may not."""
+"""The processes that a simulated training may and may not start."""
 
 import asyncio
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What a command that a policy or a model chose can do to the machine: nothing."""
+"""A command from a policy or a model cannot affect the machine."""
 
 import os
 import socket
@@ -41,7 +41,7 @@ def family_of(process):
 
 
 def seen_from_outside(process, file):
-    """What the kernel says of the innermost process of a sandbox."""
+    """The kernel's data of the innermost process of a sandbox."""
     wait_for(lambda: sleeping(family_of(process)))
     inner = sleeping(family_of(process))[0]
     return Path(f"/proc/{inner.pid}/{file}").read_text()

@@ -1,4 +1,4 @@
-"""What the filter answers, on a machine that is simulated; the sandbox's tests ask the kernel."""
+"""The filter's decisions on a simulated machine; the sandbox's tests use the real kernel."""
 
 import platform
 import re
@@ -19,7 +19,7 @@ FCNTL = {"x86_64": 72, "aarch64": 25}
 CLONE3 = 435
 NEWEST = 462
 HEADERS = {"aarch64": "asm-generic/unistd.h", platform.machine(): "sys/syscall.h"}
-"""Where this machine's C library tells the numbers of its own calls, and of arm64's."""
+"""The headers with the call numbers of this machine's C library, and of arm64's."""
 DENIED = {
     *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop"),
     *("msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink"),

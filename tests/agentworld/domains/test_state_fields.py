@@ -1,4 +1,4 @@
-"""How many fields of a live state an action changed: by the states' own fields, and live."""
+"""The number of fields of a live state that an action changed."""
 
 import asyncio
 import json

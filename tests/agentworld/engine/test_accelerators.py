@@ -1,4 +1,4 @@
-"""What an engine computes on, in words."""
+"""Descriptions of an engine's accelerators."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from agentworld.engine.accelerators import of_this_machine
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """What `nvidia-smi` says, and what it was asked for."""
+    """The output of `nvidia-smi`, and its arguments."""
     said, asked = [], []
 
     def run(words, **_):

@@ -1,4 +1,4 @@
-"""An engine is asked what it is before it is believed, once, and again after it failed."""
+"""An engine's identity is checked once before its first use, and again after a failure."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def replica(engine, check, **settings):
 
 
 class Server:
-    """Says and is what the test wants; counts how often it was asked what it is."""
+    """A scripted server that counts requests for its identity."""
 
     def __init__(self):
         self.says = "besa"
@@ -159,7 +159,7 @@ PINNED = records.manifest(
 
 
 def ask(tells, manifest=PINNED):
-    """What is answered by a server that tells this of itself, and which paths were read."""
+    """The response of a server with this metadata, and the requested paths."""
 
     async def work(url):
         server = OpenAIEngine(url, "m", kind=manifest.engine.kind)

@@ -31,7 +31,7 @@ NOTHING_SAID = [
 
 
 class Held:
-    """What an engine awaits until the test says how it ends."""
+    """A future that the test resolves."""
 
     def __await__(self):
         return (yield)
@@ -42,7 +42,7 @@ async def hold(_messages):
 
 
 class Guarded:
-    """A breaker before an engine that answers when the test says so."""
+    """A breaker in front of an engine whose responses the test controls."""
 
     def __init__(self):
         self.now = 1_000.0
@@ -52,13 +52,13 @@ class Guarded:
         )
 
     def ask(self):
-        """A request that the engine was asked; raises the EngineError where it was not."""
+        """A request that reached the engine; raises the EngineError otherwise."""
         request = self.breaker.complete(REQUEST)
         request.send(None)
         return request
 
     def pause(self):
-        """How long a request is told to wait that is not let through."""
+        """The wait in the error of a rejected request."""
         with pytest.raises(EngineError, match="no requests for now") as caught:
             self.ask()
         assert (caught.value.kind, caught.value.retryable) == ("open", True)
@@ -130,7 +130,7 @@ def test_one_request_probes_an_engine_whose_pause_is_over():
 
 
 def probing():
-    """A breaker whose first probe is under way, and the probe."""
+    """A breaker with its first probe active, and the probe."""
     guarded = Guarded()
     guarded.fail()
     guarded.now += guarded.pause()

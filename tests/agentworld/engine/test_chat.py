@@ -1,4 +1,4 @@
-"""What a chat with somebody's server is read as."""
+"""Parsing of an external server's chat responses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What can happen to a connection, by a server that lets it happen."""
+"""Failures of connections, with a server that produces them."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ def connect(url, *, concurrency=1, **settings):
 
 
 def ask(*scripts, timeout_seconds=20.0):
-    """What the engine says to one request after the other, or the kind of its error."""
+    """The responses to consecutive requests, or the kinds of their errors."""
 
     async def work():
         async with serving(*scripts) as url:

@@ -13,7 +13,7 @@ def test_a_name_is_told_by_the_real_resolver():
 
 
 def resolved(answer):
-    """What a name is where the event loop's resolver answers so."""
+    """The addresses of a name, with this response of the event loop's resolver."""
 
     class Loop(asyncio.SelectorEventLoop):
         async def getaddrinfo(self, *_asked, **_how):

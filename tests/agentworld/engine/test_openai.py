@@ -28,7 +28,7 @@ def answer(content="besa", name="any"):
 
 
 def engine(handler=None, *, kind="openai", **settings):
-    """An engine whose server answers each request by its name, or as `handler` does."""
+    """An engine whose server responds with the request's name, or as `handler` does."""
 
     def say(request):
         name = NAMES[kind].format(request.headers["x-request-id"])
@@ -239,7 +239,7 @@ headers = st.dictionaries(
 
 
 def only_text(status, body):
-    """What the body says by another reading, if it says one thing."""
+    """The body's text by another parser, if there is exactly one."""
     try:
         (only,) = json.loads(body)["choices"]
         whole = (status, only["finish_reason"]) == (200, "stop")

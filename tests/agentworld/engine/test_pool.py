@@ -1,4 +1,4 @@
-"""Which replica of a pool is asked: first, and when that one cannot answer."""
+"""The choice of a pool's replica: the first one, and after failures."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ EPISODES = [f"episode-{number}" for number in range(2_000)]
 
 
 class Site:
-    """Replicas of an engine that say their names, or fail as `failing` says."""
+    """Replicas of an engine that respond with their names, or fail as in `failing`."""
 
     def __init__(self, names=NAMES):
         self.failing = {}

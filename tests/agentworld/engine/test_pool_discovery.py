@@ -1,4 +1,4 @@
-"""Replicas whose addresses come and go, in a time that passes when nobody has anything to do."""
+"""Replicas whose addresses change, with a virtual clock."""
 
 import asyncio
 
@@ -25,7 +25,9 @@ def request(episode):
 
 
 class Site:
-    """Engines that say their addresses, a name that tells of those in `there`, and a clock."""
+    """Engines that respond with their addresses, a name that resolves to those in `there`, and a
+    clock.
+    """
 
     def __init__(self, *there, concurrency=64, **settings):
         self.there, self.now, self.num_looks, self.num_sleeps = set(there), 0.0, 0, 0
@@ -58,7 +60,7 @@ class Site:
         return Replica(url, engine, concurrency=self.concurrency, clock=lambda: self.now)
 
     async def sleep(self, seconds):
-        """What `later` says has happened by then."""
+        """Applies the changes of `later` that are due."""
         self.now += seconds
         self.num_sleeps += 1
         assert self.num_sleeps < 1_000

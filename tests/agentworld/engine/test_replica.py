@@ -20,7 +20,7 @@ def asked(name):
 
 
 class Gate:
-    """A replica that answers when the test says so."""
+    """A replica whose responses the test controls."""
 
     def __init__(self, concurrency=CONCURRENCY, queue=QUEUE):
         self.now = 0.0
@@ -39,7 +39,7 @@ class Gate:
             del self.under_way[name]
 
     async def ask(self, name):
-        """A task that was asked, waits or was refused."""
+        """A task whose request was sent, waits or was refused."""
         task = asyncio.create_task(self.replica.complete(asked(name)))
         await settle()
         return task

@@ -1,4 +1,4 @@
-"""What an engine on this machine cannot serve is refused before the engine starts."""
+"""Models that an engine on this machine cannot serve are refused before it starts."""
 
 import json
 
@@ -25,7 +25,7 @@ VLLM_BFLOAT16 = EngineRecipe(kind="vllm", dtype="bfloat16")
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
-    """A CPU with torchvision, until a test says otherwise."""
+    """A CPU with torchvision by default."""
 
     def has(*, gpu=False, torchvision=True):
         monkeypatch.setattr(servable, "has_gpu", lambda: gpu)

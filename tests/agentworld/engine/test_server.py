@@ -66,7 +66,7 @@ def transformers_serve(tiny_model, tmp_path_factory):
 
 
 def complete_all(engine, prompts, sampling=GREEDY):
-    """The engine's completion of each, all asked at once, or its error."""
+    """The engine's completion of each concurrent request, or its error."""
 
     async def complete(prompt):
         try:
@@ -83,7 +83,7 @@ def complete_all(engine, prompts, sampling=GREEDY):
 
 
 def say_all(served, prompts, sampling=GREEDY):
-    """What the engine says to each, or the kind of its error."""
+    """The engine's text for each, or the kind of its error."""
     return texts(complete_all(served.connect(), prompts, sampling))
 
 
@@ -92,7 +92,7 @@ def texts(completions):
 
 
 def generate_all(folder, prompts):
-    """What transformers' own generate says to each, or that it did not end."""
+    """The text of transformers' own generate for each, or that it did not end."""
     from transformers import AutoTokenizer, Qwen3ForCausalLM
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -230,7 +230,9 @@ FULL = {
     "PYTHONHASHSEED": "0",
     "PYTHONPATH": "/nowhere",
 }
-"""Of each family that an engine reads; most change its kernels, or who may change its weights."""
+"""Of each family that an engine supports; most change its kernels, or allow changes of its
+weights.
+"""
 
 
 @pytest.mark.compute
@@ -284,7 +286,7 @@ def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
 
 
 def lora(folder):
-    """A copy of a model, merged with an adapter of rank 4, and another one with it beside."""
+    """A copy of a model merged with an adapter of rank 4, and another one with it beside."""
     import torch
     from safetensors.torch import load_file, save_file
 

@@ -1,4 +1,4 @@
-"""The launcher of transformers' own engine; what it answers is in `test_server`."""
+"""The launcher of transformers' own engine; its responses are tested in `test_server`."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.compute
 
 
 class Server:
-    """Serves until it is told to stop."""
+    """Serves until it is stopped."""
 
     should_exit = False
 

@@ -13,7 +13,7 @@ from make import records
 
 RECIPE = EvaluateRecipe(num_episodes=100, num_resamples=400)
 SAMPLES = [records.sample(seed, num_turns=4) for seed in range(60)]
-"""Of each two turns the second needs memory."""
+"""The second of each two turns needs memory."""
 
 
 def scored(right) -> ScoredWorld:

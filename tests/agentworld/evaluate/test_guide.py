@@ -1,4 +1,4 @@
-"""The guide to evaluation says what there is."""
+"""The guide to evaluation lists what exists."""
 
 import re
 from pathlib import Path

@@ -24,7 +24,7 @@ SHOWN = TASK.model_copy(
 
 
 def steps(*actions, seconds=5.0, task=TASK):
-    """What the live world shows for these actions, and how many it counted."""
+    """The live world's observations of these actions, and its number of steps."""
 
     async def live():
         world = LiveWorld("shell", LiveSettings(step_seconds=seconds))
@@ -179,7 +179,7 @@ def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
 
 
 def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
-    """What a live world of text shows, its environments, and how many successes it did not find."""
+    """The observations of a text world, its environments, and the number of failed checks."""
     domain = ScriptedDomain(answer)
     domain.is_right = is_right
     registered(monkeypatch, "text", domain)

@@ -1,4 +1,4 @@
-"""A judge's scores as metrics, by a local endpoint that says what a test wants."""
+"""A judge's scores as metrics, with a scripted local endpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from make.tracing import verdict
 
 RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
 SAMPLES = [records.sample(seed, num_turns=4) for seed in range(4)]
-"""Of each two turns the second is a read."""
+"""The second of each two turns is a read."""
 TRUTHS = {turn.action: turn.observation for sample in SAMPLES for turn in sample.turns}
 NUM_TURNS = 16
 
@@ -40,7 +40,7 @@ Say = Callable[[Asked], str | int]
 
 
 def says_by_action(read: str | EngineError) -> Callable[[Sequence[Message]], Answer]:
-    """A predictor that knows what a write shows, and says this of a read."""
+    """A predictor that is right about writes, and returns this for reads."""
 
     def answer(messages: Sequence[Message]) -> Answer:
         action = messages[-1]["content"]
@@ -70,7 +70,7 @@ def predicted(
 def judged(
     folder: Path, say: Say, world: ScoredWorld, name: str = "rl"
 ) -> tuple[ScoredWorld, JudgeUse, list[Asked]]:
-    """The predictor with the judge's scores, what the judge was asked for, and its requests."""
+    """The predictor with the judge's scores, the judge's usage, and its requests."""
     with endpoint.running(say) as server:
         recipe = EndpointRecipe(url=server.url, model="judge", concurrency=2)
         answers = AnswerStore(folder / "answers")

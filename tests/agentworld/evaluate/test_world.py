@@ -13,7 +13,7 @@ RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
 
 
 def held_out(seed=0, num_turns=4):
-    """Of each two turns the second shows a file that the first wrote, with an unseen word."""
+    """The second of each two turns shows a file that the first one wrote, with an unseen word."""
     sample = records.sample(seed, num_turns=num_turns)
     turns = [
         turn.model_copy(update={"tags": (*turn.tags, "unseen")}) if "output" in turn.tags else turn
@@ -23,7 +23,7 @@ def held_out(seed=0, num_turns=4):
 
 
 def truths(samples):
-    """What was recorded, by the action."""
+    """The recorded observations, by action."""
     return {turn.action: turn.observation for sample in samples for turn in sample.turns}
 
 

@@ -71,7 +71,7 @@ def test_whatever_is_sent_is_a_credential_or_none(value):
 
 
 class Gated:
-    """A service with a run of a tenant, entered with the run's own token."""
+    """A service with a tenant's run, accessed with the run's own token."""
 
     def __init__(self, serve, folder):
         self.access = make.access.Checked(folder)
@@ -207,7 +207,7 @@ def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gate
 
 @pytest.fixture
 def here(tmp_path):
-    """A service that asks nobody, for pages of this machine alone."""
+    """A service without authentication, for pages of this machine only."""
     served = make.service.service(tmp_path, loopback_only=True)
     with TestClient(served.app, base_url="http://localhost:8000") as client:
         yield client

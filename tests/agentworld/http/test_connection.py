@@ -34,7 +34,7 @@ def door(url) -> str:
 
 
 def said(url, *parts) -> bytes:
-    """What a WebSocket says to these bytes until it closes."""
+    """A WebSocket's response to these bytes until it closes."""
     with upgraded(url, door(url)) as wire:
         for part in parts:
             send_all(wire, part)
@@ -42,14 +42,14 @@ def said(url, *parts) -> bytes:
 
 
 def answered(url, *parts) -> bytes:
-    """What a WebSocket says to these bytes until we close."""
+    """A WebSocket's response to these bytes until we close."""
     with upgraded(url, door(url)) as wire:
         wire.sendall(b"".join(parts) + GOOD_BYE)
         return until(wire, IT_SAYS_GOOD_BYE)
 
 
 def close_code(answer: bytes) -> int:
-    """Of the close frame that is the last to be said."""
+    """The code of the last close frame."""
     place = answer.rindex(b"\x88")
     code: int = struct.unpack("!H", answer[place + 2 : place + 4])[0]
     return code

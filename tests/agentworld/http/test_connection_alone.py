@@ -1,4 +1,4 @@
-"""A connection between a transport and a protocol that do as they are told."""
+"""A connection between a scripted transport and a scripted protocol."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from agentworld.http.protection import Guard, Limits
 
 
 class Wire(asyncio.Transport):
-    """Of a client that reads nothing."""
+    """The transport of a client that reads nothing."""
 
     def __init__(self, unread: int = 0) -> None:
         super().__init__({"socket": socket.socket()})
@@ -43,7 +43,7 @@ class Recorder(asyncio.Protocol):
 
 
 async def turn() -> None:
-    """Of the event loop, and one more."""
+    """Runs the event loop twice."""
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 

@@ -9,7 +9,7 @@ from make import records
 
 OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
 HALF = "\ud800"
-"""Of a surrogate pair: JSON can say it, and it is no Unicode."""
+"""Half of a surrogate pair: valid in JSON, but not Unicode."""
 
 
 def problem(response):

@@ -29,7 +29,7 @@ CHUNK = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
 
 
 def said(url, *parts) -> bytes:
-    """What the service says to these bytes until it closes."""
+    """The service's response to these bytes until it closes."""
     with connected(url) as wire:
         for part in parts:
             send_all(wire, part)

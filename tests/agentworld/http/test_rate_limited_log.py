@@ -7,7 +7,7 @@ from agentworld.http.rate_limited_log import RateLimitedLog
 
 @pytest.fixture
 def log():
-    """A logger whose time is the test's own: `log.passed` seconds."""
+    """A logger with a test clock: `log.passed` seconds."""
     logger = logging.getLogger("seldom")
     logger.passed = 0.0
     seldom = RateLimitedLog(["nobody needs this"], seconds=60.0, clock=lambda: logger.passed)

@@ -70,7 +70,7 @@ def test_a_commands_end_counts_after_an_objects_which_the_cluster_may_refuse(led
 
 
 class _Contended:
-    """A database where somebody else moves the alias after each transaction."""
+    """A database in which another writer moves the alias after each transaction."""
 
     def __init__(self, ledger):
         self._ledger = ledger

@@ -25,7 +25,7 @@ _POSTGRESQL = (
 
 
 def drop_rows(url, how, table, when="1 = 1"):
-    """What whoever may change the schema does: rows of a table are dropped from now on."""
+    """Drops rows of a table from now on, as an owner of the schema could."""
     engine = connect(url)
     with engine.begin() as connection:
         for statement in _SQLITE if url.startswith("sqlite") else _POSTGRESQL:

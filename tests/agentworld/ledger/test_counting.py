@@ -1,4 +1,4 @@
-"""What runs used and how many are open, on both databases."""
+"""The usage of runs and the number of open ones, on both databases."""
 
 import itertools
 import time

@@ -1,4 +1,6 @@
-"""What a ledger keeps together with a signed statement of it, and what a declared restore ends."""
+"""Changes that are stored together with a signed statement, and the effect of a declared
+restore.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Retention takes texts away, and those alone that nobody else shows."""
+"""Retention erases texts, except those that other episodes use."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""A row that somebody garbled is named, and those beside it are read."""
+"""A garbled row is named, and other rows are read."""
 
 import sqlite3
 from contextlib import closing

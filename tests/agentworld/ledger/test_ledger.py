@@ -58,7 +58,7 @@ def test_a_run_that_two_replicas_close_at_once_is_closed_by_both(ledger, url):
 
     class Overtaken(Ledger):
         def run(self, run):
-            """As it was before the other replica closed it."""
+            """The run before the other replica closed it."""
             found = super().run(run)
             ledger.close_run(run, closing())
             return found

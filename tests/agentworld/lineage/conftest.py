@@ -16,6 +16,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
 
 @pytest.fixture
 def before(server: MlflowServer) -> Iterator[Door]:
-    """What stands before the server, and fails as a test wants."""
+    """A proxy in front of the server, which fails on demand."""
     with door(server.port) as state:
         yield state

@@ -1,4 +1,4 @@
-"""What others write into an MLflow, with our tags: named, and in nobody's way."""
+"""Other programs' entries in MLflow with our tags are named, and block nothing."""
 
 import sqlite3
 from contextlib import closing
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.waits
 
 
 class Place:
-    """A story in an MLflow whose database is in somebody's hands."""
+    """A story in an MLflow whose database can be changed."""
 
     def __init__(self, folder: Path) -> None:
         import mlflow
@@ -34,7 +34,7 @@ class Place:
         self.version = self.client.get_model_version("hero", "1")
 
     def plant(self, name: str) -> None:
-        """A version that says of itself that it is an agent of ours."""
+        """A version with the tags of one of our agents."""
         self.client.create_registered_model("planted")
         tags = {"agentworld.kind": "agent", "agentworld.artifact": "x", "agentworld.run": "it's"}
         tags |= {"agentworld.simulator": "x"}
@@ -47,7 +47,7 @@ class Place:
             assert database.execute(statement, values).rowcount != 0
 
     def problems(self) -> list[str]:
-        """Of what was made beside a world model whose files are others."""
+        """The problems, beside a world model with changed files."""
         (self.told.store / "steps").mkdir(exist_ok=True)
         with closing(sqlite3.connect(self.told.store / "ledger.db")) as database, database:
             database.execute("UPDATE steps SET reward = 1.0")
@@ -57,7 +57,7 @@ class Place:
         return [each for each in found if not each.startswith(f"run {self.told.run.id}: ")]
 
     def pages(self) -> dict[str, int]:
-        """What the console's lists are answered with."""
+        """The responses of the console's lists."""
         ledger: Any = self.told.sources.ledger
         assert isinstance(ledger, Ledger)
         access = self.folder / "access"

@@ -1,4 +1,4 @@
-"""What MLflow's own pages tell of where a version came from, and of data sets."""
+"""MLflow's own pages show a version's origin, and data sets."""
 
 import json
 import sqlite3
@@ -55,7 +55,7 @@ def agent(run: str) -> Agent:
 
 
 def told(run) -> dict[str, tuple[str, str]]:
-    """Of each data set its digest and its readers."""
+    """The digest and the readers of each data set."""
     inputs = run.inputs.dataset_inputs
     return {each.dataset.name: (each.dataset.digest, each.tags[0].value) for each in inputs}
 
@@ -110,7 +110,7 @@ def test_an_attempt_that_is_repeated_has_its_inputs_once(before, model):
 
 
 def dataset(name: str):
-    """Of odd words, which MLflow takes in no name of a metric."""
+    """With names that MLflow accepts in no metric."""
     return records.dataset().model_copy(update={"sources": {f"<b>{name}</b> \u202e": 9}})
 
 

@@ -125,12 +125,12 @@ def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def tokens(cluster: Cluster) -> dict[str, str]:
-    """Of the accounts that the pods of each namespace have."""
+    """The tokens of the accounts of each namespace's pods."""
     return {each: cluster.account(each, RUNNER, *ROLE["rules"]) for each in (TEAM, OTHER)}
 
 
 class Asked:
-    """The server, asked from this process by whoever is chosen."""
+    """The server, used from this process as any account."""
 
     def __init__(self, server: MlflowServer, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.url = f"http://127.0.0.1:{server.port}"
@@ -143,7 +143,7 @@ class Asked:
         self._patch.setenv("MLFLOW_WORKSPACE", workspace)
 
     def register(self, name: str, seed: str = "") -> VersionRef:
-        """All that is ever asked of a registry."""
+        """Every operation of a registry."""
         registry, what = open_registry(self._folder), world_model(seed or name)
         model = self._folder / "model"
         model.mkdir(exist_ok=True)
@@ -166,7 +166,9 @@ def asked(server: MlflowServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 class Driver:
-    """What Kubeflow's servers do: an experiment, a run in it, under that one for each attempt."""
+    """The actions of Kubeflow's servers: an experiment, a run in it, and a nested run for each
+    attempt.
+    """
 
     def __init__(self, url: str) -> None:
         from mlflow import MlflowClient
@@ -194,7 +196,7 @@ def closed_run(store: Path) -> AgentRun:
 
 
 def finished(store: Path, seed: str) -> dict[str, list[str]]:
-    """What the steps before the registrations leave, as the arguments of these."""
+    """The outputs of the steps before the registrations, as the arguments of these."""
     run, weights = closed_run(store), records.digest("trained")
     rl = records.checkpoint("rl", artifact=records.digest(seed))
     stages = {"cpt": records.checkpoint("cpt"), "sft": records.checkpoint("sft"), "rl": rl}

@@ -43,7 +43,7 @@ def trained(tmp_path):
 
 @pytest.fixture
 def trainer(store, trained):
-    """What an outside trainer does in the simulator of the store; the run's name."""
+    """The actions of an external trainer in the store's simulator; returns the run's name."""
     served = make.service.service(store, pinned=records.pinned(store).manifest)
 
     async def work(close):

@@ -1,4 +1,4 @@
-"""Agents in use, in a store with an MLflow: signed first, then told there."""
+"""Agents in use, in a store with an MLflow: signed first, then mirrored."""
 
 import pytest
 

@@ -223,7 +223,7 @@ def test_a_store_in_a_bucket_has_a_base_for_all_its_machines(address, digest, bu
 
 
 class TestRegistered:
-    """Of a real MLflow, in a file."""
+    """With a real MLflow, in a file."""
 
     pytestmark = pytest.mark.compute
 
@@ -277,7 +277,7 @@ class TestRegistered:
 
 
 class TestOfAHub:
-    """On loopback, asked by huggingface_hub itself."""
+    """On loopback, through huggingface_hub itself."""
 
     pytestmark = pytest.mark.waits
 

@@ -1,4 +1,4 @@
-"""What `domain install` does, with an apt-get of the test's own."""
+"""`domain install`, with a simulated apt-get."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ WRITES = (
 
 
 class Machine:
-    """A Debian whose root is this process; `ran` is what its apt-get was called with."""
+    """A Debian on which this process is root; `ran` has apt-get's arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"

@@ -22,7 +22,7 @@ INPUTS = {"data": DATA, "parent": PARENT, "corpus law": LAW, "chat_template": OT
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of a stage that is trained."""
+    """The folder of a trained stage."""
     folder = tmp_path / "steps" / "sft" / "0123abc"
     folder.mkdir(parents=True)
     records.checkpoint("sft").write(folder / "checkpoint.json")

@@ -1,4 +1,4 @@
-"""Pinning for an engine that is in an image of its own, as on a cluster."""
+"""Pinning for an engine in a separate image, as on a cluster."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Somebody's endpoint and a text: what is pinned of it, and what is kept secret."""
+"""An external endpoint and a prompt: which settings are pinned, and which are secret."""
 
 import itertools
 

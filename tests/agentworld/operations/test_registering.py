@@ -1,4 +1,4 @@
-"""What a registration and a signed edge say of the world model of a simulator."""
+"""The simulator's world model in a registration and a signed edge."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def told(tmp_path) -> Story:
 
 
 def inputs(told: Story) -> tuple[str, ...]:
-    """Of an agent that is registered now."""
+    """The inputs of an agent that is registered now."""
     registry, store = told.sources.registry, told.store
     checkpoint = records.checkpoint("agent", simulator=told.simulator)
     made = Agent(checkpoint=checkpoint, run=told.run.id)

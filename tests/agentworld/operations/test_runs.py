@@ -51,14 +51,14 @@ def simulator(store) -> PinnedSimulator:
 
 
 def imitated(store: Path, simulator: Digest) -> str:
-    """What the step `imitate` leaves."""
+    """The output of the step `imitate`."""
     folder = records.finished_step(store, "imitate", IMITATED, simulator=simulator)
     SelectedSimulator(simulator=simulator).write(folder / SELECTED_SIMULATOR)
     return str(folder)
 
 
 def practised(store: Path, run: AgentRun, weights: Digest = TRAINED) -> str:
-    """What the step `agent` leaves."""
+    """The output of the step `agent`."""
     folder = records.finished_step(store, "agent", weights, run=run.digest)
     parents = (IMITATED,)
     made = records.checkpoint("agent", artifact=weights, parents=parents, simulator=run.simulator)
@@ -84,7 +84,7 @@ def opened(store: Path, simulator: PinnedSimulator) -> AgentRun:
 
 
 def forget(folder: str) -> None:
-    """As if the step had been killed just before it was finished."""
+    """Simulates a step that was killed just before its end."""
     (Path(folder) / "receipt.json").unlink()
 
 
@@ -221,7 +221,7 @@ def test_weights_that_were_never_registered_start_no_agent(store, simulator):
 
 @pytest.fixture
 def elsewhere(tmp_path_factory, monkeypatch, simulator):
-    """A service with that simulator, which is deployed and has a ledger of its own."""
+    """A deployed service with that simulator and its own ledger."""
     place = tmp_path_factory.mktemp("elsewhere")
     service = make.service.service(place, pinned=simulator.manifest)
     with make.service.listening(service.app) as url:
@@ -258,7 +258,7 @@ def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, si
 
 
 def num_connections(url: str) -> int:
-    """That this process has to the port of an address."""
+    """This process's connections to the port of an address."""
     port = f"{int(url.rpartition(':')[2]):04X}"
     rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return sum(there.endswith(f":{port}") and state == "01" for _, _, there, state, *_ in rows)

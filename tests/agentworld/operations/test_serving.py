@@ -1,4 +1,4 @@
-"""Which engine a simulator of a store is served with."""
+"""The choice of the engine for a store's simulator."""
 
 import asyncio
 

@@ -135,7 +135,7 @@ def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
 
 @pytest.fixture
 def meant(tmp_path_factory, monkeypatch) -> Iterator[dict[str, Digest]]:
-    """What names mean at a service of many simulators, which is deployed; asked by an agent."""
+    """The targets of aliases at a deployed service of many simulators, for an agent."""
     place, catalogue = tmp_path_factory.mktemp("service"), make.many.Catalogue()
     access = make.access.Checked(place)
     with make.service.listening(make.many.app(place, catalogue, access)) as url:

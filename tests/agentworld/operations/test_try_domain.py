@@ -14,7 +14,7 @@ from make.live_domains import ScriptedDomain, registered
 from make.service import Service
 
 CLOSING = "echo besa"
-"""Of the task that a scripted domain has."""
+"""The closing action of a scripted domain's task."""
 
 
 def bash(action: str) -> Observation:

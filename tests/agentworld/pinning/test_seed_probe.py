@@ -28,7 +28,7 @@ class Drawn(FakeEngine):
 
 
 class Busy:
-    """Knows how many requests are under way; what it says depends on that."""
+    """Counts active requests; its responses depend on their number."""
 
     def __init__(self, say):
         self.under_way = 0
@@ -88,7 +88,7 @@ def test_an_engine_that_knows_no_seeds_is_found():
 
 
 def test_an_engine_that_depends_on_the_order_is_found_by_the_third_round():
-    """Says how often it was asked what: the same alone and at once, not once more."""
+    """Responds with the number of earlier requests for the same."""
     asked: dict[str, int] = {}
 
     def say(messages):

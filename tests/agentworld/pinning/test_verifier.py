@@ -55,7 +55,7 @@ def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp
 
 
 def io_bytes() -> dict[str, int]:
-    """What this process has read and written so far, by all system calls of all its threads."""
+    """The bytes that this process has read and written, by all system calls of all its threads."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return {name: int(count) for name, count in (line.split(": ") for line in lines)}
 
@@ -64,7 +64,7 @@ def io_bytes() -> dict[str, int]:
 def test_a_pod_reads_and_writes_each_byte_once_and_the_second_that_shares_them_none(
     model, tmp_path, shared, times_of_second
 ):
-    """The source is a folder, so that to hash what was written would be a second reading."""
+    """The source is a folder, so hashing the written file would be a second read."""
     num_bytes = 8 << 20
     (model / "model.safetensors").write_bytes(weights(values=[num_bytes // 4]))
     artifact = ArtifactManifest.of(model)

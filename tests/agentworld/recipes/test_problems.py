@@ -1,4 +1,4 @@
-"""What is said of a wrong value in a file."""
+"""Messages about invalid values in a file."""
 
 import pytest
 from pydantic import BaseModel, ValidationError

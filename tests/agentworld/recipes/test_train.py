@@ -1,4 +1,4 @@
-"""What the recipes of trainings say of their own fields."""
+"""The fields of trainings' recipes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is written as YAML is read again as it was, by our reader and by those of YAML 1.1."""
+"""Written YAML is read back unchanged, by our reader and by those of YAML 1.1."""
 
 import yaml
 from hypothesis import given

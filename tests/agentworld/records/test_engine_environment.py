@@ -1,4 +1,4 @@
-"""What an engine may be pinned to be started with."""
+"""The environment variables that an engine may be pinned with."""
 
 import pytest
 from pydantic import ValidationError

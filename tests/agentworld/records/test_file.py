@@ -1,4 +1,4 @@
-"""What lies in the place of a file is opened where it is a file, and keeps nobody waiting."""
+"""Only regular files are opened, and nothing blocks a reader."""
 
 import os
 

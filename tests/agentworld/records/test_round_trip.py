@@ -49,7 +49,7 @@ SIGNED = {
     },
     RunCheckpoint: (sign_checkpoint, verify_checkpoint),
 }
-"""How a record is signed, and how it is read again."""
+"""Functions that sign a record, and read it back."""
 
 FEW = settings(
     max_examples=40,

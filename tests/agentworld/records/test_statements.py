@@ -1,4 +1,4 @@
-"""What every kind of signed statement says of itself, which is in all that was ever signed."""
+"""The properties of every kind of signed statement, which all existing statements contain."""
 
 from agentworld.records.statements.base import statement_kinds
 

@@ -38,7 +38,7 @@ LINES = st.one_of(
 
 
 def as_json_carries_it(line):
-    """Two halves of a character, one beside the other, are that character in every JSON."""
+    """JSON joins two halves of a surrogate pair into one character."""
     return type(line)(**json.loads(json.dumps(line._asdict())))
 
 

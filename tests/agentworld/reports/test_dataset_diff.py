@@ -1,4 +1,4 @@
-"""What two data sets do not have in common."""
+"""The differences of two data sets."""
 
 import pytest
 

@@ -15,7 +15,7 @@ DOMAINS = ("mcp", "search", "terminal", "swe", "android", "web", "os", "<b>text"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Of a stage with figures of many domains."""
+    """The folder of a stage with figures of many domains."""
     folder = tmp_path / "sft" / "0123abc"
     folder.mkdir(parents=True)
     figures = StepFigures(folder)

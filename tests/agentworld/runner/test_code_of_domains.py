@@ -19,7 +19,7 @@ _parsed: dict[tuple[str, str, str], frozenset[str]] = {}
 
 
 def imports_of(file, module):
-    """By the text of a file, so that what no test changes is parsed once for all of them."""
+    """Cached by a file's text, so that unchanged files are parsed once."""
     key = file.read_text(), file.name, module
     if key not in _parsed:
         _parsed[key] = _parse(file, module)
@@ -32,7 +32,7 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def caches(monkeypatch):
-    """What was read of the code is forgotten before a test and after it."""
+    """Clears the caches before and after a test."""
     forget()
     monkeypatch.setattr(code, "_imports_of", imports_of)
     yield
@@ -57,7 +57,7 @@ def digests(step, *domains):
 
 @cache
 def digests_of_ours(step, *domains):
-    """The same of our code, and so of each copy that nobody changed yet."""
+    """The same for our code, and for unchanged copies."""
     return digests(step, *domains)
 
 
@@ -71,7 +71,7 @@ def changed_by(file, step, *domains, before=None):
 
 
 def changed_in_copy(file, step):
-    """The same of a copy of our code, and of the two domains that are in it."""
+    """The same for a changed copy of our code, and of its two domains."""
     return changed_by(file, step, "shell", "text", before=digests_of_ours(step, "shell", "text"))
 
 

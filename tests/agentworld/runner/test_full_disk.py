@@ -1,4 +1,4 @@
-"""Steps on a disk that is full for a while: a small one of their own, in a process of their own."""
+"""Steps on a disk that is full for a while: a small disk, in a separate process."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ STORE_MIB = 24
 
 
 class Status(NamedTuple):
-    """What Kubeflow says of a run."""
+    """Kubeflow's status of a run."""
 
     state: str
     error_message: str

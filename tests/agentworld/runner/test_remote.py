@@ -1,4 +1,4 @@
-"""Steps whose store is in a bucket; each scratch folder is another pod's."""
+"""Steps whose store is in a bucket; each scratch folder represents another pod."""
 
 import os
 import re
@@ -53,14 +53,14 @@ class Part(Record):
 
 
 class Pods(NamedTuple):
-    """Begins steps in pods, each with a disk of its own."""
+    """Starts steps in pods with separate disks."""
 
     patch: pytest.MonkeyPatch
     folder: Path
     store: str
 
     def begin(self, name: str) -> None:
-        """What follows is done in this pod."""
+        """Switches to this pod."""
         self.patch.setenv("AGENTWORLD_SCRATCH", str(self.folder / name))
 
 
@@ -276,7 +276,7 @@ def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucke
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
-    """A store on a disk, and in it what nobody disturbed."""
+    """A store on a disk, from an undisturbed run."""
     made = make.training.training(
         tmp_path_factory.mktemp("here") / "store", cpt={"epochs": 60, "checkpoint_every": 10}
     )
@@ -286,7 +286,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
 
 @pytest.fixture
 def in_bucket(pods: Pods, trained: make.training.Training) -> make.training.Training:
-    """The same with nothing trained, in a bucket."""
+    """The same without trainings, in a bucket."""
     home = local_store(pods.store)
     shutil.copytree(trained.store, home, dirs_exist_ok=True)
     shutil.rmtree(home / "steps/cpt")
@@ -353,7 +353,7 @@ def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket)
 
 
 def machines(pods: Pods, name: str, told: make.training.Training) -> list[subprocess.Popen[str]]:
-    """Two, each with a disk of its own and one process."""
+    """Two machines, with separate disks and one process each."""
     port = free_port()
     words = ("--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}")
     started = []
@@ -384,7 +384,7 @@ def process(*words: str) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    """The folder that it tells."""
+    """The folder that it prints."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip().rpartition("\n")[2]

@@ -18,7 +18,7 @@ class Part(Record):
 
 
 class Worker:
-    """Work that counts how often it was done, and fails as often as it is told."""
+    """Work that counts its runs, and fails as often as it is told."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)

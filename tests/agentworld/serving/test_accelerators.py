@@ -9,7 +9,7 @@ H100, H200 = ("1 x H100",), ("1 x H200",)
 
 @pytest.fixture
 def here():
-    """What the engine computes on; a test may move it."""
+    """The engine's accelerators, which a test may change."""
     return list(H100)
 
 

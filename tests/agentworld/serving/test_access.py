@@ -1,4 +1,4 @@
-"""Who comes in, and what they see of each other: every route, walked, so that none is forgotten."""
+"""Access control of every route."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ IN_OWN_RUN = {
         lambda own, e: {**ASKING, "metadata": {"episode": e}},
     ),
 }
-"""What names an episode beside a run, where the run may be the caller's own."""
+"""Routes that name an episode besides a run, where the run may be the caller's own."""
 
 
 class Two:
@@ -211,7 +211,7 @@ def test_the_state_of_anothers_episode_is_told_to_nobody_else(two, serve, made):
 
 
 def frames(two, who, path, *sent):
-    """What a socket answers to these frames."""
+    """A socket's responses to these frames."""
     with two.client.websocket_connect(path, headers={"authorization": who}) as socket:
         answers = []
         for kind, data in sent:

@@ -1,4 +1,4 @@
-"""A step that nobody waits for any more, while it is written."""
+"""A step whose client is gone while it is written."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from make.service import OPENING
 
 
 class HeldLedger(Ledger):
-    """Writes steps when it is let go."""
+    """Writes steps when it is released."""
 
     def __init__(self, url):
         super().__init__(url)

@@ -1,4 +1,4 @@
-"""What an episode's world is told to do is a part of the episode's identity, by its own digest."""
+"""The control text of an episode's world is a part of the episode's identity, by its own digest."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A simulator of several domains answers each episode as the episode's own domain."""
+"""A simulator of several domains answers each episode in its own domain."""
 
 import pytest
 

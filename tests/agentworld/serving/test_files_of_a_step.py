@@ -1,4 +1,4 @@
-"""How much code one step of an agent runs through: a bound that a reader can keep in mind."""
+"""The amount of code that one step of an agent runs is bounded."""
 
 import sys
 import threading

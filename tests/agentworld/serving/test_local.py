@@ -75,7 +75,7 @@ def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path
 
 
 def accelerators(stores, run):
-    """What the openings of a run's episodes say that their engine computes on."""
+    """The accelerators in the openings of a run's episodes."""
     ledger = Ledger(stores.ledger_url)
     seen = {episode.opening.accelerators for episode in ledger.episodes(run.id)}
     ledger.close()
@@ -83,7 +83,7 @@ def accelerators(stores, run):
 
 
 def engine_process():
-    """Of the engine that was started last by this process."""
+    """The engine that this process started last."""
     found = processes_with("agentworld.engine.transformers_server")
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""The service as a process of its own, with an engine that is an HTTP server of this one."""
+"""The service as a separate process, with an engine that is an HTTP server of this one."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ TASK = records.task(turn_limit=50)
 
 
 class Engine(BaseHTTPRequestHandler):
-    """Counts its answers, so that no two of them are equal."""
+    """Counts its responses, so that no two of them are equal."""
 
     asked = 0
 
@@ -195,7 +195,7 @@ def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
 
 @pytest.fixture
 def apps(folder, engine_url, monkeypatch):
-    """What `main` would listen with, set up by the environment."""
+    """The apps that `main` would serve, configured by the environment."""
     for name, value in environment_of(folder, engine_url).items():
         monkeypatch.setenv(name, value)
     found = []

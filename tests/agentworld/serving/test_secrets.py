@@ -42,7 +42,9 @@ def told_of(error):
 
 
 async def a_session(url):
-    """What the client says of a good key, of its run's token, and of what opens nothing."""
+    """The client's errors and results for a valid key, for its run's token, and for an invalid
+    key.
+    """
     said = []
     client = SimulatorClient(url, credential=GOOD)
     run = await client.open_run(make.service.OPENING)
@@ -70,7 +72,7 @@ def over_mcp(address, credential):
 
 
 def over_a_socket(url, credential):
-    """The status of a handshake; the client's own log of what it sends is not looked at."""
+    """The status of a handshake; the client's own log of its requests is ignored."""
     silent = logging.Logger("silent", logging.CRITICAL)
     there = url.replace("http://", f"ws://run:{credential}@")
     try:
@@ -132,7 +134,7 @@ def test_an_address_that_is_none_does_not_tell_the_token_in_it(url):
 
 
 def command_lines():
-    """What everybody on this machine can read of its processes."""
+    """The command lines of processes, which every user of this machine can read."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -167,7 +169,7 @@ def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_p
 
 
 def commanded(url, credential):
-    """What `agentworld run open` did, and the command lines that were seen meanwhile."""
+    """The result of `agentworld run open`, and the command lines that were visible meanwhile."""
     weights = records.digest("starting")
     words = f"run open --name a --weights {weights} --url {url}".split()
     process = subprocess.Popen(

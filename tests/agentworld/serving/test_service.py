@@ -85,7 +85,7 @@ def test_another_opening_under_a_name_that_is_taken_is_refused(serve):
 
 
 def play(served, episode, *actions):
-    """What each action gets, the episode's own name apart."""
+    """The responses to the actions, without the episode's name."""
     answers = [served.step(episode, action, n).json() for n, action in enumerate(actions, 1)]
     return [{**answer, "episode": ""} for answer in answers]
 
@@ -165,7 +165,7 @@ def test_an_episode_is_closed_though_another_replica_was_faster(serve, way):
 
     class Overtaken(Ledger):
         def episode(self, episode):
-            """As it was before the other replica went on with it, or closed it."""
+            """The episode before the other replica continued or closed it."""
             found = super().episode(episode)
             if way == "close":
                 second.http("POST", f"/episodes/{episode}/close")

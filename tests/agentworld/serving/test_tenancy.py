@@ -1,4 +1,4 @@
-"""A service of a cluster's simulators: who opens runs with which, and what a cluster decides."""
+"""A service of a cluster's simulators: access to simulators, by the cluster's objects."""
 
 import pytest
 from starlette.testclient import TestClient
@@ -28,13 +28,13 @@ def cluster():
 
 @pytest.fixture
 def aliases(tmp_path):
-    """Of the ledger that all replicas share."""
+    """The aliases in the ledger that all replicas share."""
     return make.ledger.aliases(tmp_path, world=STABLE.digest)
 
 
 @pytest.fixture
 def start(cluster, aliases, tmp_path):
-    """Starts a replica, whose callers are the tenants of an access file."""
+    """Starts a replica, with the tenants of an access file."""
     started = []
 
     def one():
@@ -184,7 +184,7 @@ def test_an_api_that_hangs_keeps_no_step_waiting(http, cluster):
 
 
 async def wanting(http):
-    """A run's opening, as far as the cluster is asked."""
+    """A run's opening, up to the request to the cluster."""
     from agentworld.serving.simulators.base import SimulatorRequest
 
     return await http.app.state.app_state.simulators.resolve(

@@ -1,4 +1,4 @@
-"""What an agent may call is a part of what its world reads, whoever began the episode."""
+"""An agent's tools are a part of the world's prompt, in every protocol."""
 
 import pytest
 

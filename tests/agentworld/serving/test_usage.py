@@ -1,4 +1,4 @@
-"""What a step used is in the ledger: every sample and every retry that led to it, and once."""
+"""The ledger has a step's usage: every sample and every retry, once."""
 
 import pytest
 
@@ -14,7 +14,7 @@ DRAWN = {"temperature": 0.5}
 
 
 def tokens(usage):
-    """Of this process's own clock nothing is known but its direction."""
+    """Without the engine's time, which must only be positive."""
     assert usage.engine_seconds > 0
     return usage[:3]
 

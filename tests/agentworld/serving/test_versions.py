@@ -51,7 +51,7 @@ def rendered():
 
 
 def asked(kind):
-    """The path and the bodies of what an engine of this kind is asked."""
+    """The path and the bodies of the requests to an engine of this kind."""
     sent = []
 
     def keep(request):

@@ -1,4 +1,4 @@
-"""A signer in a folder of its own, for all tests of the room; do not rotate it."""
+"""A signer in a separate folder, for all tests of the package; do not rotate it."""
 
 from pathlib import Path
 

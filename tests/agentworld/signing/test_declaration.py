@@ -1,4 +1,4 @@
-"""What the platform declares is what it signed, of the kind that it is, and nothing else."""
+"""A declaration matches the signed statement, and only one of its own kind."""
 
 import pytest
 from pydantic import ValidationError

@@ -48,7 +48,7 @@ def flipped(data: bytes, place: int, bit: int) -> bytes:
 
 
 def written(form: object) -> bytes:
-    """Canonical JSON: what a form is refused for is then what it says."""
+    """Canonical JSON, so that a form is refused for its content."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 

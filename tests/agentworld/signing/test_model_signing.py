@@ -67,7 +67,7 @@ def written(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def told(statement: object) -> tuple[object, object]:
-    """Of a statement's JSON, what is signed of the files."""
+    """The files in a statement's JSON."""
     return statement["subject"], statement["predicate"]["resources"]
 
 

@@ -1,4 +1,4 @@
-"""What is signed of agents in use, whoever is killed on the way."""
+"""Signed uses of agents, with services killed at any point."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Several who sign the same logs: replicas, keys that change, and a ledger that forked."""
+"""Several signers of the same logs: replicas, rotated keys, and a forked ledger."""
 
 import json
 import sqlite3
@@ -52,7 +52,7 @@ class Scene(NamedTuple):
         (self.folder / "mirror" / checkpoint_name(self.run, length)).write_bytes(envelope)
 
     def seal_and_die(self, keys="keys") -> bytes:
-        """What a service leaves behind that was killed after the copy."""
+        """The state after a service was killed between the copy and the row."""
         killed = Ledger(f"sqlite:///{self.folder}/ledger.db")
         killed.logs = Killed(killed._database)
         with pytest.raises(StoreError):

@@ -16,7 +16,7 @@ def told(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """With a signer alone, as a Secret is mounted."""
+    """With only a signer, as a Secret is mounted."""
     made = tmp_path / "keys"
     made.mkdir()
     put(made, new_signer())

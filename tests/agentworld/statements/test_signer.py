@@ -1,4 +1,4 @@
-"""What is declared is signed once, and copied by whoever comes next."""
+"""A declaration is signed once, and the next service makes a missing copy."""
 
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ OLD, NEW = records.digest("old"), records.digest("new")
 
 
 class Killed(WriteOnce):
-    """An evidence mirror before which who writes is killed."""
+    """An evidence mirror whose writer is killed before the write."""
 
     def put(self, name, data):
         if name != GENESIS:
@@ -127,7 +127,7 @@ def test_an_old_ledger_gets_the_genesis_that_it_had(scene):
 
 @pytest.fixture
 def other(scene):
-    """A ledger beside the scene's, whose own evidence mirror has its first move."""
+    """A second ledger, whose own evidence mirror has its first move."""
     folder = scene.folder / "other"
     other = Scene(folder, Ledger(make.ledger.laid(f"sqlite:///{folder}/ledger.db")))
     yield other
@@ -185,7 +185,7 @@ def test_a_mirror_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(
 
 
 class Slow(WriteOnce):
-    """A mirror that another replica puts the genesis into while who asks is on the way."""
+    """A mirror to which another replica writes the genesis during a request."""
 
     meanwhile = None
 

@@ -1,4 +1,4 @@
-"""What steps signed of their own work, handed in at a service's door."""
+"""Steps' signed statements about their own work, submitted to a service."""
 
 import asyncio
 import shutil
@@ -154,7 +154,7 @@ def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
 def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_again(
     tmp_path, tmp_path_factory, monkeypatch, caplog
 ):
-    """By a service that does not trust the step's key, and later does."""
+    """By a service that does not trust the step's key at first."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     app = make.service.service(tmp_path).app
     with make.service.listening(app) as url:

@@ -1,4 +1,4 @@
-"""Where the last step of an agent reads."""
+"""The sources of an agent's last step."""
 
 import pytest
 

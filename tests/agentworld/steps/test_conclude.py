@@ -1,4 +1,4 @@
-"""How a run ended, from what Kubeflow and the steps say of it."""
+"""A run's conclusion, from Kubeflow's and the steps' data."""
 
 import time
 from pathlib import Path

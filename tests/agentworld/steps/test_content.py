@@ -64,7 +64,7 @@ NAMED = {
     "cpt": lambda folder: {"model": {"base": folder}},
     "rl": lambda folder: {"rl": reward(folder)},
 }
-"""What of a recipe names a folder, by the stage that reads it."""
+"""The recipe's fields that name a folder, by the stage that reads it."""
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_folder_whose_content_changed_is_another_training(tmp_path, folder_of_
 
 
 def own_inputs(stage: str, chosen: Recipe, store: Path) -> dict[str, str]:
-    """What a stage reads beside the folders of other steps."""
+    """A stage's inputs besides the folders of other steps."""
     folders = {"data": Path(records.prepared(store, "data"))}
     if stage != "cpt":
         folders["parent"] = records.trained_step(store, "sft")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.waits  # torch and MLflow stand behind this step
 
 
 class Evaluation(NamedTuple):
-    """A store with a data set and two stages, and what the stages were asked."""
+    """A store with a data set and two stages, and the requests to the stages."""
 
     words: training.Training
     stages: tuple[str, str]
@@ -86,7 +86,7 @@ def evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluation:
 
 
 def by_length(asked: Asked) -> str:
-    """The same verdict of the same question, and another one of another."""
+    """A verdict that depends only on the question."""
     return verdict(1 + len(tracing.question_of(asked)) % 5)
 
 

@@ -1,4 +1,4 @@
-"""A hundred logs of a program that nobody here knows: from a file to a simulator that answers."""
+"""A hundred logs of a program without a domain: from a file to a simulator that responds."""
 
 import asyncio
 from pathlib import Path

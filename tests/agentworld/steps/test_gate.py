@@ -21,7 +21,7 @@ def evaluated(store: Path, report: WorldModelReport) -> str:
 
 
 def judge(store: Path, report: WorldModelReport | None = None, **least: float) -> Verdict:
-    """What a gate says that asks for these figures of RL's checkpoint."""
+    """The result of a gate with these figures for RL's checkpoint."""
     asked = [{"metric": f"rl.{measure}", "least": value} for measure, value in least.items()]
     recipe = store / "mine.yaml"
     recipe.write_text(json.dumps({"name": "mine", "gate": asked}))

@@ -1,4 +1,4 @@
-"""What is served, held against live shells: through a service that listens, with no model in it."""
+"""A served simulator compared with live shells: through a listening service, without a model."""
 
 import asyncio
 import os
@@ -38,12 +38,12 @@ pytestmark = pytest.mark.waits
 
 NUM_EPISODES = 6
 CLASSES = set(get_args(CommandClass))
-"""Of these a turn has one, beside the tags of every domain."""
+"""A turn has one of these, besides the tags of every domain."""
 
 
 @pytest.fixture
 def pinned(tmp_path, monkeypatch) -> PinnedSimulator:
-    """In a store of its own that no registry of the shell's is asked about."""
+    """In a separate store that is in no registry."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return records.pinned(tmp_path)
 
@@ -88,7 +88,7 @@ class Night:
 
     @property
     def replayed(self) -> dict[str, bytes]:
-        """What is kept of the episodes."""
+        """The stored data of the episodes."""
         files = self.store.glob("steps/measure/*/replayed/0*.json")
         return {file.name: file.read_bytes() for file in files}
 
@@ -327,7 +327,7 @@ def test_a_step_that_was_killed_before_its_report_asks_nothing_again(night):
 
 
 def killed(night: Night, run: str, *lost: str) -> None:
-    """As if the step had ended without a word while its run had this name, without these files."""
+    """As if the step had ended silently while its run had this name, without these files."""
     (receipt,) = night.store.glob("steps/measure/*/receipt.json")
     for name in ("receipt.json", "report.json", *lost):
         (receipt.parent / name).unlink()

@@ -27,7 +27,7 @@ def folder_of(step: str, given: Training) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
-    """A store whose step `cpt` two processes did."""
+    """A store whose step `cpt` ran in two processes."""
     given = training(tmp_path_factory.mktemp("together") / "store")
     run_with_ranks(Path(given.store), main, ("cpt", *given))
     return given

@@ -1,4 +1,4 @@
-"""Where a stage starts: at its parent, at the recipe's base, or at nothing."""
+"""The start of a stage: its parent, the recipe's base, or random weights."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is declared of the steps agrees with their modules and with each other."""
+"""The declarations of the steps match their modules and each other."""
 
 import inspect
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""An agent that is tried in both worlds; what it says is no model's."""
+"""An agent in both worlds, with scripted responses."""
 
 import httpx
 import pytest
@@ -20,7 +20,7 @@ WEIGHTS = records.digest("weights")
 
 
 def tried(folder, says):
-    """What an agent that says this does in both worlds."""
+    """The results of an agent with this response in both worlds."""
     from agentworld.steps.validate import _Agent, _try, _Worlds
 
     app = make.many.app(folder, make.many.Catalogue())

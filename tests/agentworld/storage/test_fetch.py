@@ -78,7 +78,7 @@ def test_a_file_that_ends_too_early_is_no_file(tmp_path, monkeypatch):
 
 
 def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, monkeypatch):
-    """Each waits for another one, so that one after the other would wait for ever."""
+    """Each waits for another one, so that sequential reads would deadlock."""
     url, files = model(tmp_path / "source", 40)
     local = type(fsspec.filesystem("file"))
     cat_file, together = local.cat_file, threading.Barrier(4)

@@ -9,7 +9,7 @@ from make import records
 
 
 class Unreachable(MemoryFileSystem):
-    """Fails as the driver of a bucket does whose network is gone."""
+    """Fails like the driver of a bucket without a network."""
 
     protocol = "unreachable"
 

@@ -1,7 +1,7 @@
-"""A bucket that is asked as a service account of a cluster, without a static key.
+"""A bucket that is accessed as a service account of a cluster, without a static key.
 
-In EKS a webhook gives a pod the same three variables and a token that the cluster signed; here
-moto answers for STS and S3, and looks into no token.
+In EKS a webhook gives a pod the same three variables and a token that the cluster signed; here moto
+simulates STS and S3, and does not check tokens.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What is pinned stays as it was pinned, and says so when it does not."""
+"""A pinned simulator does not change, and changes are noticed."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Which files a source has, and the digest of their content."""
+"""The files of a source, and the digest of their content."""
 
 import os
 import random
@@ -58,7 +58,7 @@ def test_an_address_is_read_as_a_folder_is(tmp_path):
 
 @pytest.fixture
 def downloads():
-    """How often each address was downloaded from `web`."""
+    """The number of downloads of each address from `web`."""
     return Counter()
 
 
@@ -161,7 +161,7 @@ def test_a_pipe_blocks_nobody(tmp_path):
 
 
 def ticks_of(source):
-    """What is told while the lines of all files are read."""
+    """The reported progress while the lines of all files are read."""
     ticks = []
     files = files_of(str(source))
     progress = ReadProgress(files, lambda done, total: ticks.append((done, total)))

@@ -29,7 +29,7 @@ def read_lines(address: str) -> Iterator[bytes]:
 
 @pytest.fixture(autouse=True)
 def _numbers(monkeypatch):
-    """A source that is no file, of this module."""
+    """A source that is not a file, from this module."""
     modules = {"numbers": __name__}
     kinds = Kinds(group="none", noun="source", attribute="read_lines", modules=modules)
     monkeypatch.setattr(kinds, "find", lambda _: read_lines)
@@ -55,7 +55,7 @@ def test_its_lines_are_read_in_pieces_of_any_size():
 
 
 class PluginError(Exception):
-    """As another package has errors of its own."""
+    """Another package's own exception."""
 
 
 @pytest.mark.parametrize("kind", [PluginError, TypeError, ValueError, ImportError])
@@ -96,7 +96,9 @@ SIGNED = "x.jsonl?X-Amz-Signature=s1gned"
 
 @contextmanager
 def answering(answer, *, is_there=True):
-    """A server that tells whether a file is there; `answer` sends a part of one. Gives its URL."""
+    """A server that reports whether a file exists; `answer` sends a part of one. Returns its
+    URL.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -178,11 +180,13 @@ def test_an_address_that_a_server_refuses_is_refused_without_its_signature(answe
 
 
 class Refused(Exception):
-    """As clients of object stores have them, such as google.auth and azure: no OSError."""
+    """Like the exceptions of object stores' clients, such as google.auth and azure: not an
+    OSError.
+    """
 
 
 class RefusedType(Refused, TypeError):
-    """As google.auth has one."""
+    """Like an exception of google.auth."""
 
 
 class Refusing(fsspec.AbstractFileSystem):
@@ -255,7 +259,7 @@ def test_a_bug_of_a_driver_keeps_its_class_and_its_traceback(refuse_with, when, 
 
 @pytest.fixture
 def s3_client():
-    """One that remembers nothing, and that nobody after it remembers."""
+    """A client without shared state."""
     kind = fsspec.get_filesystem_class("s3")
     kind.clear_instance_cache()
     yield

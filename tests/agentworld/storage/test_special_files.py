@@ -1,4 +1,4 @@
-"""Whatever lies in the place of evidence, its reader says so at once."""
+"""A reader of evidence reports special files at once."""
 
 from pathlib import Path
 

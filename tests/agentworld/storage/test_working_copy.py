@@ -126,7 +126,7 @@ def test_what_vouches_for_others_is_put_last_and_taken_away_first(url, tmp_path)
 
 
 class Removes:
-    """A driver of buckets that tells what it takes away."""
+    """A driver of buckets that records deletions."""
 
     def __init__(self, system, gone):
         self._system = system

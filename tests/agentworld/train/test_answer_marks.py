@@ -25,7 +25,7 @@ MARKED = (
 )
 GUIDE = Path(__file__).parents[3] / "docs/guides/training.md"
 UNMARKED = re.sub(r"{%- (end)?generation -%}", "", MARKED)
-"""As no family writes it."""
+"""Without the marks, as no family writes it."""
 
 
 @pytest.fixture

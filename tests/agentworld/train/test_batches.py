@@ -21,7 +21,7 @@ def batched(*settings: object, **more: object) -> list[list[int]]:
 
 
 def shares(batches: list[list[int]], num_ranks: int) -> list[tuple[list[int], ...]]:
-    """What each process takes of each batch."""
+    """Each process's part of each batch."""
     from agentworld.train.batches import ShareOfBatches
 
     return list(

@@ -23,7 +23,7 @@ HOSTILE = {
 
 @pytest.fixture
 def model(tiny_model, tmp_path):
-    """A model whose weights nobody looks at."""
+    """A model whose weights are not read."""
     return shutil.copytree(tiny_model, tmp_path / "model", ignore=lambda *_: ["model.safetensors"])
 
 

@@ -1,4 +1,4 @@
-"""Corpora beside episodes: how much of each is trained on, and which tokens."""
+"""Corpora that are mixed with episodes: their shares, and the trained tokens."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mixed(
 
 
 def num_truncated(model: Path, most_tokens: int) -> dict[str, float]:
-    """How many episodes are longer, and how many of these have no target in their first tokens."""
+    """The number of longer episodes, and how many of these have no target in their first tokens."""
     from transformers import AutoTokenizer
 
     from agentworld.train.encode import encode, whole_episode

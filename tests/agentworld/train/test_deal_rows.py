@@ -1,4 +1,4 @@
-"""Rank 0 has the rows, and each process gets its own."""
+"""Rank 0 has the rows, and each process receives its own."""
 
 from pathlib import Path
 

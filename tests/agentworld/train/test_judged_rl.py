@@ -1,4 +1,4 @@
-"""RL whose rewards are the verdicts of a judge behind an endpoint."""
+"""RL with rewards from a judge behind an endpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def folder_of(own: Rl) -> Path:
 
 
 def by_length(asked: Asked) -> str:
-    """The same verdict of the same question, and another one of another."""
+    """A verdict that depends only on the question."""
     return verdict(1 + len(tracing.question_of(asked)) % 5)
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.compute
 
 WEIGHTS = "model.safetensors"
 BOUND = 1e-4
-"""Of logits, whose largest are about 10: merging adds in another order."""
+"""For logits, whose largest are about 10: merging adds in another order."""
 _MESSAGES = [{"role": "user", "content": "echo kolu"}]
 LORA = LoraRecipe(rank=4, alpha=8)
 RECIPE = NextTokenRecipe(

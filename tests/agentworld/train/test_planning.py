@@ -1,4 +1,4 @@
-"""What a training would take, against trainings that were measured."""
+"""The planned resources of a training, against measured trainings."""
 
 from __future__ import annotations
 

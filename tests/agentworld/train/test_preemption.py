@@ -1,4 +1,4 @@
-"""Trainings that are told to end, or killed, and begun again."""
+"""Trainings that are terminated or killed, and resumed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ START = "rimo.txt: kolu"
 
 
 def with_states(sample: Sample) -> Sample:
-    """As it was collected with `record_state: true`: each turn with the files after it."""
+    """As collected with `record_state: true`: each turn with the files after it."""
     files, turns = {"rimo.txt": "kolu"}, []
     for turn in sample.turns:
         words = turn.action.split()

@@ -1,4 +1,4 @@
-"""Which checkpoint is taken, whatever a kill or a disk made of the others."""
+"""The choice of the checkpoint after a kill or a damaged disk."""
 
 import shutil
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def checkpoint(folder: Path, step: int) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With two whole checkpoints, of steps 4 and 10."""
+    """With two complete checkpoints, of steps 4 and 10."""
     for step in (4, 10):
         seal(checkpoint(tmp_path, step))
     return tmp_path

@@ -29,7 +29,7 @@ def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) ->
 
 
 def text_of(language_model: LanguageModel, attempt: Rollout, *, is_target: bool) -> str:
-    """What carries loss, or what carries none."""
+    """The text of the target tokens, or of the others."""
     told = zip(attempt.completion_ids, attempt.is_target, strict=True)
     return str(language_model.tokenizer.decode([id_ for id_, on in told if on == is_target]))
 
@@ -44,8 +44,8 @@ def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
 
 
 class Elsewhere:
-    """Stands for a model on an accelerator: torch's `meta` device has no numbers, so that it ends
-    each answer at once, and keeps where all that it was given is.
+    """Represents a model on an accelerator: torch's `meta` device has no numbers, so it ends each
+    response at once, and records the devices of its inputs.
     """
 
     def __init__(self, end: int) -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.compute
 
 SHARED = {"sequence_parallel": 2}
 PLAIN = {"zero-1": "dense", "zero-2": "dense", "zero-3": "dense", "compiled": "dense"}
-"""The training without it that one has the numbers of, where that is not of its own name."""
+"""The equivalent training without it, if its name differs."""
 
 
 @pytest.fixture(scope="module")

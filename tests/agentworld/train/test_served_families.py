@@ -140,7 +140,7 @@ def _ask(served: ServedEngine, prompt: str) -> str:
 
 
 def _generated(folder: Path) -> list[str]:
-    """What transformers' own generate writes, with the adapter where there is one."""
+    """The output of transformers' own generate, with the adapter if there is one."""
     from agentworld.train.model import load_model
 
     model, tokenizer, _ = load_model(Parent(folder))

@@ -112,7 +112,7 @@ SMALL = {
     "pad_token_id": 0,
     "tie_word_embeddings": True,
 }
-"""Of models of any family, as each calls it."""
+"""Small sizes of models of any family, by each family's field names."""
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ FAMILIES = {"Qwen3": "Qwen3", "experts": "Qwen3Moe", "gated": "Qwen3_5", "merged
 
 
 def without_norm(base: Path, folder: Path) -> Path:
-    """The same model, whose file lacks one weight."""
+    """The same model with one weight missing in its file."""
     from safetensors.torch import load_file, save_file
 
     shutil.copytree(base, folder)

@@ -113,7 +113,7 @@ CHAT = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Of a tokenizer with words of line breaks alone, as Qwen's has."""
+    """The folder of a tokenizer with tokens of line breaks only, as in Qwen's."""
     from transformers import PreTrainedTokenizerFast
 
     from make.tiny_qwen3 import byte_level
@@ -145,7 +145,7 @@ def marked(folder):
 
 
 def trained(tokenizer, messages, targets):
-    """What is trained of each target."""
+    """The trained text of each target."""
     from agentworld.train.encode import Conversation, encode
 
     texts = []

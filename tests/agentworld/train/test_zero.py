@@ -46,7 +46,7 @@ def weights_of(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
-    """A store whose step `cpt` two processes did with parts of its weights."""
+    """A store whose step `cpt` ran in two processes with sharded weights."""
     given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 3})
     run_with_ranks(Path(given.store), main, ("cpt", *given))
     return given
@@ -223,7 +223,7 @@ def test_a_training_in_parts_goes_on_from_what_all_wrote(
     parts = Path(given.store) / "steps" / "cpt"
 
     def ended_at(checkpoint: str, how: signal.Signals) -> str:
-        """What is said by processes that are ended at a checkpoint, where they wait."""
+        """The output of processes that are ended at a checkpoint."""
         go_on = tmp_path / f"after {checkpoint}"
         launched = launch("-m", "machines.paused_member", checkpoint, go_on, "cpt", *given)
         sealed = f"*/checkpoints/{checkpoint}/manifest.json"

@@ -220,7 +220,7 @@ def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
 
 
 def test_what_is_no_longer_wanted_is_taken_from_the_engine():
-    """A field that is left out is no difference in `is_as_built`, which bears what others add."""
+    """`is_as_built` ignores missing fields, because it accepts other users' additions."""
     bare, placed = built(), built(nodePool={"selector": {"pool": "gpu"}})
     assert not is_as_built(bare["Deployment"], placed["Deployment"])
     assert is_as_built(bare["Service"], placed["Service"])

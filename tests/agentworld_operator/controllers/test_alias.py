@@ -1,4 +1,4 @@
-"""What the rounds of an alias come to: its name means what the ledger says, never a spec."""
+"""Reconciling an alias: its target is the ledger's, never the spec's."""
 
 import asyncio
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ class Ledger:
 
     @property
     def told(self):
-        """Who changed what it means, and to what."""
+        """The changes of its target, and who made them."""
         return [(each.set_by, each.meaning and each.meaning.simulator) for each in self.changes]
 
 
@@ -69,7 +69,7 @@ def change(name="stable", simulator=ONE, by="ada", request=FIRST, **fields):
 
 
 class Aliases:
-    """One alias, looked at in moments that a test says."""
+    """One alias, reconciled at times that a test sets."""
 
     def __init__(self, ledger):
         self.ledger, self.now, self.cache = ledger, 0.0, Cache()
@@ -113,7 +113,7 @@ def test_an_alias_that_was_recorded_as_it_asks_is_looked_at_seldom():
     ids=["nothing", "another spec", "an end", "a command", "another object"],
 )
 def test_a_spec_that_nobody_asked_for_is_never_recorded(history):
-    """It was written past the webhook; it may even say the same as before (A to B to A)."""
+    """It bypassed the webhook; it may even equal an earlier one (A to B to A)."""
     aliases = Aliases(Ledger(*history))
     for at in (0, 31, 62):
         outcome = aliases.look(at, generation=2)

@@ -1,4 +1,4 @@
-"""Rounds of a kind whose reconciler says what a test wants, before a cluster in memory."""
+"""Reconciling a kind with a scripted reconciler, on a cluster in memory."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ KIND = "TrainingSchedule"
 
 
 class Writes:
-    """What was written, in order."""
+    """The writes, in order."""
 
     def __init__(self, cache):
         self._cache = cache

@@ -1,4 +1,4 @@
-"""What the rounds of each kind come to, and when to look again; all around them is in memory."""
+"""The results of each kind's reconciler, and its next time; everything else is in memory."""
 
 import asyncio
 from types import SimpleNamespace
@@ -70,7 +70,7 @@ def test_an_engine_that_episodes_scale_is_looked_at_by_the_clock_and_no_other():
 
 
 def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
-    """Null says that the service does not count, so that nothing changes."""
+    """Null means that the service does not count, so nothing changes."""
     cluster, counts = Applied(), [64, None, None]
     reconciler = simulators(cluster, open_episodes=lambda _: counts.pop(0))
     bounded = simulator(bounds={"max": 2})
@@ -201,7 +201,7 @@ def test_a_server_that_is_down_is_a_condition_and_found_again(schedules, caplog)
 
 
 def test_a_round_waits_for_an_answer_that_is_on_its_way(schedules, monkeypatch):
-    """What it did meanwhile would be forgotten with the answer, and done a second time."""
+    """Otherwise its changes would be lost with the response, and repeated."""
     schedules.put()
 
     async def work():

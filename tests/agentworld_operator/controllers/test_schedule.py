@@ -1,4 +1,4 @@
-"""TrainingSchedules of an operator, a process of its own, before a real API server."""
+"""TrainingSchedules of an operator, in a separate process, with a real API server."""
 
 import socket
 from contextlib import closing
@@ -51,7 +51,7 @@ def is_scheduled(namespace, name="nightly"):
 
 
 def crons(server, namespace, name="nightly"):
-    """Of the enabled recurring runs of a schedule."""
+    """The crons of the enabled recurring runs of a schedule."""
     enabled = server.enabled(f"{namespace.namespace}.{name}")
     return [each.trigger.cron_schedule.cron for each in enabled]
 
@@ -229,7 +229,7 @@ def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
         return [each["metadata"]["resourceVersion"] for each in objects]
 
     def looks(asked):
-        """How often all recurring runs were asked for."""
+        """The number of requests for all recurring runs."""
         return asked.count("GET /recurringruns")
 
     wait_until_unchanged(versions, seconds=2)

@@ -1,4 +1,4 @@
-"""An operator, a process of its own, before a real API server."""
+"""An operator, in a separate process, with a real API server."""
 
 import re
 import time
@@ -25,7 +25,7 @@ def replicas(namespace, name=ENGINE):
 
 
 def make_ready(namespace):
-    """As a kubelet would, for there is no node here."""
+    """Sets the status as a kubelet would, because there is no node here."""
     ready = [{"type": "Ready", "status": "True"}]
 
     def pods():

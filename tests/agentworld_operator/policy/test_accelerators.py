@@ -1,4 +1,4 @@
-"""What replicas compute on, as their pods ask for it."""
+"""The accelerators of replicas, as their pods request them."""
 
 from agentworld_operator.policy.accelerators import describe, describe_replicas
 

@@ -14,7 +14,7 @@ from cel.schemas import nodes
 
 
 class Gated(BaseModel):
-    """Texts whose patterns say how long they are."""
+    """Texts whose patterns limit their length."""
 
     digest: Digest
     label: Label
@@ -116,7 +116,9 @@ def test_conditions_are_those_of_kubernetes_with_its_limits(kind):
 
 
 def test_every_text_has_an_end():
-    """Of a manifest an object's own size is the bound: who cut it would change its digest."""
+    """A manifest is only limited by the object's own size, because a cut would change its
+    digest.
+    """
     ends = {"maxLength", "enum", "format"}
     fixed = {schema(Gated)["properties"][name]["pattern"] for name in ("digest", "label")}
     texts = [

@@ -1,4 +1,4 @@
-"""Whoever changes the history of names is found, with the name, the moment and what was changed."""
+"""Changes of the history of aliases are found, with the alias, the time and the change."""
 
 import re
 import sqlite3

@@ -87,7 +87,7 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
 
 
 def names(made, label):
-    """Of what was signed of an alias, the newest last."""
+    """The names of an alias's statements, the newest last."""
     rows = made.ledger.attestations.find("alias", subject=f"{made.ref.name}@{label}")
     return [row.name for row in rows]
 
@@ -136,7 +136,7 @@ def test_a_verification_of_everything_tells_of_them_too(made):
 
 
 class Busy(MemoryRegistry):
-    """Somebody works while its aliases are asked for: before they are read, and after."""
+    """Aliases that change while they are read: before and after."""
 
     def __init__(self):
         super().__init__()
@@ -190,7 +190,7 @@ def test_what_the_registry_loses_while_somebody_looks_is_told(busy):
 
 
 def of(made):
-    """What a verification of this agent alone tells of its uses."""
+    """The problems of this agent's uses alone."""
     told = {*verify_agent(made.ref, made.sources).problems}
     return told & {*problems(made)}
 

@@ -1,4 +1,4 @@
-"""An agent's edge from its registration on: what the service signed, and who tampers with it."""
+"""An agent's edge from its registration on: the signed statement, and tampering with it."""
 
 import asyncio
 import sqlite3
@@ -41,7 +41,7 @@ class Scene(NamedTuple):
         return found
 
     def change(self, statement: str) -> None:
-        """What somebody with the database in hand does."""
+        """Changes the database as an attacker would."""
         with closing(sqlite3.connect(self.store / "ledger.db")) as database, database:
             assert database.execute(statement).rowcount != 0
 

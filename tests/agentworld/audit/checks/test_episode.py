@@ -1,4 +1,4 @@
-"""What a verification of one episode finds, and what it leaves to the others."""
+"""The findings of the verification of one episode."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An erasure that nobody declared is told from retention's."""
+"""An undeclared erasure is distinguished from retention's."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def erase(scene, episode, store=None):
 
 @pytest.fixture
 def erased(scene):
-    """The same with `first` erased, and this declared."""
+    """The same with `first` erased, and the erasure declared."""
     erase(scene, "first")
     return scene
 
@@ -161,7 +161,7 @@ def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_signs_a_genesis_mean
 
 
 class Counted(WriteOnce):
-    """An evidence mirror that says how often a name was read, and folders looked through."""
+    """An evidence mirror that counts reads of each name, and listings."""
 
     def __init__(self, url):
         super().__init__(url)

@@ -1,4 +1,4 @@
-"""Steps that forks copied are told apart from those that the simulator answered in the run."""
+"""Steps that forks copied are distinguished from those that the simulator answered in the run."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ SIMULATOR = records.digest("simulator")
 
 
 def fork(scene, step=1):
-    """`first` from a step on, with one step of its own."""
+    """Forks `first` at a step, with one step of its own."""
     source = scene.ledger.episode("first")
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
     begun = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
@@ -35,7 +35,7 @@ def newest(scene) -> RunCheckpoint:
 
 
 def sign_anew(scene, traffic: Traffic) -> None:
-    """What another service would have signed of the same log, in both stores."""
+    """Another service's signature of the same log, in both stores."""
     checkpoint = newest(scene).model_copy(update={"traffic": traffic})
     envelope = sign_checkpoint(checkpoint, ensure_signer(scene.folder / "keys"))
     scene.copies[-1].write_bytes(envelope)
@@ -46,7 +46,7 @@ def sign_anew(scene, traffic: Traffic) -> None:
 
 
 def change_entry(scene, episode, **fields):
-    """What somebody with the database in hand says of an episode's opening."""
+    """Changes an episode's opening in the log, as an attacker with access to the database would."""
     entry = opening_entry(episode, scene.ledger)
     body = json.dumps({**entry.readable_fields, **fields}, separators=(",", ":"), sort_keys=True)
     scene.change(

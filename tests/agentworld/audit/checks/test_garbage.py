@@ -1,4 +1,4 @@
-"""One garbled row, file or name stops no audit, and hides nothing beside it."""
+"""A garbled row, file or name stops no audit, and hides no other problem."""
 
 import os
 import sqlite3
@@ -23,7 +23,7 @@ NO_TEXT = "CAST(x'61ff62' AS TEXT)"
 
 @pytest.fixture
 def told(tmp_path) -> Story:
-    """With a name, and a world model whose files were changed."""
+    """With an alias, and a world model whose files were changed."""
     return copied(named, tmp_path)
 
 

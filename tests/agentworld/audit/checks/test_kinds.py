@@ -21,7 +21,7 @@ KINDS = sorted([*statement_kinds(), OF_AGENT])
 
 
 class Scene:
-    """A store of which somebody has one statement in hand."""
+    """A store in which one statement is tampered with."""
 
     def __init__(self, store: Store, kind: str) -> None:
         self.store = store
@@ -48,7 +48,7 @@ class Scene:
         return self.store.folder / "mirror" / self.told.own
 
     def write(self, **columns: object) -> None:
-        """What somebody with the database in hand does."""
+        """Changes the database as an attacker would."""
         names = ", ".join(f"{name} = ?" for name in columns)
         self._execute(f"UPDATE attestations SET {names} WHERE name = ?", *columns.values())
 
@@ -63,7 +63,7 @@ class Scene:
         return [*verify_everything(self.store.sources.as_of(at)).problems]
 
     def places(self) -> set[str]:
-        """What a problem names it by."""
+        """The names of the statement in problems."""
         row = self.row
         names = {row.name, row.subject, row.run, "held unsigned" if self.kind == "genesis" else ""}
         return names - {""}
@@ -110,7 +110,7 @@ def test_a_copy_that_was_altered_by_a_byte_is_found(scene):
 
 
 def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
-    """Nobody knows whether somebody took it away, or was killed before it was made."""
+    """The copy may have been deleted, or its writer killed before it was made."""
     scene.copy.unlink()
     assert scene.problems() == []
     scene.store.statement_signer.copy_missing()

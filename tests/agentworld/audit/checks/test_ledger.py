@@ -1,4 +1,4 @@
-"""What is told of a whole ledger that somebody had in hand."""
+"""The problems of a whole ledger after tampering."""
 
 from functools import partial
 
@@ -36,7 +36,7 @@ def log_signer(scene):
 
 
 def register(scene, *data) -> SignedEdge:
-    """What is signed of the agent that the run made; the run is closed by the first."""
+    """Signs the run's agent; closes the run for the first one."""
     run = scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
     known = {"agent": "a", "artifact": FINAL, "starting_weights": STARTED, "simulator": SIMULATOR}

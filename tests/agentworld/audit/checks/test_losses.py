@@ -1,4 +1,4 @@
-"""A backup in the ledger's place: broken until somebody declares it, and no further after that."""
+"""A backup that replaced the ledger is broken until its restore is declared."""
 
 import shutil
 import sqlite3
@@ -79,7 +79,7 @@ def place(first_place, tmp_path):
 
 @pytest.fixture(scope="module")
 def first_place(first_scene, tmp_path_factory):
-    """What the tests restore copies of."""
+    """The original that the tests copy and restore."""
     scene = first_scene._replace(folder=tmp_path_factory.mktemp("place"))
     make.ledger.copy_store(first_scene.folder, scene.folder)
     place = Place(scene)

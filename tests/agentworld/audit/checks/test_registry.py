@@ -13,7 +13,7 @@ from make.story import Story, signed_as, story
 
 
 def verified(told: Story, **changes: object) -> Finding:
-    """Of the agent, where the registry's own keeper changed this."""
+    """The verification of the agent, after a change in the registry."""
     stored = told.sources.registry.stored(told.agent)
     changed = StoredVersion.model_validate({**dict(stored), **changes})
     return verify_version(changed, told.sources.registry, told.sources.step_keys)

@@ -1,4 +1,4 @@
-"""What somebody with an MLflow in hand does to it is found: in a database, and on a server."""
+"""Tampering with MLflow is found: in a database, and on a server."""
 
 import shutil
 import sqlite3
@@ -47,7 +47,7 @@ def place(
 
 
 class Tampered:
-    """A story of its own in an MLflow, and who may write there."""
+    """A story with its own MLflow, and write access to it."""
 
     def __init__(self, store: Path, url: str, files: Path) -> None:
         import mlflow
@@ -85,7 +85,7 @@ class Tampered:
         return tuple(found)
 
     def change(self, statement: str, *values: str) -> None:
-        """What somebody with MLflow's database in hand does."""
+        """Changes MLflow's database as an attacker would."""
         with closing(sqlite3.connect(self.files / "mlflow.db")) as database, database:
             assert database.execute(statement, values).rowcount > 0
 

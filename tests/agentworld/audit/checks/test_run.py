@@ -1,4 +1,4 @@
-"""What a verification finds of what somebody with the database in hand did."""
+"""The findings of a verification after tampering with the database."""
 
 import gc
 import shutil

@@ -1,4 +1,4 @@
-"""What became of versions that a step had registered, and signed for the ledger."""
+"""Versions that a step registered, and signed for the ledger."""
 
 import shutil
 import sqlite3
@@ -34,7 +34,7 @@ def test_a_version_that_vanished_is_named(told, ref):
 
 @pytest.mark.parametrize("ref", REFS)
 def test_a_version_that_hides_is_named(told, ref, monkeypatch):
-    """Its tags are gone, so that no search finds it."""
+    """Its tags are missing, so that no search finds it."""
     registry = told.sources.registry
     hidden = told.agent if ref == "hero@1" else told.world_model
     shown, stored = registry.versions(), registry.stored(hidden)
@@ -108,7 +108,7 @@ def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
 
 
 def test_a_number_that_the_registry_gave_again_hides_nothing(told):
-    """Somebody took the version away before the next one came."""
+    """The version was deleted before the next one was registered."""
     lost = without(told, "hero@1")
     registry = lost.sources.registry
     agent = told.sources.registry.agent(told.agent)

@@ -1,4 +1,4 @@
-"""What finished steps made, held against their receipts."""
+"""Outputs of finished steps, compared with their receipts."""
 
 import pytest
 

@@ -57,7 +57,7 @@ def test_a_changed_run_and_a_changed_version_are_both_named(told):
 
 
 def edge_of(told: Story) -> SignedEdge:
-    """What the service signs when the agent of the story is registered."""
+    """The service's signed edge of the story's agent."""
     known = {"artifact": told.run.final_weights, "simulator": told.simulator}
     claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
     return make.service.log_signer(told.store, told.simulator).statement_signer.edge(

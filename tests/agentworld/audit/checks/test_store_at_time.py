@@ -1,4 +1,4 @@
-"""What is verified of a moment: what was there then, as it is now."""
+"""Verification as of a past time: the records of that time, in their present state."""
 
 import sqlite3
 from contextlib import closing
@@ -21,7 +21,7 @@ from make.template import copied
 
 
 class Told(NamedTuple):
-    """What happened: a first agent and its use, a moment, and then as much again."""
+    """The events: a first agent and its use, a time, and then a second agent."""
 
     made: Made
     other: Made

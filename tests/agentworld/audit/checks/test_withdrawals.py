@@ -1,4 +1,4 @@
-"""Versions that people took away are missed until somebody declares it."""
+"""Deleted versions are reported until their withdrawal is declared."""
 
 import sqlite3
 from contextlib import closing
@@ -49,7 +49,7 @@ def withdraw(told: Story) -> None:
 
 
 def other(told: Story) -> Agent:
-    """An agent like that of the story, with a record of its own."""
+    """An agent like that of the story, with its own record."""
     agent = told.sources.registry.agent(told.agent)
     checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
     return agent.model_copy(update={"checkpoint": checkpoint})
@@ -165,7 +165,7 @@ def test_a_registry_that_has_none_of_all_may_be_another_one(told):
 
 
 def test_what_was_signed_twice_is_withdrawn_at_once(told):
-    """By two who handed the same in at the same time."""
+    """Submitted by two callers at the same time."""
     first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
     keys = load_trusted(told.store / "keys/steps")
     known = verify_row(first, RegisteredVersion, keys)

@@ -1,4 +1,4 @@
-"""What a bill of materials says where a part of the record is unknown, gone, or garbled."""
+"""Bills of materials of unknown, missing, or garbled records."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ def withdraw(told: Told, version: str) -> None:
 
 
 def without_world(told: Told) -> Sources:
-    """With a registry that has the agent alone."""
+    """With a registry that only has the agent."""
     registry = MemoryRegistry()
     registry.register_agent("shell-agent", told.made.agent, told.made.store / "model")
     return told.sources._replace(registry=registry)

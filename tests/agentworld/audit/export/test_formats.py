@@ -226,7 +226,7 @@ def events(told: Story) -> list[dict]:
 
 
 def ends(told: Story) -> dict[str, tuple[set[str], set[str]]]:
-    """Of each job what it read and what it made."""
+    """The inputs and outputs of each job."""
     return {
         each["job"]["name"]: tuple(
             {put["name"] for put in each[side]} for side in ("inputs", "outputs")

@@ -33,7 +33,7 @@ STARTED, MADE = records.digest("imitated"), records.digest("trained")
 
 
 class Story(NamedTuple):
-    """What happened, as the three sources tell it."""
+    """The events, in the three sources."""
 
     sources: Sources
     agent: VersionRef

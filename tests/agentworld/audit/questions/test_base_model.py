@@ -1,4 +1,4 @@
-"""The folders of weights that a training read are in its lineage, wherever that is told."""
+"""Base models in folders are part of the lineage, in every output."""
 
 import json
 from pathlib import Path

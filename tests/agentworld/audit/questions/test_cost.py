@@ -25,7 +25,7 @@ def ledger(tmp_path):
 
 
 def play(ledger, run, num_steps):
-    """An episode whose steps all used the same."""
+    """An episode whose steps all have the same usage."""
     episode = open_episode(ledger, run)
     writes = taken(episode, *["x"] * num_steps)
     ledger.write([each._replace(step=each.step._replace(usage=USAGE)) for each in writes])

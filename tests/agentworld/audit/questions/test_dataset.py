@@ -1,4 +1,4 @@
-"""Where a data set went."""
+"""The uses of a data set."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from make.story import moment
 
 
 class Makers:
-    """A registry and a ledger, and agents that are made as they are told."""
+    """A registry and a ledger, with builders of agents."""
 
     def __init__(self, store: Path) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""A name for simulators moves on, and the agents that it had trained have to be validated anew."""
+"""A simulator's alias moves, and its agents have to be revalidated."""
 
 import shutil
 import time
@@ -28,7 +28,7 @@ OPENED = "2026-01-10T00:00:00.000+00:00"
 
 
 def moves(*told):
-    """Of one name: a day of January, what it meant from then on, and its canary."""
+    """The moves of one alias: a day of January, the target, and its canary."""
     changes = []
     for day, simulator, *canary in told:
         changes.append(
@@ -206,7 +206,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
 
 
 def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
-    """The agent is `current` then, by what the rows tell."""
+    """By the rows, the agent would be `current`."""
     make.agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
     assert state(made) == "current"
     (problem,) = audit_agents(made.sources).problems

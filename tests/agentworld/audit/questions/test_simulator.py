@@ -1,4 +1,4 @@
-"""What a simulator took part in, where others wrote into the registry."""
+"""A simulator's runs and agents, with other programs' entries in the registry."""
 
 from agentworld.audit.questions.dataset import audit_dataset
 from agentworld.audit.questions.simulator import audit_simulator

@@ -1,4 +1,4 @@
-"""What was known at a moment."""
+"""Records as of a past time."""
 
 import sqlite3
 

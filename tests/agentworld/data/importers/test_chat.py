@@ -1,4 +1,6 @@
-"""Chats whose observation is a user's message: each trap of real ones, in records of our own."""
+"""Chats whose observation is a user's message: the special cases of real ones, in our own
+records.
+"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How actions find their observations, in whatever form a log has them."""
+"""The matching of actions and observations, in any form of log."""
 
 import pytest
 

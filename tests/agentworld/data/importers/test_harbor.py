@@ -31,7 +31,7 @@ def write(folder, files):
 
 
 def read(folder):
-    """By the name of each file, what became of its records."""
+    """The results of each file's records, by the file's name."""
     records = {}
     for file in files_of(str(folder)):
         for each in ATIF.read(file, ATIF.options(), "text"):

@@ -1,4 +1,4 @@
-"""A store's own record: live episodes come in, and what a simulator answered never does."""
+"""A store's own record: live episodes are imported, and simulated ones never."""
 
 import json
 
@@ -81,7 +81,7 @@ def change_the_report(folder, agent):
 
 
 def change_report_and_receipt(folder, agent):
-    """As somebody does who can write there and has no key."""
+    """Changes both, as a writer without a key could."""
     change_an_episode(folder, agent)
     files = {LIVE: digest_file(folder / LIVE)}
     report = records.agent_report(simulator=agent.simulator.digest, live_episodes=files)

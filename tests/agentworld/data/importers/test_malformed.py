@@ -1,4 +1,4 @@
-"""What is wrong with a file, for every form alike: no traceback, and no row that is not counted."""
+"""Malformed files, in every format: no traceback, and every row is counted."""
 
 import pytest
 
@@ -8,10 +8,11 @@ from make import logs, malformed
 
 FORMS = sorted(malformed.RECORDS)
 GROUPED = {"claude_code", "spans"}
-"""Of all rows an episode is made: a row more is no episode more."""
+"""All rows form one episode, so an additional row adds no episode."""
 NUM_LEFT = {"steps": 2, "asciinema": 3, **dict.fromkeys(GROUPED, 1)}
-"""Of four episodes with a bad row in the middle: of a table, the two beside it may lack a step; of
-terminals, it is a part of the one before it."""
+"""Of four episodes with an invalid row in the middle: in a table, the two adjacent ones may lack a
+step; in terminals, it is a part of the previous one.
+"""
 
 
 def test_every_form_is_in_the_table():
@@ -19,7 +20,7 @@ def test_every_form_is_in_the_table():
 
 
 def read(tmp_path, form, data, name="log.jsonl"):
-    """What becomes of a file: trajectories, problems, and none that is neither."""
+    """A file's trajectories and problems; every record is one of them."""
     (tmp_path / name).write_bytes(data)
     importer = importer_of(form)
     options = importer.options(**malformed.OPTIONS.get(form, {}))

@@ -1,4 +1,4 @@
-"""Chats with tool calls: each trap of real ones, in records of our own."""
+"""Chats with tool calls: the special cases of real ones, in our own records."""
 
 import copy
 import json

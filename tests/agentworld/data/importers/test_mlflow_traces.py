@@ -133,7 +133,7 @@ def test_whatever_is_wrong_in_a_trace_it_is_an_episode_or_a_problem(tmp_path_fac
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory) -> Path:
-    """Of an MLflow with an experiment of three traces."""
+    """The database of an MLflow with an experiment of three traces."""
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_TRACKING_URI", "")  # which MLflow writes to, and which is put back

@@ -1,4 +1,4 @@
-"""What harnesses make of observations, in chats of either kind."""
+"""Harnesses' forms of observations, in chats of either kind."""
 
 import pytest
 from hypothesis import given

@@ -273,7 +273,7 @@ def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
 
 
 def sdk_call(number, tool="terminal", **arguments):
-    """As the SDK of V1 writes it, with what the agent wrote and what the harness made of it."""
+    """As the SDK of V1 writes it, with the agent's output and the harness's parsed form."""
     return {
         "kind": "ActionEvent",
         "id": f"a{number}",

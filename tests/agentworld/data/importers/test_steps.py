@@ -1,4 +1,4 @@
-"""Tables and lists of steps: each trap of real ones, in records of our own."""
+"""Tables and lists of steps: the special cases of real ones, in our own records."""
 
 import json
 

@@ -11,7 +11,7 @@ from make import shop_episodes
 
 
 def chat(episode):
-    """What a harness with OpenAI's messages writes down."""
+    """A harness's log in the form of OpenAI's messages."""
     messages = []
     for number, turn in enumerate(episode.turns):
         call = json.loads(turn.action)

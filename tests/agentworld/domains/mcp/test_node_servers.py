@@ -37,7 +37,7 @@ SERVERS = {
 
 
 def episodes(names, *all_actions, **more):
-    """What the actions of episodes that follow each other show, and the last one's tools.
+    """The observations of consecutive episodes' actions, and the last one's tools.
 
     Each server has more options.
     """

@@ -21,7 +21,7 @@ RESET = access_by_calls([SHOW], [CLEAR])
 
 
 def episodes(number, words, access=None, started=None, actions=(ADD, ADD)):
-    """What the actions of each episode show."""
+    """The observations of each episode's actions."""
     started = Started() if started is None else started
 
     async def play():

@@ -19,7 +19,7 @@ ERRORS = [truth for truth in TRUTHS if truth.startswith("Error: ")]
 
 
 def change_leaf(value, change):
-    """The same with its last leaf changed that is no time."""
+    """The same value with a change of its last leaf that is not a time."""
     if isinstance(value, list):
         return [*value[:-1], change_leaf(value[-1], change)] if value else value
     if isinstance(value, dict):

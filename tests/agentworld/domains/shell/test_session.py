@@ -22,7 +22,7 @@ def opened():
 
 
 def own_processes(what):
-    """What psutil says of all that this process started, in sandboxes too."""
+    """Psutil's data of all descendants of this process, including those in sandboxes."""
     told = []
     for each in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -227,7 +227,7 @@ TAKEN_OVER = [
     f"builtin() {{ {TAKES}; unset -f builtin; }}",
     f"(sleep 0.2; kill -USR1 $$) & trap '{TAKES}' USR1",
 ]
-"""Ways to take the mark from the shell's own input, where it comes when it was asked for."""
+"""Ways to intercept the mark in the shell's own input."""
 
 
 @pytest.mark.waits

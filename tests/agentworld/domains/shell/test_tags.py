@@ -9,7 +9,7 @@ START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"
 
 
 def depends(*actions, start=START):
-    """Whether the last of these actions depends on the others; `!` before one says it failed."""
+    """Whether the last of these actions depends on the others; `!` marks a failed one."""
     turns, folder = [], "~"
     for text in actions:
         status = 1 if text.startswith("!") else 0

@@ -1,4 +1,4 @@
-"""What the tasks of a shell ask of the transcript, and of the files beside it."""
+"""The success rules of a shell's tasks: transcript and files."""
 
 import pytest
 

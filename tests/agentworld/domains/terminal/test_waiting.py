@@ -1,4 +1,4 @@
-"""Programs in the foreground of a pty, as the kernel tells of them."""
+"""Foreground programs of a pty, from the kernel's data."""
 
 import os
 import shlex
@@ -88,7 +88,7 @@ def test_a_program_that_goes_on_without_a_key_does_not(start, script):
 
 
 def states(group):
-    """Of the threads of a process group."""
+    """The states of the threads of a process group."""
     for path in Path("/proc").glob("[0-9]*/task/*/stat"):
         try:
             state, _, its_group = path.read_text().rpartition(") ")[2].split()[:3]

@@ -1,4 +1,4 @@
-"""What an engine is asked through a meter is counted, and nothing else changes."""
+"""Requests through a meter are counted, and otherwise unchanged."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""How an engine is asked for one observation, and what makes an answer a sure one."""
+"""Requests to an engine for one observation, and its confidence."""
 
 import asyncio
 

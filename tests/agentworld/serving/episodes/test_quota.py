@@ -1,4 +1,4 @@
-"""The limits of a tenant: exactly so many, whoever comes at once, and nobody else's."""
+"""The limits of a tenant: exact with concurrent requests, and independent of other tenants."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class Limited:
         return self.served.http("POST", path, body, authorization=bearer(who), **headers)
 
     def at_once(self, path, body, num, **headers):
-        """The answers to so many requests that nobody waits for."""
+        """The responses to concurrent requests."""
 
         async def work():
             told = {"authorization": bearer("acme-agent"), **headers}
@@ -57,7 +57,7 @@ def limited(serve, tmp_path):
 
 
 def check_full(answer, words):
-    """It is a refusal that says why, and when to come again."""
+    """Checks that it is a refusal with a reason and a retry time."""
     assert answer.status_code == 429
     told = answer.json()["error"]
     assert (told["kind"], told["retryable"]) == ("limit", True)
@@ -195,7 +195,7 @@ def test_over_a_socket_a_limit_is_an_error_frame_that_says_when_to_come_again(li
 
 
 class Books:
-    """Counts as a ledger does, in some order, and is asked by an access of one limit."""
+    """Counts as a ledger does, with an access that has one limit."""
 
     def __init__(self, most):
         self.most, self.num, self.highest, self.refused = most, 0, 0, 0

@@ -1,4 +1,4 @@
-"""How an operator moves names for simulators, and says which agent is in use, over HTTP."""
+"""Moves of simulators' aliases, and uses of agents, over HTTP by operators."""
 
 import asyncio
 
@@ -261,7 +261,7 @@ def test_what_is_meant_for_one_kind_is_refused_for_the_other(made):
 def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_auditors(
     made, tmp_path, who, statuses
 ):
-    """Which run made an agent may be another tenant's."""
+    """An agent's run may be another tenant's."""
     made.use()
     asked = client(made, access=make.access.Checked(tmp_path))
     headers = {**KEY, "Authorization": make.access.bearer(who)}

@@ -1,4 +1,4 @@
-"""OpenAI's own client, unchanged, talks to the service in this process."""
+"""OpenAI's own client, unchanged, uses the service in this process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What OpenAI's protocol refuses, and how its client reads that."""
+"""Requests that OpenAI's protocol refuses, and its client's errors."""
 
 import re
 

@@ -21,7 +21,7 @@ ROLES = st.sampled_from(["system", "developer", "user", "assistant"])
 
 
 def request(turns, action="ls", instruction=None, **fields):
-    """What tells these turns and asks for an action."""
+    """A request with these turns and an action."""
     told = [] if instruction is None else [("system", instruction)]
     for turn in turns:
         told += [("user", turn.action), ("assistant", turn.observation)]

@@ -1,4 +1,4 @@
-"""What the guide to protocols shows of the native protocol is what the service does."""
+"""The guide's examples of the native protocol match the service."""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""Every protocol of a service of many simulators: a run is answered by its own, which it names."""
+"""Every protocol of a service of many simulators: a run is answered by its own one, which is
+named.
+"""
 
 import json
 
@@ -25,7 +27,7 @@ def http(tmp_path):
 
 @pytest.fixture(params=SIMULATORS, ids=NAMES.values())
 def run(http, request):
-    """A run of one of them, after one of the other, whose everything is connected already."""
+    """A run of one of them, after one of the other, with all connections open."""
     (other,) = set(SIMULATORS) - {request.param}
     opened = {each: open_run(http, each) for each in (other, request.param)}
     episode = http.post("/episodes", json={"run": opened[other]}).json()["episode"]

@@ -1,4 +1,4 @@
-"""MCP, as the protocol's own client finds it, by the handshake and without one."""
+"""MCP with the protocol's own client, with the handshake and without one."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ def talk(serve, mode):
 
 
 def spoken(url, act, mode="legacy", **headers):
-    """What `act` returns of a client at this address."""
+    """The result of `act` with a client at this address."""
 
     async def converse():
         async with (

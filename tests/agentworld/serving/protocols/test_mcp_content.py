@@ -1,4 +1,4 @@
-"""Structured content over MCP: what a tool promises, a client of the package gets or is told."""
+"""Structured content over MCP: a client of the package gets what a tool promises, or an error."""
 
 import asyncio
 

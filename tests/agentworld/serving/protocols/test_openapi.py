@@ -1,5 +1,5 @@
-"""The service against its own OpenAPI document, by somebody else's tool (Schemathesis): whatever it
-is sent, right or wrong, its answers are those that it declares. Nothing here names a route.
+"""The service against its own OpenAPI document, with Schemathesis: every response to valid or
+invalid requests is a declared one. No route is named here.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ KNOWN = 80  # runs with an episode; many are closed on the way
 
 
 class Examined(NamedTuple):
-    """What came of it."""
+    """The results."""
 
     said: str
     status: int
@@ -91,7 +91,7 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
 
 
 def _envelope(folder: Path) -> str:
-    """What a step signed."""
+    """A step's signed statement."""
     known = {"artifact": MADE, "imitated": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
     told = Validation(report=records.agent_report(), **known)
     return attest(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
@@ -115,7 +115,7 @@ def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _answers(events: Path) -> Iterator[tuple[str, int]]:
-    """Each operation that was asked, and the status of the answer."""
+    """Each requested operation, and the response's status."""
     for line in events.read_text().splitlines():
         recorder = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
         for case, interaction in recorder.get("interactions", {}).items():

@@ -14,7 +14,7 @@ TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "objec
 
 
 class Asker:
-    """A run, asked over HTTP and over sockets."""
+    """A run, used over HTTP and over sockets."""
 
     def __init__(self, http):
         self.http = http

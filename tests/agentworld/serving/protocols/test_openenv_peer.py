@@ -1,5 +1,5 @@
-"""Programs of others, unmodified, against the service as a process of its own: OpenEnv's clients of
-old and of today, its validation, TRL's GRPO with its client, and verifiers.
+"""Unmodified programs of other projects against the service in a separate process: old and current
+clients of OpenEnv, its validation, TRL's GRPO with its client, and verifiers.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class OpenRun(NamedTuple):
 
 @contextmanager
 def open_run(folder: Path, answer: Callable[[str], str | int] = shell) -> Iterator[OpenRun]:
-    """A run of a service whose engine answers so."""
+    """A run of a service whose engine gives this response."""
     stores, manifest = Stores.of(folder), folder / "manifest.json"
     recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     with endpoint.running(lambda asked: answer(asked.body["messages"][-1]["content"])) as engine:
@@ -162,7 +162,7 @@ def test_the_guide_shows_what_runs_here():
 
 
 class Rollout(NamedTuple):
-    """As TRL wrote it down."""
+    """A rollout in TRL's form."""
 
     answered: tuple[tuple[str, str], ...]
     """Actions and observations."""

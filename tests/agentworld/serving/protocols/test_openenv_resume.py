@@ -1,4 +1,4 @@
-"""A client whose connection is the session, and one that waited for too long."""
+"""A client whose connection is the session, and clients that time out."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def run(http):
 
 @pytest.fixture
 def talk(http, run):
-    """The frames that answer these, on a connection of their own."""
+    """The frames that answer these, on a new connection."""
 
     def converse(*frames):
         with http.websocket_connect(f"/runs/{run}/ws") as socket:
@@ -145,7 +145,7 @@ def free():
 
 @pytest.fixture
 def held(tmp_path, free):
-    """A service, with settings of its own, whose engine waits until it is freed."""
+    """A service, with its own settings, whose engine waits until it is released."""
 
     async def answer(_messages):
         await asyncio.to_thread(free.wait)
@@ -191,7 +191,7 @@ def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(hel
 
 
 def waiting_for(served, episode):
-    """Who waits until the step of an episode that is under way is over."""
+    """A task that waits until the active step of an episode has ended."""
     return served.app.state.app_state.episode_store.find_open(episode).lock._waiters
 
 

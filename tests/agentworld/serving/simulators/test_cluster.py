@@ -21,7 +21,7 @@ def cluster():
 
 @pytest.fixture
 def aliases(tmp_path):
-    """Of the ledger."""
+    """The ledger's aliases."""
     return make.ledger.aliases(tmp_path, world=STABLE.digest)
 
 
@@ -235,7 +235,7 @@ def test_one_whose_object_is_gone_opens_no_run_and_is_found_for_those_that_are_o
 
 
 def twins(cluster, refused):
-    """Two objects of one digest, each for a tenant of its own."""
+    """Two objects of one digest, each for its own tenant."""
     cluster.objects |= {
         "simulators/young": simulator("young", STABLE, "rival", created=20),
         "simulators/stable": simulator("stable", STABLE, "acme", created=10),

@@ -40,7 +40,7 @@ def connect(urls, *, concurrency=4, api_key="", **manifest):
 
 
 async def say(engines, episode):
-    """What an engine says to an episode, or its EngineError."""
+    """The engine's response to an episode, or its EngineError."""
     try:
         return (await engines.complete(CompletionRequest(ASKED, Sampling(), affinity=episode))).text
     except EngineError as error:
@@ -48,7 +48,7 @@ async def say(engines, episode):
 
 
 def ask(urls, *episodes, **settings):
-    """What one episode after the other is answered, and the states of the replicas then."""
+    """The responses to consecutive episodes, and the states of the replicas then."""
 
     async def work():
         engines = connect(urls, **settings)

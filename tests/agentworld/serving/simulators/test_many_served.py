@@ -1,4 +1,4 @@
-"""One service of two simulators: each run is answered by its own, on a ledger that all share."""
+"""One service of two simulators: each run is answered by its own, with a shared ledger."""
 
 import asyncio
 
@@ -163,7 +163,7 @@ def test_another_replica_connects_what_an_episode_needs_and_goes_on_with_it(many
 
 
 def noted(name):
-    """The ledger's method of this name, which notes that it was asked."""
+    """The ledger's method of this name, which records its calls."""
 
     def read(self, *asked):
         self.asked.append(name)
@@ -173,7 +173,7 @@ def noted(name):
 
 
 class Read(Ledger):
-    """Notes what it is asked to read."""
+    """Records reads."""
 
     def __init__(self, url):
         super().__init__(url)

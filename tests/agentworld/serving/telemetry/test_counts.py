@@ -1,4 +1,4 @@
-"""What a service did is what its metrics tell."""
+"""The metrics match the service's actions."""
 
 import json
 
@@ -13,7 +13,7 @@ from make.service import OPENING, SIMULATOR, service
 
 @pytest.fixture
 def serve(tmp_path):
-    """A client of a service whose engine says this."""
+    """A client of a service whose engine gives this response."""
 
     def start(answer):
         client = TestClient(service(tmp_path, answer).app, "http://localhost").__enter__()

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts that are shipped ask for what a service tells, and get it."""
+"""The shipped dashboard and alerts use existing metrics."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a service counts, as a Prometheus server reads it."""
+"""A service's metrics, as a Prometheus server reads them."""
 
 import re
 import subprocess
@@ -21,16 +21,16 @@ DOCS = Path(__file__).parents[4] / "docs/reference/metrics.md"
 STATES = {"http://one": "closed", "http://other": "open"}
 SIMULATOR, OTHER = records.digest("simulator"), records.digest("other")
 FREE = {"engine", "simulator", "version", "python", "le"}
-"""Labels whose values are not ours to list."""
+"""Labels whose values are not listed."""
 SHARED = {
     f"agentworld_{name}"
     for name in ("refusals_total", "faults_total", "build_info", "engine_state")
 }
-"""What is not each simulator's, or is named after its engine's addresses."""
+"""Metrics that are not per simulator, or have its engine's addresses."""
 
 
 def new(open_episodes=lambda: {SIMULATOR: 3}, states=lambda: STATES) -> Metrics:
-    """Of a process that serves one simulator."""
+    """The metrics of a process that serves one simulator."""
     metrics = Metrics(open_episodes)
     metrics.serve(SIMULATOR, states)
     return metrics

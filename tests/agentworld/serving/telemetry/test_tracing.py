@@ -53,7 +53,7 @@ def ask(*engines):
 
 
 def traced(*manifests):
-    """Engines of one process, each of its own simulator."""
+    """Engines of one process, each of another simulator."""
     spans = Spans(TracingSettings())
     return [spans.of(ENGINE, manifest, "world") for manifest in manifests or (MANIFEST,)]
 

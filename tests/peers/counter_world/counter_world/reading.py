@@ -1,4 +1,4 @@
-"""A kind of statement: what somebody read from a counter."""
+"""A kind of statement: the reading of a counter."""
 
 from agentworld.records.base import digest_json
 from agentworld.records.statements.base import LedgerColumns, SignedRecord
