@@ -310,9 +310,7 @@ def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_pa
 
 @pytest.fixture
 def judged(call, tmp_path):
-    """A simulator with a report with a live gain of 0.4, and a function that sets an alias to
-    it.
-    """
+    """Sets an alias to a simulator whose report has a live gain of 0.4."""
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
