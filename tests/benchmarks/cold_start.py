@@ -37,6 +37,7 @@ def cold_starts(folder: Path) -> dict[str, object]:
         num_bytes = sum(file.stat().st_size for file in model.iterdir())
         with installed(cluster, folder) as release:
             claimed_weights(release, model)
+            wait_for(release.is_up, _SECONDS)
             starts = [_cold_start(release, model, f"cold-{each}") for each in range(_STARTS)]
     phases = {
         name: round(percentile(sorted(start[name] for start in starts), 0.5), 2)
@@ -53,7 +54,7 @@ def cold_starts(folder: Path) -> dict[str, object]:
 def _cold_start(release: Release, model: Path, name: str) -> Phases:
     pinned = manifest(model, name)
     began = time.time()
-    release.namespace.create(simulator(name, pinned))
+    release.create(simulator(name, pinned))
     wait_for(
         lambda: release.namespace.conditions(name).get("Ready") == ("True", "Serving"), _SECONDS
     )
