@@ -117,11 +117,19 @@ def of_registry(folder: Path) -> Scene:
             "UPDATE model_version_tags SET value = 'x' WHERE name = ? AND key = ?",
             (name, "agentworld.parents"),
         )
+        # Without its run's data sets MLflow does not return the run, and there is no record to
+        # compare the tag with.
+        data_sets = database.execute(
+            "SELECT source_id FROM inputs WHERE source_type = 'DATASET' AND destination_id = ?",
+            (links.run,),
+        )
+        of_run = {str(data_set) for (data_set,) in data_sets}
+    assert of_run
     with closing(sqlite3.connect(folder / "ledger.db")) as database, database:
         database.execute("UPDATE steps SET reward = 0.125")
     ledger = sources.ledger
     assert isinstance(ledger, Ledger)
-    return Scene.of(sources, ledger, {name, links.run, links.model})
+    return Scene.of(sources, ledger, {name, links.run, links.model, *of_run})
 
 
 def _texts(ledger: Ledger, run: str) -> Iterator[str]:
