@@ -34,7 +34,7 @@ from agentworld_pipelines.settings import ServerSettings
 
 
 async def operate(settings: OperatorSettings, webhook: WebhookSettings) -> None:
-    """Waits until it leads, and works until it is told to stop; raises if it loses the lease.
+    """Waits until it leads, and reconciles until a signal stops it; raises if it loses the lease.
 
     Every replica serves the webhook, whether or not it leads.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentworld_pipelines.connection import Connection
 
 _SECONDS = 10.0
-"""The timeout of a response; a process that is told to stop waits for it."""
+"""The timeout of a response; a stopping process waits for it."""
 
 
 class RecurringRuns:

@@ -19,7 +19,7 @@ OnChange = Callable[[str, Object], None]
 
 
 class Stopped(Exception):
-    """The process was told to stop."""
+    """A signal has stopped the process."""
 
 
 class Watches:

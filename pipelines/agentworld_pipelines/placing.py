@@ -24,7 +24,7 @@ Step = Callable[..., dsl.PipelineTask]
 def step_adder(placement: Placement | None) -> Step:
     """A function that adds a step to the current pipeline, in its place of the placement.
 
-    The step runs every time, and its receipt decides what is left to do. A stage with its own nodes
+    The step runs every time, and its receipt shows whether work remains. A stage with its own nodes
     gets its place as an argument, because its Job has to run there; so does a step with live
     environments, which its own pod may not allow.
     """

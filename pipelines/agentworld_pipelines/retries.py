@@ -90,5 +90,5 @@ def call_with_retries(
 
 
 def _is_transient(error: AgentworldError) -> bool:
-    """Whether a retry can help; a process that was told to end has no time for one."""
+    """Whether a retry can help; a process that a signal ends has no time for one."""
     return error.retryable and not isinstance(error, Preempted)

@@ -2,7 +2,7 @@
 
 A recurring run cannot be changed, so a changed plan needs a new one. It is created disabled,
 enabled after the older one has been disabled, and only then the older one is deleted. So two of a
-name are never enabled, and after a kill the plans in the recurring runs show what is left to do. A
+name are never enabled, and after a kill the plans in the recurring runs show the remaining work. A
 recurring run owns its runs on the server, and deleting it deletes their pods. One with an active
 run is therefore only disabled, and deleted by a later call after the run has ended.
 """

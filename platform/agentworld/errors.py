@@ -196,7 +196,7 @@ class PipelineError(AgentworldError):
 
 
 class Preempted(AgentworldError):
-    """This process, or one that it trains with, was told to end; its finished work is kept."""
+    """A signal ended this process, or one that it trains with; its finished work is kept."""
 
     retryable = True
 

@@ -16,7 +16,7 @@ from agentworld_console.settings import ConsoleSettings
 
 
 def serve(settings: ConsoleSettings, on_start: Callable[[], None] = lambda: None) -> None:
-    """Serves until it is told to stop, and calls `on_start` first.
+    """Serves until a signal stops the process, and calls `on_start` first.
 
     Raises InputError for invalid settings, NotFound for a path that is not a store.
     """
@@ -31,7 +31,7 @@ def serve(settings: ConsoleSettings, on_start: Callable[[], None] = lambda: None
 
 
 def main() -> int:
-    """Serves until it is told to stop."""
+    """Serves until a signal stops the process."""
     return exit_status(lambda: serve(from_environment(ConsoleSettings)))
 
 

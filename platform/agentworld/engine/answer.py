@@ -114,7 +114,7 @@ class _Usage(_Part):
 
     @property
     def cached_tokens(self) -> int:
-        """Cached tokens of the prompt, from whichever field the server sends."""
+        """Cached tokens of the prompt; servers send them in different fields."""
         details = self.prompt_tokens_details
         return min(self.prompt_tokens, (details and details.cached_tokens) or 0)
 

@@ -23,7 +23,7 @@ IGNORED_MESSAGES = "Unsupported upgrade request.", "Invalid UTF-8 sequence recei
 
 
 def listen(app: ASGIApp, guard: Guard, host: str, port: int) -> None:
-    """Serves until the process is told to stop."""
+    """Serves until a signal stops the process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _YOUNG_RUNS, _OLD_RUNS)

@@ -1,1 +1,1 @@
-"""Pins a world model with all settings that shape its observations, and verifies what is served."""
+"""Pins a world model with all settings that shape its observations; verifies it before serving."""

@@ -82,7 +82,7 @@ class ServiceSettings(Stores):
 
 
 def serve(settings: ServiceSettings) -> None:
-    """Verifies the simulator, if there is only one, and listens until it is told to stop."""
+    """Verifies the simulator, if there is only one, and serves until a signal stops it."""
     if bool(settings.manifest) == bool(settings.namespace):
         raise InputError(
             "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE, to"
@@ -175,7 +175,7 @@ def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[En
 
 
 def main() -> int:
-    """Serves until the process is told to stop."""
+    """Serves until a signal stops the process."""
     return exit_status(lambda: serve(from_environment(ServiceSettings)))
 
 

@@ -35,7 +35,7 @@ class StatementSigner(LedgerGenesis):
     """The position up to which every copy was made."""
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
-        """The edge for a claim, by what is known now; a repeated request is signed once."""
+        """The edge for a claim, by the current records; a repeated request is signed once."""
         self.ensure_genesis()
         edge = join(claim, self._observe(run, claim), now())
         attestation = self._find_same(edge)

@@ -97,7 +97,7 @@ class WorkingCopy:
             _run_all(self._put, last)
 
     def prune(self, folder: Path) -> None:
-        """Deletes from the bucket what is not in this folder, manifests and receipts first."""
+        """Deletes the bucket's files that this folder lacks, manifests and receipts first."""
         with translate_errors(redact(self.url)):
             orphans = [name for name in self._list_objects(folder) if not self._path(name).exists()]
             for name in sorted(orphans, key=lambda name: name.rpartition("/")[2] not in _LAST):

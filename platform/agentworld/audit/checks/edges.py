@@ -79,7 +79,7 @@ def audit_edge(
         signed = [*checked.copies.values(), *(row.envelope for row in checked.rows.values())]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
-        # An edge that was signed, and is gone or does not verify, is told above.
+        # A signed edge that is missing or does not verify is reported above.
         return EdgeAudit(
             subject=name, grade="disputed", problems=tuple(problems) or (UNSIGNED_ORIGIN,)
         )
