@@ -18,6 +18,7 @@ from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.lineage.mlflow_versions import mlflow_tag
 from agentworld.lineage.tags import tags_of
+from agentworld.records.statements.registration import Links
 
 Columns = dict[str, object]
 
@@ -41,6 +42,8 @@ class BulkRegistry(MlflowRegistry):
         self._files = store / "mlflow-artifacts"
         super().__init__(uri, self._files)
         self._engine = create_engine(uri)
+        self.links: dict[VersionRef, Links] = {}
+        """The run and the model of each version, which its registration names."""
         self._numbers: dict[str, int] = {}
         self._rows: dict[Table, list[Columns]] = {table: [] for table in _TABLES}
         self._experiment_id = int(self._ask(self._experiment))
@@ -86,7 +89,9 @@ class BulkRegistry(MlflowRegistry):
             self._rows[_VERSION_TAGS].append({**tag, "name": name, "version": version})
             tagged = {"tag_key": key, "tag_value": value, "experiment_id": self._experiment_id}
             self._rows[_MODEL_TAGS].append({**tagged, "model_id": made.model})
-        return VersionRef(name=name, version=version)
+        ref = VersionRef(name=name, version=version)
+        self.links[ref] = Links(run=made.run, model=made.model)
+        return ref
 
     def _made(self, made: "_Made") -> dict[Table, Columns]:
         of = {"experiment_id": self._experiment_id, "lifecycle_stage": "active", "name": made.name}

@@ -11,12 +11,14 @@ from typing import NamedTuple
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.tables import ATTESTATIONS, CHECKPOINTS
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
-from agentworld.records.base import Digest
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.statements.edge import Claim, Edge, SignedEdge
 from agentworld.records.statements.genesis import GENESIS
+from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.validation import Validation
 from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
 from agentworld.signing.edge import RunEvidence, join
@@ -103,7 +105,8 @@ class AuditStore:
         sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
         rl = records.checkpoint("rl", parents=[sft.artifact], **made)
         what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
-        self.registry.register_world_model("agentworld-shell", what, self._model)
+        ref = self.registry.register_world_model("agentworld-shell", what, self._model)
+        self._sign_registration(ref, what)
         manifest = records.manifest(artifact=rl.artifact)
         folder = self.store / "simulators" / manifest.digest.removeprefix("sha256:")
         manifest.write(folder / "manifest.json")
@@ -137,15 +140,16 @@ class AuditStore:
         self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
         edge = join(self._claim(made), RunEvidence(run, checkpoint), _AT)
         kept = attest(edge, self._signer)
-        self._book.add(ATTESTATIONS, kept)
-        self._copy(kept.name, kept.envelope)
+        self._keep(kept)
         agent = Agent(
             checkpoint=made.checkpoint,
             run=run.id,
             report=self._validate(made),
             edge=SignedEdge(edge=edge, envelope=kept.envelope.decode()),
         )
-        self.agents.append(self.registry.register_agent(made.name, agent, self._model))
+        ref = self.registry.register_agent(made.name, agent, self._model)
+        self._sign_registration(ref, agent)
+        self.agents.append(ref)
         self.runs.append(run.id)
 
     def _claim(self, made: Trained) -> Claim:
@@ -165,10 +169,25 @@ class AuditStore:
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
         known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
-        kept = attest(Validation(report=report, **known), self._step_signer)
-        self._book.add(ATTESTATIONS, kept)
-        self._copy(kept.name, kept.envelope)
+        self._keep(attest(Validation(report=report, **known), self._step_signer))
         return report.digest
+
+    def _sign_registration(self, ref: VersionRef, what: WorldModel | Agent) -> None:
+        statement = RegisteredVersion(
+            registered_as=ref.name,
+            version=ref.version,
+            artifact=what.artifact,
+            run=what.run if isinstance(what, Agent) else "",
+            record=digest_json(what.model_dump(mode="json")),
+            links=self.registry.links[ref],
+            at=_AT,
+        )
+        self._keep(attest(statement, self._step_signer))
+
+    def _keep(self, statement: Attestation) -> None:
+        """In the ledger and in the evidence mirror."""
+        self._book.add(ATTESTATIONS, statement)
+        self._copy(statement.name, statement.envelope)
 
     def _copy(self, name: str, envelope: bytes) -> None:
         """In the evidence mirror's form, without its syncs."""

@@ -130,6 +130,14 @@ class Sources(NamedTuple):
         refs = self._registered(world_models_of(manifest, self.registry))
         return sorted(refs, key=lambda ref: not self.is_signed(ref))
 
+    def world_model_served(self, manifest: SimulatorManifest | None) -> VersionRef | None:
+        """The version whose weights a simulator serves: the first signed one, without reading its
+        record, or else the first readable one.
+        """
+        refs = self._registered(world_models_of(manifest, self.registry))
+        signed = next(filter(self.is_signed, refs), None)
+        return signed or self.first_world_model(refs)[0]
+
     def first_world_model(
         self, refs: Iterable[VersionRef]
     ) -> tuple[VersionRef | None, WorldModel | None]:
