@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -148,9 +149,15 @@ def _kill_after(seconds: float) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     process = os.pidfd_open(os.getpid())
     if os.fork() == 0:
-        time.sleep(seconds)
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-        os._exit(0)
+        try:
+            # An open file would keep the lock of the step.
+            os.closerange(0, process)
+            os.closerange(process + 1, os.sysconf("SC_OPEN_MAX"))
+            time.sleep(seconds)
+            with suppress(ProcessLookupError):  # it has ended already
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        finally:
+            os._exit(0)
 
 
 def _compute_in_float32() -> None:
