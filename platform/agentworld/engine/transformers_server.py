@@ -8,6 +8,7 @@ that its parent notices. And no route lets a client load another model.
 
 import argparse
 import asyncio
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,14 @@ _GRACE_SECONDS = 5
 
 
 class _Models(ModelManager):
-    """Loads a model as transformers does, with its adapter."""
+    """Loads one model as transformers does, with its adapter."""
 
-    def _load_model(self, model_id_and_revision: str, **options: Any) -> PreTrainedModel:
-        model = super()._load_model(model_id_and_revision, **options)
-        return merge_adapter(model, Path(model_id_and_revision.partition("@")[0]))
+    def __init__(self, folder: str, **options: Any) -> None:
+        self._folder = Path(folder)
+        super().__init__(force_model=folder, **options)
+
+    def _load_model(self, *arguments: Any, **options: Any) -> PreTrainedModel:
+        return merge_adapter(super()._load_model(*arguments, **options), self._folder)
 
 
 class _Handler(ChatCompletionHandler):
@@ -51,12 +55,13 @@ class _Handler(ChatCompletionHandler):
         inputs: Any,
         gen_config: Any,
         gen_manager: Any,
+        **rest: Any,
     ) -> Any:
         read = inputs["input_ids"]  # a list if batched, otherwise a tensor of one row
         num_prompt_tokens = len(read) if isinstance(read, list) else read.shape[-1]
         self._check_fits(num_prompt_tokens, gen_config.max_new_tokens)
         return await super()._non_streaming(
-            request_id, model, processor, model_id, inputs, gen_config, gen_manager
+            request_id, model, processor, model_id, inputs, gen_config, gen_manager, **rest
         )
 
     def _streaming(self, *_arguments: Any, **_keywords: Any) -> Any:
@@ -72,10 +77,15 @@ class _Handler(ChatCompletionHandler):
 
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
-    models = _Models(device=options.device, dtype=options.dtype, force_model=options.model)
+    models = _Models(options.model, device=options.device, dtype=options.dtype)
     cache_tokens = options.cb_num_blocks * options.cb_block_size  # the cache's limit for a request
     handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
-    app: FastAPI = build_server(models, handler, None, None, None, state)
+    # Releases of transformers differ in the handlers of other routes, which are removed below.
+    parameters = inspect.signature(build_server).parameters
+    handlers = {name: None for name in parameters if name.endswith("_handler")}
+    app: FastAPI = build_server(
+        models, **handlers | {"chat_handler": handler}, generation_state=state
+    )
     app.router.routes = [
         route for route in app.router.routes if getattr(route, "path", "") in _ROUTES
     ]
