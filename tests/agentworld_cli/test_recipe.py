@@ -13,7 +13,7 @@ def test_the_shipped_recipes_are_listed_with_what_they_are_for(call):
     assert [row["name"] for row in rows] == list(shipped_recipes())
     assert all(row["about"] for row in rows)
     shown = call("recipe list").out
-    assert "smoke        The whole loop in a minute or two" in shown
+    assert "smoke        The whole loop in a few minutes" in shown
 
 
 def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, tmp_path):
