@@ -34,9 +34,7 @@ _By = Annotated[
         help="The person who decided; else your user name.",
     ),
 ]
-_Reason = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="The reason; the record keeps it.")
-]
+_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, for the record.")]
 
 
 _Target = Annotated[
@@ -161,7 +159,7 @@ def describe_change(change: "AliasChange") -> str:
     by = plain(change.set_by)
     line = f"{change.alias}  {change.target}  since {change.at}, set by {by}"
     if change.ended:
-        line = f"{change.alias}  nothing  since {change.at}, taken away by {by}"
+        line = f"{change.alias}  nothing  since {change.at}, ended by {by}"
     if change.canary:
         line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:

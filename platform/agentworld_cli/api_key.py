@@ -8,7 +8,9 @@ import typer
 
 from agentworld_cli.show import Json, show_json
 
-app = typer.Typer(help="Create API keys, with which callers open a service.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create API keys, which authenticate callers to a service.", no_args_is_help=True
+)
 
 _Roles = Annotated[
     list[str],
@@ -33,7 +35,7 @@ def new(
     from agentworld.errors import InputError
 
     for unknown in set(roles) - ROLES:
-        raise InputError(f"{unknown!r} is no role; give agent, operator or auditor")
+        raise InputError(f"{unknown!r} is not a role; give agent, operator or auditor")
     key = new_key()
     entry = {"sha256": key_digest(key), "roles": list(dict.fromkeys(roles))}
     if as_json:

@@ -178,7 +178,7 @@ def diff(
         table.add_row(
             _to_markup(difference.what), _value(difference.first), _value(difference.second)
         )
-    trees.print(table if audit.differences else "the same things made both")
+    trees.print(table if audit.differences else "both have the same lineage")
 
 
 app.command()(alias)

@@ -59,7 +59,7 @@ def verify(
     version: Annotated[
         str,
         typer.Argument(
-            metavar="[NAME@VERSION]", help="Verify one agent and what made it; else everything."
+            metavar="[NAME@VERSION]", help="Verify one agent and its lineage; else everything."
         ),
     ] = "",
     at: At = "",
@@ -155,7 +155,7 @@ def restored(
         show_json(losses)
         return
     for run, names in losses.runs.items():
-        print(f"run {plain(run)} lost entries of its log, or is gone:")
+        print(f"run {plain(run)} lost entries of its log, or is missing:")
         print(*(f"  {plain(name)}" for name in names), sep="\n")
     for name in losses.others:
         print(f"lost {plain(name)}")
@@ -186,7 +186,8 @@ def withdrawn(
     for version in withdrawals.versions:
         print(
             plain(
-                f"{version.ref} {version.artifact}, registered on {version.at}, is gone from MLflow"
+                f"{version.ref} {version.artifact}, registered on {version.at}, is missing in"
+                " MLflow"
             )
         )
     print(

@@ -58,9 +58,12 @@ def finish(
         return
     print(_line(name, backup))
     for digest in backup.damaged:
-        print(f"the text {digest} is damaged and in no backup; restore it from another copy")
+        print(
+            f"the text {digest} is damaged and missing from the backup; restore it from another"
+            " copy"
+        )
     for copy in lost_copies:
-        print(f"{plain(copy)} is in the backup and missing in the evidence mirror; find out why")
+        print(f"{plain(copy)} is in the backup but missing in the evidence mirror; find out why")
 
 
 @app.command("list")
@@ -128,7 +131,10 @@ def restore(
         print(plain(str(dump)))
     print(f"restored {restored.num_texts} texts and {restored.num_copies} signed copies")
     for copy in restored.other_copies:
-        print(f"{plain(copy)} differs in the evidence mirror, and stays; find out who changed it")
+        print(
+            f"{plain(copy)} differs in the evidence mirror and was not replaced; find out who"
+            " changed it"
+        )
 
 
 def _line(name: str, backup: "Backup") -> str:

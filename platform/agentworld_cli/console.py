@@ -15,7 +15,7 @@ def console(
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may call: `local` for everybody on this machine, or an access file.",
+            help="Who may call: `local` for every user of this machine, or an access file.",
         ),
     ] = "",
 ) -> None:

@@ -83,7 +83,7 @@ def _run(recipe: str, store: Path) -> "FinishedJob":
     try:
         return follow(job, store)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; the next run continues from what is finished\n")
+        sys.stderr.write("interrupted; the next run continues after the finished steps\n")
         raise typer.Exit(_INTERRUPTED) from None
     finally:
         # In every case, no process works on after the lock is released.

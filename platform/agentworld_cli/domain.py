@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
 
 app = typer.Typer(
-    help="List the domains, install what one needs, and try one by hand.", no_args_is_help=True
+    help="List the domains, install their requirements, and try one by hand.", no_args_is_help=True
 )
 
 _Domain = Annotated[
@@ -81,7 +81,8 @@ def try_(
     simulator: Annotated[
         str,
         typer.Option(
-            metavar="DIGEST|ALIAS", help="A simulator that takes the same actions; else none does."
+            metavar="DIGEST|ALIAS",
+            help="A simulator that takes the same actions; by default none.",
         ),
     ] = "",
     url: Url = "",

@@ -68,7 +68,8 @@ def _label(text: str) -> str:
         return TypeAdapter(Label).validate_python(text)
     except ValidationError as error:
         raise InputError(
-            f"{text!r} is no name of a schedule; give 63 lower-case letters, digits and - at most"
+            f"{text!r} is not the name of a schedule; give at most 63 lower-case letters, digits"
+            " and -"
         ) from error
 
 
@@ -140,7 +141,7 @@ def run(
     else:
         print(f"{plain(pipeline_run.id)}\nlook at {plain(pipeline_run.url)}")
     if wait and pipeline_run.state != "SUCCEEDED":
-        reason = pipeline_run.failure or "the server says no more"
+        reason = pipeline_run.failure or "the server gives no reason"
         raise PipelineError(
             f"run {pipeline_run.id} ended as {pipeline_run.state}: {reason};"
             f" look at {pipeline_run.url}"

@@ -69,7 +69,7 @@ def check_digest(text: str | None) -> str | None:
         return TypeAdapter(Digest | None).validate_python(text)
     except ValidationError as error:
         raise InputError(
-            f"{text!r} is no digest; give sha256: and 64 hexadecimal digits"
+            f"{text!r} is not a digest; give sha256: and 64 hexadecimal digits"
         ) from error
 
 
@@ -169,7 +169,7 @@ def show_finding(finding: "Finding", *, as_json: bool) -> None:
         ]
         for name, value in lines:
             print(f"{name:<32} {plain(str(value))}")
-    check_none("the record is not the one that was signed", finding.problems)
+    check_none("the record does not match its signature", finding.problems)
 
 
 def show_everything(verification: "Verification", *, as_json: bool) -> None:

@@ -208,8 +208,8 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
         print(f"{pinned_simulator.digest} and its {result['files']} files are as they were pinned")
     else:
         print(
-            f"{pinned_simulator.digest} is as it was pinned;"
-            " what its endpoint serves cannot be verified"
+            f"{pinned_simulator.digest} is unchanged; the model behind its endpoint cannot be"
+            " verified"
         )
 
 
@@ -220,7 +220,7 @@ def serve(
         str,
         typer.Option(
             metavar="local|FILE",
-            help="Who may call: `local` for everybody on this machine, or an access file.",
+            help="Who may call: `local` for every user of this machine, or an access file.",
         ),
     ],
     port: Annotated[

@@ -22,7 +22,7 @@ def plan(
     ],
     recipe: RecipeName = DEFAULT_RECIPE,
     stage: Annotated[
-        _Stage | None, typer.Option(help="Plan this stage alone; else cpt and sft.")
+        _Stage | None, typer.Option(help="Plan only this stage; else cpt and sft.")
     ] = None,
     model: Annotated[
         Path | None,
@@ -41,7 +41,7 @@ def plan(
         float | None, typer.Option(min=1e-9, help="Your own figure of one GPU, for time and cost.")
     ] = None,
     price: Annotated[
-        float | None, typer.Option(min=0, help="What a GPU costs for an hour.")
+        float | None, typer.Option(min=0, help="The price of a GPU for an hour.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -89,8 +89,8 @@ def _show(plan: "StagePlan") -> None:
 def _time(plan: "StagePlan") -> str:
     if plan.speed is None:
         return (
-            "time: unknown, for nothing is measured or cited of such a model; give"
-            " --tokens-per-second of one GPU"
+            "time: unknown, because no such model was measured or cited; give --tokens-per-second"
+            " of one GPU"
         )
     speed = f"{plan.speed.tokens_per_second:,.0f} tokens a second ({plan.speed.source})"
     if plan.seconds is None or plan.gpu_hours is None:

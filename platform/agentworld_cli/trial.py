@@ -64,7 +64,7 @@ def read_actions(*, as_json: bool) -> Iterator[str]:
                 print()
             return
         except UnicodeDecodeError as error:
-            raise InputError(f"the actions are no UTF-8 text ({error}); correct them") from error
+            raise InputError(f"the actions are not UTF-8 text ({error}); correct them") from error
         if line.strip():
             yield line
 

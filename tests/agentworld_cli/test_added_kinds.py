@@ -89,5 +89,5 @@ def test_an_added_protocol_answers_from_the_simulator_and_its_steps_are_counted(
 
 
 def test_a_statement_of_an_added_kind_is_compared_with_its_copy_and_exported(outcome):
-    exchanged = "the counter-reading NAME of c is another one in the evidence mirror"
+    exchanged = "the counter-reading NAME of c differs in the evidence mirror"
     assert outcome["statement"] == {"honest": [], "exchanged": [exchanged], "exported": 2}

@@ -95,7 +95,9 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     done = call(f"alias {words} --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "'shell-agent@Production' is no alias of an agent; write NAME@ALIAS with" in done.error
+    assert (
+        "'shell-agent@Production' is not an alias of an agent; write NAME@ALIAS with" in done.error
+    )
 
 
 def test_an_agents_alias_has_no_gate(call, made):

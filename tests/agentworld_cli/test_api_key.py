@@ -32,4 +32,4 @@ def test_no_key_is_printed_twice(call):
 def test_a_role_that_is_none_makes_no_key(call, role):
     done = call(f"api-key new --role agent --role '{role}'")
     assert (done.code, done.out) == (2, "")
-    assert f"{role!r} is no role; give agent, operator or auditor" in done.error
+    assert f"{role!r} is not a role; give agent, operator or auditor" in done.error

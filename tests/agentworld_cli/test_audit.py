@@ -76,7 +76,7 @@ def test_a_moment_is_asked_of_and_said(call, told, question):
 
 @pytest.mark.parametrize("question", [*QUESTIONS, "alias best", "export --format csv"])
 @pytest.mark.parametrize(
-    ("at", "words"), [("2100-01-01", "has not come yet"), ("noon", "'noon' is no time")]
+    ("at", "words"), [("2100-01-01", "is in the future"), ("noon", "'noon' is not a time")]
 )
 def test_a_moment_that_is_none_or_has_not_come_is_refused(call, told, question, at, words):
     told.sources.ledger.aliases.set("best", told.simulator, "me")
@@ -166,7 +166,7 @@ def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_ask
     ("words", "sentence"),
     [
         ("--format cyclonedx", "a bill of materials describes one agent; name it"),
-        ("hero --format cyclonedx", "'hero' is no NAME@VERSION"),
+        ("hero --format cyclonedx", "'hero' is not NAME@VERSION"),
         ("gone@1 --format cyclonedx", "nothing is registered as 'gone'"),
         ("hero@1 --format csv", "--format csv writes all agents"),
         ("--format in-toto --sign", "--format in-toto writes all agents"),

@@ -79,5 +79,5 @@ def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, 
     begin(call, destination, work, store)
     done = call(f"backup finish {destination} {work} {store}")
     name = copy.relative_to(played.store / "mirror")
-    assert f"{name} is in the backup and missing in the evidence mirror" in done.out
-    assert f"the text {digest} is damaged and in no backup" in done.out
+    assert f"{name} is in the backup but missing in the evidence mirror" in done.out
+    assert f"the text {digest} is damaged and missing from the backup" in done.out

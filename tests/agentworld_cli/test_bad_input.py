@@ -87,7 +87,7 @@ def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
     words = f"{command.format(there=there)} {option} {GONE} --store {store} --recipe smoke"
     text = said(capsys, monkeypatch, words)
     assert is_a_sentence(text)
-    assert f"{GONE} is no finished step" in text
+    assert f"{GONE} is not a finished step" in text
 
 
 RECIPES = {
@@ -177,7 +177,7 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
     words = f"data prepare --collected {folder} --store {store} --recipe smoke"
     text = said(capsys, monkeypatch, words)
     assert is_a_sentence(text)
-    assert f"{folder / 'log.jsonl'} line 1 is no Trajectory" in text or "is no trajectory" in text
+    assert f"{folder / 'log.jsonl'} line 1 is not a valid trajectory" in text
 
 
 @pytest.mark.compute
@@ -201,7 +201,7 @@ def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, comman
 def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, command):
     text = said(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
-    assert "is no NAME@VERSION" in text
+    assert "is not NAME@VERSION" in text
 
 
 @pytest.mark.parametrize(

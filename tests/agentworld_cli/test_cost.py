@@ -149,9 +149,9 @@ def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--run gone", "the ledger holds nothing of run gone;"),
-        ("--episode gone", "the ledger holds nothing of episode gone;"),
-        ("--tenant nobody", "the ledger holds nothing of tenant nobody;"),
+        ("--run gone", "the ledger has nothing of run gone;"),
+        ("--episode gone", "the ledger has nothing of episode gone;"),
+        ("--tenant nobody", "the ledger has nothing of tenant nobody;"),
         ("--tenant local --run gone --group-by tenant", "nothing of run gone, tenant local;"),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_price_that_is_none_is_one_sentence(call, played, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "dear")
     done = call(f"cost --store {played.store}")
     assert done.code == 2
-    assert "a price in the environment is none" in done.error
+    assert "a price in the environment is invalid" in done.error
     assert done.error.count("\n") == 1
 
 

@@ -178,7 +178,7 @@ def test_an_input_that_is_no_text_is_one_sentence(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ls\n\xff\n"), "utf-8"))
     done = call("domain try shell")
     assert done.code == 2
-    assert "error: the actions are no UTF-8 text" in done.error
+    assert "error: the actions are not UTF-8 text" in done.error
 
 
 @pytest.mark.waits

@@ -52,7 +52,7 @@ def test_an_episode_that_the_ledger_dropped_is_one_sentence_and_fails(call, play
         database.execute("DELETE FROM episodes")
     done = call(f"episode verify {played.episode} --store {played.store}")
     assert done.code == 8
-    assert f"was opened in run {played.run} (entry 2 of its log) and is gone" in done.error
+    assert f"was opened in run {played.run} (entry 2 of its log) and is missing" in done.error
     assert done.error.count("\n") == 1
 
 

@@ -113,7 +113,9 @@ def test_a_run_that_fails_ends_the_command_with_its_code(call, server):
     assert found.code == 11
     (run_id,) = server.runs
     last = found.error.splitlines()[-1]
-    assert last.startswith(f"error: run {run_id} ended as FAILED: the server says no more; look at")
+    assert last.startswith(
+        f"error: run {run_id} ended as FAILED: the server gives no reason; look at"
+    )
 
 
 def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, server):
@@ -190,7 +192,11 @@ def test_what_is_listed_and_stopped_is_told_as_json(call, server):
     ("words", "code", "sentence"),
     [
         ("schedule nightly --cron '0 0 3 * * *' --store /s", 2, "has 6 fields; give five"),
-        ("schedule Nightly --cron '0 3 * * *' --store /s", 2, "'Nightly' is no name of a schedule"),
+        (
+            "schedule Nightly --cron '0 3 * * *' --store /s",
+            2,
+            "'Nightly' is not the name of a schedule",
+        ),
         ("stop gone", 2, "Run gone not found"),
         ("list --server host:80", 2, "host:80 is not a server's address"),
         ("list --server http://127.0.0.1:1", 11, "http://127.0.0.1:1 cannot be reached"),

@@ -38,7 +38,7 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
     shown = call(words)
     assert shown.code == 0, shown.error
     assert shown.out.splitlines()[:2] == [
-        "run later lost entries of its log, or is gone:",
+        "run later lost entries of its log, or is missing:",
         f"  {checkpoint_name('later', 1)}",
     ]
     assert "lost episode-erasures/" in shown.out
@@ -102,7 +102,7 @@ def test_a_restore_of_a_server_is_declared_through_the_environment(
     monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{tmp_path}/copies")
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     words = f"--store {tmp_path}/store"
-    assert "is gone from the ledger" in call(f"run verify gone {words}").error
+    assert "is missing from the ledger" in call(f"run verify gone {words}").error
     assert call(f"audit restored --reason 'a disk' {words}").out.endswith("recorded\n")
     assert "there is no run gone" in call(f"run verify gone {words}").error
     assert call(f"audit restored {words}").out == "the ledger has all that was signed\n"

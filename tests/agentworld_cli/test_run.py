@@ -142,8 +142,8 @@ def test_a_run_is_exported(call, played, tmp_path):
         ("run export gone --out {0.store}/out", "there is no run gone"),
         ("run join {0.run} --trajectory {0.store}/gone", "cannot read"),
         ("run join {0.run} --trajectory {0.store}/keys", "holds no trajectory"),
-        ("run open --name a --weights no --url {0.url}", "'no' is no digest"),
-        ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is no digest"),
+        ("run open --name a --weights no --url {0.url}", "'no' is not a digest"),
+        ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is not a digest"),
         ("run close gone --weights " + FINAL + " --url {0.url}", "there is no run gone"),
         (
             "run close {0.run} --weights " + FINAL + " --signature gone --url {0.url}",

@@ -183,7 +183,7 @@ def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call
     assert domain == ("text", {"system_prompt": SHELL, "version": "text-v1"})
     assert told["verifiable"] is False
     assert "unvalidated, cannot be verified" in call("simulator", "list")
-    assert "what its endpoint serves cannot be verified" in call(
+    assert "the model behind its endpoint cannot be verified" in call(
         "simulator", "verify", made["simulator"]
     )
 
@@ -230,15 +230,13 @@ def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp
         verified = json.loads(call("simulator", "verify", name, "--json"))
         assert verified == {"simulator": simulator.digest, "files": 1}
     (simulator.model / "model.safetensors").unlink()
-    assert "model.safetensors is not the file" in call(
-        "simulator", "verify", "production", status=8
-    )
+    assert "model.safetensors does not match" in call("simulator", "verify", "production", status=8)
 
 
 def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
     simulator = records.pinned(tmp_path)
     (simulator.folder / "manifest.json").write_bytes(b"{}")
-    assert "manifest.json is not the manifest" in call(
+    assert "manifest.json is not the pinned manifest" in call(
         "simulator", "verify", simulator.digest, status=8
     )
 
@@ -346,8 +344,8 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
         ("exact_match=0.5", ..., "has no exact_match of"),
         ("live_gain=0.3", None, "the gate asks for live_gain of at least 0.3 and no report is"),
         ("live_gain=0.3", records.digest("lost"), "is not in the object store; put it there with"),
-        ("live_gain", ..., "'live_gain' is no gate; write METRIC=LEAST"),
-        ("live_gain=0.3", "sha256:12ab", "'sha256:12ab' is no digest; give sha256: and 64"),
+        ("live_gain", ..., "'live_gain' is not a gate; write METRIC=LEAST"),
+        ("live_gain=0.3", "sha256:12ab", "'sha256:12ab' is not a digest; give sha256: and 64"),
     ],
 )
 def test_a_gate_that_is_not_passed_is_one_sentence_and_moves_nothing(

@@ -29,7 +29,9 @@ def test_a_plan_has_a_line_for_each_part_and_says_whose_figure_the_speed_is(call
 
 def test_a_model_that_none_is_like_has_no_time(call):
     done = call("train plan --recipe smoke --gpus 1xH100 --stage cpt --tokens 1000000")
-    assert done.out.splitlines()[-1].startswith("time: unknown, for nothing is measured or cited")
+    assert done.out.splitlines()[-1].startswith(
+        "time: unknown, because no such model was measured or cited"
+    )
 
 
 def test_a_machine_gets_bytes_and_a_stage_alone(call):

@@ -111,7 +111,7 @@ def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor
     with place.server.away():
         failed = auditor.get("/agents")
         assert failed.status_code == 503
-        assert re.search(r"gave no answer in \d s", failed.text)
+        assert re.search(r"did not respond for \d s", failed.text)
         assert auditor.get(f"/runs/{place.told.open_run}").status_code == 200
         assert auditor.get(f"/episodes/{place.told.episode}").status_code == 200
     place.server.wait()
@@ -121,5 +121,5 @@ def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor
 @pytest.mark.parametrize("name", ["AGENTWORLD_LEDGER_URL", "MLFLOW_TRACKING_URI"])
 def test_a_bucket_holds_no_database(place, monkeypatch, name):
     monkeypatch.delenv(name)
-    with pytest.raises(InputError, match=f"is a bucket, in which no .* can be; set {name}"):
+    with pytest.raises(InputError, match=f"is a bucket, which cannot hold a .*; set {name}"):
         open_library(place.url)

@@ -136,10 +136,10 @@ def test_a_job_ends_when_its_registry_stays_away_and_goes_on_when_it_is_back_in_
             told = job.failed(job.start())
         done = receipts(job.store)
         running = job.start()
-        waits = f"the registry {registry} gives no answer; waiting 120 s"
+        waits = f"the registry {registry} does not respond; waiting 120 s"
         job.until(running, lambda: waits in job.log())
     assert (told.state, told.step, told.kind) == ("failed", "register", "StoreError")
-    away = rf"the registry {registry} gave no answer in \d s: [^;]*; check that it runs"
+    away = rf"the registry {registry} did not respond for \d s: [^;]*; check that it runs"
     assert re.fullmatch(away, told.sentence)
     assert "gate" in done
     server.wait()

@@ -79,8 +79,8 @@ class PostgresSink:
         self._connection.execute("SET session_replication_role = replica")
 
     def add(self, table: Table, rows: Sequence[Row]) -> None:
-        into = f"COPY {table} ({_columns(table)}) FROM STDIN"
-        with self._connection.cursor() as cursor, cursor.copy(into) as copy:
+        statement = f"COPY {table} ({_columns(table)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
 
@@ -105,26 +105,26 @@ class Book:
         self._scripts = [_script(number) for number in range(_NUM_SCRIPTS)]
 
     def write(self, run: AgentRun, num_episodes: int) -> RunCheckpoint:
-        """A run with its episodes, open where it has no closing; returns what is to be signed."""
-        told = _Told(run.id)
-        self._tell(told, [log.run_opened(run)])
+        """Writes a run with its episodes, open if it has no closing; returns the data to sign."""
+        run_log = _Told(run.id)
+        self._tell(run_log, [log.run_opened(run)])
         openings = (EpisodeOpening(run=run.id, seed=seed) for seed in range(_NUM_SEEDS))
-        begun = cycle([Episode.new("", run.simulator, opening) for opening in openings])
+        starts = cycle([Episode.new("", run.simulator, opening) for opening in openings])
         texts = {
-            each.opening_digest: each.opened_with.text.encode()
-            for each in islice(begun, _NUM_SEEDS)
+            item.opening_digest: item.opened_with.text.encode()
+            for item in islice(starts, _NUM_SEEDS)
         }
         for first in range(0, num_episodes, _AT_ONCE):
-            group = islice(begun, min(_AT_ONCE, num_episodes - first))
-            self._serve([each._replace(id=new_name()) for each in group], texts, told)
+            group = islice(starts, min(_AT_ONCE, num_episodes - first))
+            self._serve([item._replace(id=new_name()) for item in group], texts, run_log)
         if run.closing:
-            self._tell(told, [log.run_closed(run.closing)])
+            self._tell(run_log, [log.run_closed(run.closing)])
         counted = {"num_episodes": num_episodes, "num_steps": num_episodes * NUM_STEPS}
         row = {"id": run.id, "simulator": run.simulator, "tenant": run.tenant, **counted}
-        row |= {"opening": run.opening.model_dump_json(), "log_length": told.length}
+        row |= {"opening": run.opening.model_dump_json(), "log_length": run_log.length}
         row |= run.closing.model_dump() if run.closing else {}
         self.add(RUNS, *[tuple(row.get(column.name) for column in RUNS.columns)])
-        return told.checkpoint(run)
+        return run_log.checkpoint(run)
 
     def add(self, table: Table, *rows: Row) -> None:
         """Adds rows of any table."""
@@ -138,11 +138,11 @@ class Book:
         for sink in self._sinks:
             sink.settle()
 
-    def _serve(self, episodes: list[Episode], texts: dict[Digest, bytes], told: "_Told") -> None:
-        """Episodes side by side, from their openings to their ends."""
+    def _serve(self, episodes: list[Episode], texts: dict[Digest, bytes], run_log: "_Told") -> None:
+        """The rows of concurrent episodes, from their openings to their ends."""
         at = time.time()
-        self._tell(told, [log.episode_opened(each) for each in episodes])
-        first_key, entry = self._key + 1, told.length
+        self._tell(run_log, [log.episode_opened(episode) for episode in episodes])
+        first_key, entry = self._key + 1, run_log.length
         self._key += len(episodes)
         chains = []
         for place, episode in enumerate(episodes):
@@ -158,12 +158,17 @@ class Book:
                     for number, (turn, head) in enumerate(zip(script, chains[-1], strict=True), 1)
                 ),
             )
-        self._tell(told, [_taken(heads) for heads in zip(*chains, strict=True)])
-        ends = [(each.id, chain[-1]) for each, chain in zip(episodes, chains, strict=True)]
-        self._tell(told, [log.episode_closed(name, NUM_STEPS, head, "done") for name, head in ends])
+        self._tell(run_log, [_taken(heads) for heads in zip(*chains, strict=True)])
+        ends = [
+            (closing_episode.id, chain[-1])
+            for closing_episode, chain in zip(episodes, chains, strict=True)
+        ]
+        self._tell(
+            run_log, [log.episode_closed(name, NUM_STEPS, head, "done") for name, head in ends]
+        )
 
-    def _tell(self, told: "_Told", said: Sequence[Fields]) -> None:
-        self.add(LOG, *told.say(said))
+    def _tell(self, run_log: "_Told", fields: Sequence[Fields]) -> None:
+        self.add(LOG, *run_log.say(fields))
 
     def _flush(self) -> None:
         for table, rows in self._rows.items():
@@ -181,8 +186,8 @@ class _Told:
         self._tree = MerkleTree()
         self._traffic = TrafficCount()
 
-    def say(self, said: Sequence[Fields]) -> list[LogEntry]:
-        entries = log_entries(self._run, self.length + 1, said)
+    def say(self, fields: Sequence[Fields]) -> list[LogEntry]:
+        entries = log_entries(self._run, self.length + 1, fields)
         self.length += len(entries)
         for entry in entries:
             self._tree.append(entry.body)
@@ -231,14 +236,14 @@ def _heads(first: Digest, script: list[_Turn]) -> Iterator[Digest]:
 
 
 def _taken(heads: Iterable[Digest]) -> Fields:
-    told = list(heads)
+    digests = list(heads)
     return {
         "kind": "steps",
-        "num_steps": len(told),
-        "heads": digest_bytes("\n".join(told).encode()),
+        "num_steps": len(digests),
+        "heads": digest_bytes("\n".join(digests).encode()),
     }
 
 
 def _columns(table: Table) -> str:
-    made = ("sequence",) if table is ATTESTATIONS else ()
-    return ", ".join(each.name for each in table.columns if each.name not in made)
+    automatic = ("sequence",) if table is ATTESTATIONS else ()
+    return ", ".join(column.name for column in table.columns if column.name not in automatic)

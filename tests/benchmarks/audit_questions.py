@@ -34,8 +34,8 @@ class Times(Record):
     p99_ms: float
 
     @classmethod
-    def of(cls, taken: Sequence[float]) -> "Times":
-        ordered = sorted(1e3 * each for each in taken)
+    def of(cls, seconds: Sequence[float]) -> "Times":
+        ordered = sorted(1e3 * item for item in seconds)
         return cls(
             p50_ms=round(percentile(ordered, 0.5), 2), p99_ms=round(percentile(ordered, 0.99), 2)
         )
@@ -76,9 +76,9 @@ def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers
         simulators = random.Random(2).choices(of.simulators, k=num_asked)
         inverse = [_seconds(lambda name=name: _touched(name, sources)) for name in simulators]
         close_seconds = _seconds(lambda: _close(of, large))
-        began = time.perf_counter()
+        start = time.perf_counter()
         ref = _register(of, large, ledger, f"{large.name}-{make_url(url).get_backend_name()}")
-        register_seconds = time.perf_counter() - began
+        register_seconds = time.perf_counter() - start
         large_forward = _seconds(lambda: audit_agent(ref, sources))
         verified = _verified(large.run.id, ledger, of)
         of.forget(large)
@@ -124,9 +124,11 @@ class _Verified(NamedTuple):
 
 
 def _verified(run: str, ledger: Ledger, of: AuditStore) -> _Verified:
-    began = time.perf_counter()
-    found = verify_run(run, ledger, of.evidence)
-    return _Verified(found.num_steps, time.perf_counter() - began, len(found.problems))
+    start = time.perf_counter()
+    verification = verify_run(run, ledger, of.evidence)
+    return _Verified(
+        verification.num_steps, time.perf_counter() - start, len(verification.problems)
+    )
 
 
 def _whole(ref: VersionRef, sources: Sources) -> None:
@@ -137,9 +139,9 @@ def _whole(ref: VersionRef, sources: Sources) -> None:
 
 
 def _touched(simulator: Digest, sources: Sources) -> None:
-    found = audit_simulator(simulator, sources)
-    assert not found.unregistered, simulator
-    assert all(made.edge and made.edge.grade == "proven" for made in found.agents), simulator
+    audit = audit_simulator(simulator, sources)
+    assert not audit.unregistered, simulator
+    assert all(agent.edge and agent.edge.grade == "proven" for agent in audit.agents), simulator
 
 
 def _close(of: AuditStore, large: Trained) -> None:
@@ -177,7 +179,7 @@ def _ledger(url: str) -> Iterator[None]:
         del os.environ["AGENTWORLD_LEDGER_URL"]
 
 
-def _seconds(asked: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    asked()
-    return time.perf_counter() - began
+def _seconds(question: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    question()
+    return time.perf_counter() - start

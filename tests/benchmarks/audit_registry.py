@@ -77,50 +77,54 @@ class BulkRegistry(MlflowRegistry):
                 {"name": name, "creation_time": now, "last_updated_time": now}
             )
         version = self._numbers[name] = self._numbers.get(name, 0) + 1
-        made = _Made(name, version, uuid.uuid4().hex, f"m-{uuid.uuid4().hex}", now)
-        record = self._files / made.run / "artifacts" / "lineage.json"
+        version_row = _Made(name, version, uuid.uuid4().hex, f"m-{uuid.uuid4().hex}", now)
+        record = self._files / version_row.run / "artifacts" / "lineage.json"
         record.parent.mkdir(parents=True)
         record.write_text(what.model_dump_json())
-        for table, row in self._made(made).items():
+        for table, row in self._made(version_row).items():
             self._rows[table].append(row)
         for key, value in tags.items():
             tag = {"key": key, "value": value}
-            self._rows[_RUN_TAGS].append({**tag, "run_uuid": made.run})
+            self._rows[_RUN_TAGS].append({**tag, "run_uuid": version_row.run})
             self._rows[_VERSION_TAGS].append({**tag, "name": name, "version": version})
             tagged = {"tag_key": key, "tag_value": value, "experiment_id": self._experiment_id}
-            self._rows[_MODEL_TAGS].append({**tagged, "model_id": made.model})
+            self._rows[_MODEL_TAGS].append({**tagged, "model_id": version_row.model})
         ref = VersionRef(name=name, version=version)
-        self.links[ref] = Links(run=made.run, model=made.model)
+        self.links[ref] = Links(run=version_row.run, model=version_row.model)
         return ref
 
-    def _made(self, made: "_Made") -> dict[Table, Columns]:
-        of = {"experiment_id": self._experiment_id, "lifecycle_stage": "active", "name": made.name}
-        files = f"{self._files.as_uri()}/models/{made.model}/artifacts"
+    def _made(self, version_row: "_Made") -> dict[Table, Columns]:
+        of = {
+            "experiment_id": self._experiment_id,
+            "lifecycle_stage": "active",
+            "name": version_row.name,
+        }
+        files = f"{self._files.as_uri()}/models/{version_row.model}/artifacts"
         run = {
-            "run_uuid": made.run,
+            "run_uuid": version_row.run,
             "source_type": "UNKNOWN",
             "user_id": "unknown",
             "status": "FINISHED",
-            "start_time": made.at,
-            "end_time": made.at,
-            "artifact_uri": f"{self._files.as_uri()}/{made.run}/artifacts",
+            "start_time": version_row.at,
+            "end_time": version_row.at,
+            "artifact_uri": f"{self._files.as_uri()}/{version_row.run}/artifacts",
         }
         logged = {
-            "model_id": made.model,
+            "model_id": version_row.model,
             "artifact_location": files,
-            "creation_timestamp_ms": made.at,
-            "last_updated_timestamp_ms": made.at,
+            "creation_timestamp_ms": version_row.at,
+            "last_updated_timestamp_ms": version_row.at,
             "status": 2,
-            "source_run_id": made.run,
+            "source_run_id": version_row.run,
         }
         version = {
-            "name": made.name,
-            "version": made.version,
-            "creation_time": made.at,
-            "last_updated_time": made.at,
+            "name": version_row.name,
+            "version": version_row.version,
+            "creation_time": version_row.at,
+            "last_updated_time": version_row.at,
             "current_stage": "None",
-            "source": f"models:/{made.model}",
-            "run_id": made.run,
+            "source": f"models:/{version_row.model}",
+            "run_id": version_row.run,
             "status": "READY",
             "storage_location": files,
         }

@@ -100,10 +100,10 @@ class AuditStore:
 
     def _pin(self) -> Digest:
         """A simulator, and the world model that it serves."""
-        made = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
+        stage = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
         cpt = records.checkpoint("cpt", data=_DATA)
         sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
-        rl = records.checkpoint("rl", parents=[sft.artifact], **made)
+        rl = records.checkpoint("rl", parents=[sft.artifact], **stage)
         what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
         ref = self.registry.register_world_model("agentworld-shell", what, self._model)
         self._sign_registration(ref, what)
@@ -120,8 +120,8 @@ class AuditStore:
             simulator=simulator,
         )
         artifact = records.digest(run.id)
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
-        signature = sign_weights(made, self._step_signer)
+        weights = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
+        signature = sign_weights(weights, self._step_signer)
         parents = {"parents": [_STARTED], "simulator": run.simulator}
         checkpoint = records.checkpoint("agent", artifact=artifact, **parents)
         return Trained(
@@ -131,45 +131,45 @@ class AuditStore:
     def _train(self, num_episodes: int) -> None:
         """Registers an agent with its complete lineage."""
         name = f"agent-{len(self.agents) % _NUM_NAMES:02d}"
-        made = self._trained(name, secrets.choice(self.simulators))
-        run = made.run.model_copy(update={"closing": made.closing})
+        trained = self._trained(name, secrets.choice(self.simulators))
+        run = trained.run.model_copy(update={"closing": trained.closing})
         checkpoint = self._book.write(run, num_episodes)
         run = run.model_copy(update={"log_length": checkpoint.length})
         sealed = sign_checkpoint(checkpoint, self._signer)
         self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
         self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
-        edge = join(self._claim(made), RunEvidence(run, checkpoint), _AT)
-        kept = attest(edge, self._signer)
-        self._keep(kept)
+        edge = join(self._claim(trained), RunEvidence(run, checkpoint), _AT)
+        statement = attest(edge, self._signer)
+        self._keep(statement)
         agent = Agent(
-            checkpoint=made.checkpoint,
+            checkpoint=trained.checkpoint,
             run=run.id,
-            report=self._validate(made),
-            edge=SignedEdge(edge=edge, envelope=kept.envelope.decode()),
+            report=self._validate(trained),
+            edge=SignedEdge(edge=edge, envelope=statement.envelope.decode()),
         )
-        ref = self.registry.register_agent(made.name, agent, self._model)
+        ref = self.registry.register_agent(trained.name, agent, self._model)
         self._sign_registration(ref, agent)
         self.agents.append(ref)
         self.runs.append(run.id)
 
-    def _claim(self, made: Trained) -> Claim:
+    def _claim(self, agent: Trained) -> Claim:
         return Claim(
-            agent=made.name,
-            artifact=made.checkpoint.artifact,
+            agent=agent.name,
+            artifact=agent.checkpoint.artifact,
             starting_weights=_STARTED,
-            simulator=made.run.simulator,
-            world_model=self._world_models[made.run.simulator],
+            simulator=agent.run.simulator,
+            world_model=self._world_models[agent.run.simulator],
             data=(_DATA,),
         )
 
-    def _validate(self, made: Trained) -> Digest:
-        report = records.agent_report(simulator=made.run.simulator)
-        artifact = made.checkpoint.artifact
-        read = {"agent": artifact, "imitated": _STARTED, "simulator": made.run.simulator}
+    def _validate(self, agent: Trained) -> Digest:
+        report = records.agent_report(simulator=agent.run.simulator)
+        artifact = agent.checkpoint.artifact
+        read = {"agent": artifact, "imitated": _STARTED, "simulator": agent.run.simulator}
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
-        self._keep(attest(Validation(report=report, **known), self._step_signer))
+        fields = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
+        self._keep(attest(Validation(report=report, **fields), self._step_signer))
         return report.digest
 
     def _sign_registration(self, ref: VersionRef, what: WorldModel | Agent) -> None:

@@ -28,25 +28,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("episodes", type=int, nargs="*", default=_SIZES)
     parser.add_argument("--asked", type=int, default=500)
-    given = parser.parse_args()
-    known = measured_on()
-    sizes = [Size(max(2, num // 1_000), max(5, num // 100), num) for num in given.episodes]
+    arguments = parser.parse_args()
+    machine_fields = measured_on()
+    sizes = [Size(max(2, num // 1_000), max(5, num // 100), num) for num in arguments.episodes]
     store = empty_folder("audit")
-    began = time.monotonic()
+    start = time.monotonic()
     try:
-        told = measured(store, sizes, given.asked)
+        results = measured(store, sizes, arguments.asked)
     finally:
         shutil.rmtree(store)
     result = {
-        **known,
-        **values_of("sqlite", told[-1]),
-        **values_of("postgresql", told[-1]),
-        **yardstick(told[-1]),
-        "sizes": told,
-        "wall_seconds": round(time.monotonic() - began),
+        **machine_fields,
+        **values_of("sqlite", results[-1]),
+        **values_of("postgresql", results[-1]),
+        **yardstick(results[-1]),
+        "sizes": results,
+        "wall_seconds": round(time.monotonic() - start),
     }
     print(json.dumps(result, indent=2))
-    options = "SMALL=1" if given.episodes != _SIZES else ""
+    options = "SMALL=1" if arguments.episodes != _SIZES else ""
     return publish("audit", result, options=options)
 
 
@@ -60,35 +60,38 @@ def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[st
 
 
 def at_size(of: AuditStore, size: Size, urls: dict[str, str], num_asked: int) -> dict[str, object]:
-    """Grows the store, and asks it."""
-    began = time.monotonic()
+    """Grows the store, and times its questions."""
+    start = time.monotonic()
     large = of.grow(size)
-    written = time.monotonic() - began
-    told: dict[str, object] = {**size._asdict(), "write_seconds": round(written)}
-    told["mlflow"] = mlflow_answers(of, num_asked).model_dump()
+    write_seconds = time.monotonic() - start
+    figures: dict[str, object] = {**size._asdict(), "write_seconds": round(write_seconds)}
+    figures["mlflow"] = mlflow_answers(of, num_asked).model_dump()
     for kind, url in urls.items():
-        told[kind] = answers(of, large, url, num_asked).model_dump()
-    told["seconds"] = round(time.monotonic() - began)
-    print(json.dumps(told), file=sys.stderr)
-    return told
+        figures[kind] = answers(of, large, url, num_asked).model_dump()
+    figures["seconds"] = round(time.monotonic() - start)
+    print(json.dumps(figures), file=sys.stderr)
+    return figures
 
 
-def values_of(kind: str, told: dict[str, object]) -> dict[str, float]:
-    """What is held against a target, of one kind of database."""
-    found = Answers.model_validate(told[kind])
+def values_of(kind: str, results: dict[str, object]) -> dict[str, float]:
+    """The figures of one kind of database that have targets."""
+    result = Answers.model_validate(results[kind])
     return {
-        f"{kind}.forward_p99_ms": found.forward.p99_ms,
-        f"{kind}.inverse_p99_ms": found.inverse.p99_ms,
-        f"{kind}.register_seconds": found.register_seconds,
-        f"{kind}.problems": float(found.problems),
-        f"{kind}.verify_steps_per_second": found.verify_steps_per_second,
+        f"{kind}.forward_p99_ms": result.forward.p99_ms,
+        f"{kind}.inverse_p99_ms": result.inverse.p99_ms,
+        f"{kind}.register_seconds": result.register_seconds,
+        f"{kind}.problems": float(result.problems),
+        f"{kind}.verify_steps_per_second": result.verify_steps_per_second,
     }
 
 
-def yardstick(told: dict[str, object]) -> dict[str, float]:
-    """The same two questions, of MLflow."""
-    found = MlflowAnswers.model_validate(told["mlflow"])
-    return {"mlflow_forward_ms": found.forward.p99_ms, "mlflow_inverse_ms": found.inverse.p99_ms}
+def yardstick(results: dict[str, object]) -> dict[str, float]:
+    """The same two questions to MLflow."""
+    result = MlflowAnswers.model_validate(results["mlflow"])
+    return {
+        "mlflow_forward_ms": result.forward.p99_ms,
+        "mlflow_inverse_ms": result.inverse.p99_ms,
+    }
 
 
 if __name__ == "__main__":

@@ -35,16 +35,16 @@ class Completed(NamedTuple):
 
 
 def main() -> int:
-    """Exit status 1 where something that must hold does not."""
-    sizes = [int(each) for each in sys.argv[1:]] or list(_SIZES)
-    known = measured_on()
+    """Exit status 1 if a required target is missed."""
+    sizes = [int(item) for item in sys.argv[1:]] or list(_SIZES)
+    machine_fields = measured_on()
     folder = empty_folder("data")
     try:
         measured = measure(folder, sizes)
     finally:
         shutil.rmtree(folder)
     options = "SMALL=1" if sys.argv[1:] else ""
-    return publish("data", {**known, **measured}, options=options)
+    return publish("data", {**machine_fields, **measured}, options=options)
 
 
 def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
@@ -54,20 +54,20 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
     logs = logs_of(folder, sizes[-1])
     light, one = run_ours(logs, folder, "light"), run_ours(logs, folder, "one")
     peers = {kind: run("data_peer", logs, folder, kind) for kind in ("light", "all")}
-    ours = {"light": light, "all": runs[sizes[-1]]}
+    results = {"light": light, "all": runs[sizes[-1]]}
     leak_recall, leak_false = leak_shares()
     return {
         "sizes": {str(size): figures_at(completed) for size, completed in runs.items()},
         "growth_100k_over_10k": round(large / small, 2),
         "peak_pss_mib": round(max(completed.peak_pss_mib for completed in runs.values())),
         **{
-            f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(ours[kind]), 2)
+            f"ratio_map_{kind}": round(peer.output["seconds"] / total_seconds(results[kind]), 2)
             for kind, peer in peers.items()
         },
         "peer_seconds": {kind: peer.output["seconds"] for kind, peer in peers.items()},
         "light_seconds": round(total_seconds(light), 2),
-        "digests_equal": one.output["digest"] == ours["all"].output["digest"]
-        and all(peers[kind].output["pools"] == ours[kind].output["pools"] for kind in peers),
+        "digests_equal": one.output["digest"] == results["all"].output["digest"]
+        and all(peers[kind].output["pools"] == results[kind].output["pools"] for kind in peers),
         "dedup_recall": dedup_recall(),
         "dedup_false": dedup_false(),
         "leak_recall": leak_recall,
@@ -81,13 +81,13 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
 def guide_seconds() -> float:
     """Every command of the guide on 2,000 generated logs, and the tests of the results."""
     path = "tests/agentworld_cli/test_logs_to_simulator.py"
-    began = time.monotonic()
+    start = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", "not a_page", path],
         env={**os.environ, "NUM_LOGS": "2000"},
         check=True,
     )
-    return round(time.monotonic() - began, 1)
+    return round(time.monotonic() - start, 1)
 
 
 def at_size(folder: Path, size: int) -> Completed:
@@ -134,7 +134,7 @@ def watch_memory(pid: int, ended: threading.Event, peaks: list[float]) -> None:
         try:
             top = psutil.Process(pid)
             tree = [top, *top.children(recursive=True)]
-            peaks.append(sum(each.memory_full_info().pss for each in tree) / _MIB)
+            peaks.append(sum(item.memory_full_info().pss for item in tree) / _MIB)
         except psutil.Error:
             continue  # one of them ended in the meantime
 

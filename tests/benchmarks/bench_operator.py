@@ -39,35 +39,35 @@ _MIB = 2**20
 Found = dict[str, object]
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
-    known = measured_on()
-    found: Found = {}
+    machine_fields = measured_on()
+    figures: Found = {}
     folder = empty_folder("operator")
-    wanted = chosen or (*_PARTS, _COLD, _FETCH)
+    selected = parts or (*_PARTS, _COLD, _FETCH)
     with running(folder) as cluster:
         make.operator.define(cluster)
-        for name in wanted:
+        for name in selected:
             if name in _PARTS:
-                found |= _PARTS[name](cluster, folder)
-    if _COLD in wanted:  # on nodes, and by itself
-        found |= cold_starts(folder / _COLD)
-    if _FETCH in wanted:
-        found |= fetches(folder / _FETCH)
-    print(json.dumps(found, indent=2))
-    return publish("operator", {**known, **found}, parts=chosen)
+                figures |= _PARTS[name](cluster, folder)
+    if _COLD in selected:  # on nodes, and separately
+        figures |= cold_starts(folder / _COLD)
+    if _FETCH in selected:
+        figures |= fetches(folder / _FETCH)
+    print(json.dumps(figures, indent=2))
+    return publish("operator", {**machine_fields, **figures}, parts=parts)
 
 
 def rate(cluster: ControlPlane, folder: Path) -> Found:
-    """Twenty creations a second, ours and the yardstick's in turn."""
-    found: Found = {}
+    """Twenty creations a second, alternating with the yardstick's."""
+    figures: Found = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
             waits = sorted(burst(cluster, namespace, _RATED, a_second=_RATE).waits)
-        found[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
-        found[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
-    return found
+        figures[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
+        figures[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
+    return figures
 
 
 def bursts(cluster: ControlPlane, folder: Path) -> Found:
@@ -77,12 +77,12 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
     requests: dict[str, float] = {}
     memory = 0.0
     for size in _SIZES:
-        for told, module in ((converge, _OURS), (plain, _PLAIN)):
+        for times, module in ((converge, _OURS), (plain, _PLAIN)):
             with operator(cluster, folder, module) as (namespace, running_operator):
-                found = burst(cluster, namespace, size)
-                told[str(size)] = round(found.seconds, 2)
+                result = burst(cluster, namespace, size)
+                times[str(size)] = round(result.seconds, 2)
                 if module == _OURS:
-                    requests[str(size)] = round(found.requests / size, 2)
+                    requests[str(size)] = round(result.requests / size, 2)
                     memory = psutil.Process(running_operator.process.pid).memory_info().rss / _MIB
     return {
         "converge_seconds": converge,
@@ -115,15 +115,15 @@ def failover(cluster: ControlPlane, folder: Path) -> Found:
         wait_for(lambda: namespace.get("Deployment", engine))
         time.sleep(5)
         first.kill()
-        began = time.perf_counter()
+        start = time.perf_counter()
         namespace.change("one", replicas=2)
 
         def is_done() -> bool:
-            told = namespace.get("Deployment", engine)
-            return bool(told and told["spec"]["replicas"] == 2)
+            deployment = namespace.get("Deployment", engine)
+            return bool(deployment and deployment["spec"]["replicas"] == 2)
 
         wait_for(is_done, 120)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
     return {"failover_seconds": round(seconds, 2)}
 
 
@@ -133,10 +133,10 @@ def operator(
 ) -> Iterator[tuple[Namespace, Operator]]:
     """A leading operator, in a separate namespace."""
     namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
-    with started(cluster, namespace, folder, module, "first") as found:
-        wait_for(found.leads, 60)
+    with started(cluster, namespace, folder, module, "first") as replica:
+        wait_for(replica.leads, 60)
         time.sleep(2)
-        yield namespace, found
+        yield namespace, replica
 
 
 @contextmanager
@@ -144,12 +144,12 @@ def started(
     cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
 ) -> Iterator[Operator]:
     service = Service()
-    told = make.operator.settings(cluster, namespace, service) | {"identity": name}
-    found = Operator(folder / f"{namespace.namespace}-{name}.log", told, module)
+    settings = make.operator.settings(cluster, namespace, service) | {"identity": name}
+    replica = Operator(folder / f"{namespace.namespace}-{name}.log", settings, module)
     try:
-        yield found
+        yield replica
     finally:
-        found.kill()
+        replica.kill()
         service.close()
 
 

@@ -19,11 +19,11 @@ OPENENV_PUBLISHED = {
 """OpenEnv's published figures, from another machine."""
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     allow_many_files()
-    known = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
-    return measure_parts("protocols", {"rates": rates, "storm": storm}, chosen, known)
+    static = {"versions": versions(), "openenv_published": OPENENV_PUBLISHED}
+    return measure_parts("protocols", {"rates": rates, "storm": storm}, parts, static)
 
 
 def rates(folder: Path) -> dict[str, object]:

@@ -68,17 +68,17 @@ class Walk:
         return [sys.executable, "-m", "agentworld_cli.main", *words, *options]
 
     def run(self, *words: str) -> str:
-        """A command's first line of output, which names what it made."""
-        began = time.monotonic()
+        """A command's first line of output, which is the output's folder or name."""
+        start = time.monotonic()
         done = subprocess.run(self.command(*words), stdout=subprocess.PIPE, text=True, check=True)
-        self.seconds[" ".join(words[:2])] = round(time.monotonic() - began, 1)
+        self.seconds[" ".join(words[:2])] = round(time.monotonic() - start, 1)
         print(f"{words[0]} {words[1]}: {self.seconds[' '.join(words[:2])]} s", file=sys.stderr)
         return done.stdout.splitlines()[0]
 
 
 def main() -> int:
-    """Publishes the table; nothing in it is bound."""
-    known = measured_on()
+    """Publishes the table; no figure has a target."""
+    machine_fields = measured_on()
     walk = Walk(empty_folder("recordings"))
     source = str(Path(os.environ["RECORDINGS"]) / _SOURCE)
     collected = walk.run("data", "import", source)
@@ -105,7 +105,7 @@ def main() -> int:
         for name, row in estimates.items()
     }
     measured = {"seconds": walk.seconds, **steps, "scores": means, "scores_interval": intervals}
-    return publish("recordings", {**known, **measured})
+    return publish("recordings", {**machine_fields, **measured})
 
 
 def _estimates(score: WorldModelScore) -> dict[str, Estimate]:

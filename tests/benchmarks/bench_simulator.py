@@ -12,11 +12,11 @@ from benchmarks.rates import PEER, measure_servers, show
 from benchmarks.report import measure_parts
 
 
-def main(*chosen: str) -> int:
-    """Exit status 1 where something that must hold does not."""
+def main(*chosen_parts: str) -> int:
+    """Exit status 1 if a required target is missed."""
     allow_many_files()
     parts = {"steps": steps, "memory": memory, "vllm": vllm}
-    return measure_parts("simulator", parts, chosen, {"versions": versions()})
+    return measure_parts("simulator", parts, chosen_parts, {"versions": versions()})
 
 
 def steps(folder: Path) -> dict[str, object]:

@@ -30,15 +30,18 @@ Phases = dict[str, float]
 
 def cold_starts(folder: Path) -> dict[str, object]:
     """The median of each phase, in seconds."""
-    with tempfile.TemporaryDirectory() as made, running(folder) as cluster:
+    with tempfile.TemporaryDirectory() as folder_name, running(folder) as cluster:
         model = make.model.tiny_model(
-            Path(made), num_layers=_NUM_LAYERS, hidden_size=_HIDDEN_SIZE, max_shard_size=_SHARD
+            Path(folder_name),
+            num_layers=_NUM_LAYERS,
+            hidden_size=_HIDDEN_SIZE,
+            max_shard_size=_SHARD,
         )
         num_bytes = sum(file.stat().st_size for file in model.iterdir())
         with installed(cluster, folder) as release:
             claimed_weights(release, model)
             wait_for(release.is_up, _SECONDS)
-            starts = [_cold_start(release, model, f"cold-{each}") for each in range(_STARTS)]
+            starts = [_cold_start(release, model, f"cold-{number}") for number in range(_STARTS)]
     phases = {
         name: round(percentile(sorted(start[name] for start in starts), 0.5), 2)
         for name in starts[0]
@@ -53,7 +56,7 @@ def cold_starts(folder: Path) -> dict[str, object]:
 
 def _cold_start(release: Release, model: Path, name: str) -> Phases:
     pinned = manifest(model, name)
-    began = time.time()
+    start = time.time()
     release.create(simulator(name, pinned))
     wait_for(
         lambda: release.namespace.conditions(name).get("Ready") == ("True", "Serving"), _SECONDS
@@ -61,7 +64,7 @@ def _cold_start(release: Release, model: Path, name: str) -> Phases:
     ended = time.time()
     selector = f"agentworld.dev/simulator={engine_name(pinned.digest).removeprefix('engine-')}"
     [pod] = release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items
-    phases = _phases(release, pod, began, ended)
+    phases = _phases(release, pod, start, ended)
     release.namespace.delete("Simulator", name)
     wait_for(
         lambda: not release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items,
@@ -70,29 +73,29 @@ def _cold_start(release: Release, model: Path, name: str) -> Phases:
     return phases
 
 
-def _phases(release: Release, pod: V1Pod, began: float, ended: float) -> Phases:
-    """`verify` and what is within `engine` are as the programs tell; the rest is by whole seconds,
-    as Kubernetes tells.
+def _phases(release: Release, pod: V1Pod, start: float, ended: float) -> Phases:
+    """`verify` and the parts of `engine` are the programs' own times; the rest is in whole seconds,
+    from Kubernetes.
     """
     [verifier], [engine] = pod.status.init_container_statuses, pod.status.container_statuses
     checking, started = verifier.state.terminated, engine.state.running.started_at
-    told = _log(release, pod, "engine")
-    load, compiled = _found(_LOADED, told), _found(_COMPILED, told)
+    log_text = _log(release, pod, "engine")
+    load, compiled = _found(_LOADED, log_text), _found(_COMPILED, log_text)
     seconds = ended - started.timestamp()
     return {
-        "pod": max(0.0, checking.started_at.timestamp() - began),
+        "pod": max(0.0, checking.started_at.timestamp() - start),
         "verifier": _seconds(checking.started_at, checking.finished_at),
         "verify": _found(_CHECKED, _log(release, pod, "verify")),
         "engine": seconds,
         "load": load,
         "compile": compiled,
         "ready": seconds - load - compiled,
-        "all": ended - began,
+        "all": ended - start,
     }
 
 
-def _seconds(began: datetime, ended: datetime) -> float:
-    return (ended - began).total_seconds()
+def _seconds(start: datetime, ended: datetime) -> float:
+    return (ended - start).total_seconds()
 
 
 def _log(release: Release, pod: V1Pod, container: str) -> str:
@@ -101,6 +104,6 @@ def _log(release: Release, pod: V1Pod, container: str) -> str:
 
 
 def _found(pattern: re.Pattern[str], text: str) -> float:
-    found = pattern.search(text)
-    assert found, f"the log does not tell of {pattern.pattern!r}: {text[-2000:]}"
-    return float(found[1])
+    match = pattern.search(text)
+    assert match, f"the log does not tell of {pattern.pattern!r}: {text[-2000:]}"
+    return float(match[1])

@@ -186,22 +186,22 @@ class Crowd(NamedTuple):
         self.process.send("leave")
         if not self.process.poll(_LEAVE_SECONDS):
             raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
-        seen: Seen = self.process.recv()
-        return seen
+        observations: Seen = self.process.recv()
+        return observations
 
 
 @contextmanager
 def crowd_of(url: str, slow: int, rude: int, within: float) -> Iterator[Crowd]:
     """They first connect within this many seconds; `url` is of an open run's WebSocket."""
     spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_run, args=(theirs, url, slow, rude, within), daemon=True)
+    own_end, child_end = spawn.Pipe()
+    process = spawn.Process(target=_run, args=(child_end, url, slow, rude, within), daemon=True)
     process.start()
-    theirs.close()
+    child_end.close()
     try:
-        ours.recv()
+        own_end.recv()
         assert process.pid is not None
-        yield Crowd(process.pid, ours)
+        yield Crowd(process.pid, own_end)
     finally:
         process.terminate()
         process.join()

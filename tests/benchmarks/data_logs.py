@@ -50,9 +50,9 @@ def _turn(rng: random.Random, words: list[str], number: int) -> Messages:
     path = "/".join(rng.choices(words, k=3))
     function = {"name": rng.choice(_TOOLS), "arguments": json.dumps({"path": path})}
     lines = (" ".join(rng.choices(words, k=8)) for _ in range(rng.randint(1, 10)))
-    shows = path if rng.random() < _ECHO_SHARE else "\n".join(lines)
+    observation = path if rng.random() < _ECHO_SHARE else "\n".join(lines)
     call = {"id": f"call-{number}", "type": "function", "function": function}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call["id"], "content": shows},
+        {"role": "tool", "tool_call_id": call["id"], "content": observation},
     ]

@@ -127,13 +127,13 @@ def without_leaks(rows, share: float):
     """Without rows that share 13-grams with held-out rows."""
     held_out = np.array(rows["held_out"][:])
     numbers = np.flatnonzero(held_out)
-    judged = index_grams([np.array(each, np.uint64) for each in rows[numbers]["grams"]])
+    judged = index_grams([np.array(row, np.uint64) for row in rows[numbers]["grams"]])
     hits = rows.map(
         partial(hits_of, judged.grams),
         batched=True, with_indices=True, num_proc=_PROCESSES, remove_columns=rows.column_names,
     ).with_format("numpy")  # fmt: skip
     sizes = rows.map(
-        lambda batch: {"size": [len(each) for each in batch["grams"]]},
+        lambda batch: {"size": [len(item) for item in batch["grams"]]},
         batched=True, num_proc=_PROCESSES, remove_columns=rows.column_names,
     )["size"][:]  # fmt: skip
     is_training = ~held_out[hits["row"][:]]
@@ -147,9 +147,9 @@ def without_leaks(rows, share: float):
 
 
 def hits_of(judged, batch: Row, indices: list[int]) -> Row:
-    """The 13-grams of rows that are judged."""
-    grams = np.concatenate([np.array(each, np.uint64) for each in batch["grams"]])
-    numbers = np.repeat(indices, [len(each) for each in batch["grams"]])
+    """The 13-grams of rows to check."""
+    grams = np.concatenate([np.array(item, np.uint64) for item in batch["grams"]])
+    numbers = np.repeat(indices, [len(item) for item in batch["grams"]])
     places = np.minimum(np.searchsorted(judged, grams), len(judged) - 1)
     is_hit = judged[places] == grams
     return {"row": numbers[is_hit], "gram": places[is_hit]}
@@ -167,8 +167,8 @@ def sample_row(recipe: PrepareRecipe, row: Row) -> Row:
 
 
 def write(rows, pool: str, folder: Path) -> str:
-    """Writes a pool, and gives the digest of its samples."""
-    rows = rows.filter(lambda each: each == pool, input_columns="pool", num_proc=_PROCESSES)
+    """Writes a pool; returns the digest of its samples."""
+    rows = rows.filter(lambda row_pool: row_pool == pool, input_columns="pool", num_proc=_PROCESSES)
     content = hashlib.sha256()
     for batch in rows.select_columns(["canonical"]).iter(1_000):
         content.update(b"".join(batch["canonical"]))

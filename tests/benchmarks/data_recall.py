@@ -62,7 +62,7 @@ def _grams(text: list[str]) -> Hashes:
 
 def _leaks_of(texts: list[Hashes], held_out: list[Hashes]) -> np.ndarray:
     judged = index_grams(held_out)
-    sizes = np.array([len(each) for each in texts])
+    sizes = np.array([len(text) for text in texts])
     flat, rows = np.concatenate(texts), np.repeat(np.arange(len(texts)), sizes)
     places = np.minimum(np.searchsorted(judged.grams, flat), len(judged.grams) - 1)
     is_hit = judged.grams[places] == flat

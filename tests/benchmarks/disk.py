@@ -14,12 +14,12 @@ _STEP = bytes(4_096)
 def fsync_p50_ms(folder: Path) -> float:
     """The median time of an append with fdatasync, as SQLite commits."""
     folder.mkdir(parents=True, exist_ok=True)
-    path, taken = folder / "fsync", []
+    path, durations = folder / "fsync", []
     with path.open("wb", buffering=0) as file:
         for _ in range(_NUM_WRITES):
             started = time.perf_counter()
             file.write(_STEP)
             os.fdatasync(file.fileno())
-            taken.append(1e3 * (time.perf_counter() - started))
+            durations.append(1e3 * (time.perf_counter() - started))
     path.unlink()
-    return percentile(sorted(taken), 0.5)
+    return percentile(sorted(durations), 0.5)

@@ -40,7 +40,7 @@ async def measure_rates(name: str) -> Rates:
     before = _memory()
     async with AsyncExitStack() as stack:
         opened = [open_environment(name) for _ in range(NUM_SIDE_BY_SIDE)]
-        environments = [await stack.enter_async_context(each) for each in opened]
+        environments = [await stack.enter_async_context(item) for item in opened]
         resets = [await _reset(name, environments[0], seed) for seed in range(_NUM_RESETS)]
         one = [await _steps_per_second(name, environments[:1], seed) for seed in range(_ROUNDS)]
         many = [await _steps_per_second(name, environments, seed) for seed in range(_ROUNDS)]
@@ -79,7 +79,9 @@ async def _steps_per_second(name: str, environments: Sequence[Environment], seed
         return num_steps
 
     begin = time.perf_counter()
-    steps = await asyncio.gather(*(act(each, n) for n, each in enumerate(environments)))
+    steps = await asyncio.gather(
+        *(act(own_environment, n) for n, own_environment in enumerate(environments))
+    )
     return sum(steps) / (time.perf_counter() - begin)
 
 

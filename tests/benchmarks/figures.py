@@ -32,12 +32,12 @@ def _num_outside(num_values: int) -> int:
     # Of the 2**n ways in which values are distributed around the median, those with at most k on
     # one side: the interval that leaves out k values on each side misses it in twice them.
     ways = accumulate(math.comb(num_values, k) for k in range(num_values))
-    return max(0, sum(2 * each <= _MISS * 2**num_values for each in ways) - 1)
+    return max(0, sum(2 * way <= _MISS * 2**num_values for way in ways) - 1)
 
 
-def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
-    """Round over round: neighbours in time share the machine's noise."""
-    return spread([a / b for a, b in zip(ours, theirs, strict=True)])
+def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> Spread:
+    """Round by round, because adjacent rounds share the machine's noise."""
+    return spread([a / b for a, b in zip(numerators, denominators, strict=True)])
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

@@ -21,7 +21,7 @@ def measure_gspo(
 
     The figures leave out the first step, which warms up.
     """
-    seen: list[dict[str, float]] = []
+    metrics: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=model,
@@ -36,10 +36,10 @@ def measure_gspo(
             train_dataset=Dataset.from_list(
                 [{"prompt": str(digit) * prompt_tokens} for digit in range(10)]
             ),
-            callbacks=[RlMetrics(lambda _step, figures: seen.append(dict(figures)))],
+            callbacks=[RlMetrics(lambda _step, figures: metrics.append(dict(figures)))],
         )
         trainer.train()
-    _, *timed = seen
+    _, *timed = metrics
     names = ("answer_tokens", "reward_std", "gradient_norm")
     return {
         "settings": recipe.model_dump(include={"num_steps", "prompts_per_step", "group_size"}),

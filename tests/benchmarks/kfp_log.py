@@ -10,13 +10,15 @@ _LINE = re.compile(
 
 
 def seconds_of_tasks(log: str) -> dict[str, float]:
-    """Of each task by its step's name; the log has no dates, so that a midnight may be between."""
-    began: dict[str, datetime] = {}
-    took: dict[str, float] = {}
+    """The seconds of each task by its step's name; the log has no dates, so midnight may be in
+    between.
+    """
+    starts: dict[str, datetime] = {}
+    durations: dict[str, float] = {}
     for moment, words, task, finished in _LINE.findall(log):
         at, step = datetime.strptime(moment, "%H:%M:%S.%f"), task.replace("-", "_")
         if words == "Executing task":
-            began[step] = at
+            starts[step] = at
         elif finished:
-            took[step] = (at - began[step]) % timedelta(days=1) / timedelta(seconds=1)
-    return took
+            durations[step] = (at - starts[step]) % timedelta(days=1) / timedelta(seconds=1)
+    return durations

@@ -63,15 +63,15 @@ class Window:
         self.begin, self.end = begin, begin + seconds
         self.latencies = array("d")
 
-    def note(self, asked: float, answered: float) -> bool:
-        """Whether there is time for another step."""
-        if answered >= self.end:
+    def note(self, start: float, end: float) -> bool:
+        """Returns whether there is time for another step."""
+        if end >= self.end:
             return False
-        if answered >= self.begin:
-            self.latencies.append(answered - asked)
+        if end >= self.begin:
+            self.latencies.append(end - start)
         return True
 
-    def round(self, episodes: int, used: "Used") -> Round:
+    def round(self, episodes: int, usage: "Used") -> Round:
         latency, seconds = Latency.of(self.latencies), self.end - self.begin
         return Round(
             episodes,
@@ -79,8 +79,8 @@ class Window:
             latency.steps / seconds,
             latency.p50_ms,
             latency.p99_ms,
-            server_us=1e6 * used.server / latency.steps,
-            client_share=used.client / seconds,
+            server_us=1e6 * usage.server / latency.steps,
+            client_share=usage.client / seconds,
         )
 
 
@@ -95,14 +95,14 @@ async def load(target: Target, episodes: int, warm_up: float, seconds: float) ->
     """Begins the episodes, takes steps in all of them for a while, and closes them."""
     async with playing(target, episodes) as players:
         window = Window(time.perf_counter() + warm_up, seconds)
-        used = asyncio.create_task(_used(target.pid, window))
-        each = episodes // len(players)
+        usage = asyncio.create_task(_used(target.pid, window))
+        share = episodes // len(players)
 
         def note(asked: float, answered: float) -> bool:
-            return all(window.note(asked, answered) for _ in range(each))
+            return all(window.note(asked, answered) for _ in range(share))
 
         await asyncio.gather(*(play(player, note) for player in players))
-    return window.round(episodes, await used)
+    return window.round(episodes, await usage)
 
 
 async def play(
@@ -112,9 +112,9 @@ async def play(
     for action in cycle(_ACTIONS):
         if pause_seconds:
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause_seconds)
-        asked = time.perf_counter()
+        start = time.perf_counter()
         done = await player.step(action)
-        if not note(asked, time.perf_counter()):
+        if not note(start, time.perf_counter()):
             return
         if done:
             await player.begin()
@@ -148,9 +148,9 @@ def measure(target: Target, episodes: int, seconds: float) -> Round:
 def take_turns(
     targets: Mapping[str, Target], episodes: int, *, rounds: int, seconds: float
 ) -> dict[str, list[Round]]:
-    """The rounds of each server in turn (A B A B), so that the machine's noise hits all."""
-    taken: dict[str, list[Round]] = {name: [] for name in targets}
+    """Alternates between the servers (A B A B), so that the machine's noise affects all."""
+    rounds_by_name: dict[str, list[Round]] = {name: [] for name in targets}
     for _ in range(rounds):
         for name, target in targets.items():
-            taken[name].append(measure(target, episodes, seconds))
-    return taken
+            rounds_by_name[name].append(measure(target, episodes, seconds))
+    return rounds_by_name

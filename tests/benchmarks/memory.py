@@ -92,10 +92,10 @@ class Growth(NamedTuple):
 
 async def watch(pid: int | None, samples: list[Resident]) -> None:
     """Adds samples until it is cancelled."""
-    process, begun = psutil.Process(pid), time.perf_counter()
+    process, start = psutil.Process(pid), time.perf_counter()
     while True:
         rss = process.memory_info().rss / _MIB
-        samples.append(Resident(time.perf_counter() - begun, rss))
+        samples.append(Resident(time.perf_counter() - start, rss))
         await asyncio.sleep(_EVERY_SECONDS)
 
 

@@ -35,8 +35,8 @@ class Burst(NamedTuple):
 def burst(
     cluster: ControlPlane, namespace: Namespace, number: int, *, a_second: float | None = None
 ) -> Burst:
-    """So many, as fast as the server takes them or at a rate."""
-    names = [f"world-{number}-{each:04d}" for each in range(number)]
+    """Creates `number` Simulators, as fast as possible or at a rate."""
+    names = [f"world-{number}-{item:04d}" for item in range(number)]
     created: dict[str, float] = {}
 
     def create(name: str) -> None:
@@ -45,17 +45,17 @@ def burst(
 
     with _reconciled(namespace) as reconciled:
         before = num_requests(cluster, namespace)
-        began = time.perf_counter()
+        start = time.perf_counter()
         with ThreadPoolExecutor(_WRITERS) as writers:
             for place, name in enumerate(names):
                 if a_second:
-                    time.sleep(max(0.0, began + place / a_second - time.perf_counter()))
+                    time.sleep(max(0.0, start + place / a_second - time.perf_counter()))
                 writers.submit(create, name)
         wait_for(lambda: reconciled.keys() >= {*names}, _LONGEST_SECONDS)
         requests = num_requests(cluster, namespace) - before
     waits = [max(0.0, reconciled[name] - created[name]) for name in names]
     ended = max(reconciled[name] for name in names)
-    return Burst(number, ended - began, waits, requests)
+    return Burst(number, ended - start, waits, requests)
 
 
 @contextmanager
@@ -65,9 +65,9 @@ def _reconciled(namespace: Namespace) -> Iterator[dict[str, float]]:
     stop = threading.Event()
 
     def watch() -> None:
-        for found in namespace.watch("Simulator", stop):
-            if (found.get("status") or {}).get("digest"):
-                times.setdefault(found["metadata"]["name"], time.perf_counter())
+        for resource in namespace.watch("Simulator", stop):
+            if (resource.get("status") or {}).get("digest"):
+                times.setdefault(resource["metadata"]["name"], time.perf_counter())
 
     with ThreadPoolExecutor(1) as watcher:
         watching = watcher.submit(watch)
@@ -84,11 +84,11 @@ def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bo
     Watches are counted as one request each.
     """
     account = f"system:serviceaccount:{namespace.namespace}:agentworld-operator"
-    asked = map(json.loads, (cluster.folder / "audit.log").read_text().splitlines())
+    events = map(json.loads, (cluster.folder / "audit.log").read_text().splitlines())
     return sum(
-        said["objectRef"]["resource"] != "leases"
-        and (said["verb"] in _WRITES or not writes_only)
-        and said["stage"] == ("ResponseStarted" if said["verb"] == "watch" else "ResponseComplete")
-        for said in asked
-        if said["user"]["username"] == account and "objectRef" in said
+        item["objectRef"]["resource"] != "leases"
+        and (item["verb"] in _WRITES or not writes_only)
+        and item["stage"] == ("ResponseStarted" if item["verb"] == "watch" else "ResponseComplete")
+        for item in events
+        if item["user"]["username"] == account and "objectRef" in item
     )

@@ -206,8 +206,8 @@ def _summary(text: str, measured: Mapping[str, Measured]) -> str:
             rows.append((link, f"`{figures['command']}`", _machine(figures), _missed(figures)))
         else:
             by_hand = _BY_HAND.search(before)
-            missed = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
-            rows.append((link, f"`make bench-{name}`", "see there", missed))
+            reason = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
+            rows.append((link, f"`make bench-{name}`", "see there", reason))
     return _table(rows)
 
 

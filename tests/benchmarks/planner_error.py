@@ -37,8 +37,8 @@ class Compared(NamedTuple):
 
 
 def planner_memory_error() -> float:
-    """The largest error, above or below."""
-    return max(abs(each.error) for each in compared())
+    """The largest absolute error."""
+    return max(abs(item.error) for item in compared())
 
 
 def compared() -> Iterator[Compared]:
@@ -55,8 +55,8 @@ def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compare
     recipe = RECIPE.model_copy(update=figures["settings"])
     if name in _RECOMPUTED_TOO:
         recipe = recipe.model_copy(update={"gradient_checkpointing": True})
-    planned = planner.memory(recipe, _GPU).gpu["training"].total / GIB
-    return Compared(name, planned, figures["peak_gib"])
+    plan_gib = planner.memory(recipe, _GPU).gpu["training"].total / GIB
+    return Compared(name, plan_gib, figures["peak_gib"])
 
 
 if __name__ == "__main__":

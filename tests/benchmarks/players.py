@@ -127,12 +127,12 @@ class HttpPlayer:
         )
 
     async def step(self, action: str) -> bool:
-        asked = [*self._turn.messages, {"role": "user", "content": action}]
-        turn = self._turn._replace(number=self._turn.number + 1, messages=asked)
+        messages = [*self._turn.messages, {"role": "user", "content": action}]
+        turn = self._turn._replace(number=self._turn.number + 1, messages=messages)
         path = self._protocol.path.format(run=turn.run, episode=turn.episode)
         text, done = await self._post(path, self._protocol.body(turn), self._protocol.read)
-        said = [*asked, {"role": "assistant", "content": text}]
-        self._turn = turn._replace(messages=said)
+        conversation = [*messages, {"role": "assistant", "content": text}]
+        self._turn = turn._replace(messages=conversation)
         return done and text != ""
 
     async def _post(self, path: str, body: Fields, read: Callable):
@@ -267,5 +267,5 @@ def _read(content: bytes, read: Callable):
     try:
         return read(json.loads(content))
     except (ValueError, KeyError, TypeError) as error:
-        said = content[:200].decode(errors="replace")
-        raise SimulatorError(f"the server answered {said} where a step was expected") from error
+        excerpt = content[:200].decode(errors="replace")
+        raise SimulatorError(f"the server answered {excerpt} where a step was expected") from error

@@ -24,17 +24,17 @@ class CacheCounts(NamedTuple):
     block_tokens: int
 
 
-def hit_bound(asked: Iterable[Asked], block_tokens: int) -> int:
-    """The most prompt tokens that a cache of whole blocks can give, asked in this order.
+def hit_bound(requests: Iterable[Asked], block_tokens: int) -> int:
+    """The maximum of cached prompt tokens with whole blocks, for requests in this order.
 
     The last token of a prompt is always computed, because its successor is needed.
     """
-    held: set[tuple[int, ...]] = set()
+    blocks: set[tuple[int, ...]] = set()
     bound = 0
-    for prompt, computed in asked:
-        known = takewhile(held.__contains__, _beginnings(prompt[:-1], block_tokens))
-        bound += block_tokens * sum(1 for _ in known)
-        held.update(_beginnings(computed, block_tokens))
+    for prompt, computed in requests:
+        hits = takewhile(blocks.__contains__, _beginnings(prompt[:-1], block_tokens))
+        bound += block_tokens * sum(1 for _ in hits)
+        blocks.update(_beginnings(computed, block_tokens))
     return bound
 
 

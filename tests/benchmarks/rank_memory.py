@@ -45,7 +45,7 @@ def rank_bytes(folder: Path, num_ranks: int) -> dict[str, float]:
     subprocess.run([*torchrun, str(num_ranks), *module], check=True, env=environment)
     peaks = [json.loads(path.read_text()) for path in out.glob("rank-*.json")]
     assert len(peaks) == num_ranks
-    return {name: round(max(each[name] for each in peaks) / bases["base"], 2) for name in peaks[0]}
+    return {name: round(max(peak[name] for peak in peaks) / bases["base"], 2) for name in peaks[0]}
 
 
 def _save_base(folder: Path, size: str) -> int:

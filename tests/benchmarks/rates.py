@@ -37,20 +37,20 @@ class Summary(NamedTuple):
 
 def summary(rounds: Sequence[Round]) -> Summary:
     """The medians; the interval is that of `figures.Spread`."""
-    rate = spread([taken.steps_per_second for taken in rounds])
+    rate = spread([item.steps_per_second for item in rounds])
     return Summary(
         rate.median,
         (rate.low, rate.high),
-        median(taken.p50_ms for taken in rounds),
-        median(taken.p99_ms for taken in rounds),
-        median(taken.server_us for taken in rounds),
-        max(taken.client_share for taken in rounds),
+        median(item.p50_ms for item in rounds),
+        median(item.p99_ms for item in rounds),
+        median(item.server_us for item in rounds),
+        max(item.client_share for item in rounds),
     )
 
 
 def ratio(rounds: Rounds, name: str, base: str) -> Spread:
-    """Of steps per second, round over round."""
-    return ratios(*([taken.steps_per_second for taken in rounds[of]] for of in (name, base)))
+    """Of steps per second, round by round."""
+    return ratios(*([item.steps_per_second for item in rounds[of]] for of in (name, base)))
 
 
 class StepRates(NamedTuple):
@@ -71,7 +71,9 @@ class StepRates(NamedTuple):
     def as_json(self) -> dict[str, object]:
         """The keys of `.bench/simulator.json` about steps."""
         servers = {
-            name: {str(n): summary(taken[name])._asdict() for n, taken in self.rounds.items()}
+            name: {
+                str(n): summary(by_server[name])._asdict() for n, by_server in self.rounds.items()
+            }
             for name in (PEER, ASYNC, OURS)
         }
         return servers | {
@@ -92,8 +94,10 @@ def measure_servers(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS
             ASYNC: started.enter_context(start_peer(folder, "async")),
             OURS: started.enter_context(start_ours(folder)),
         }
-        taken = {n: take_turns(targets, n, rounds=rounds, seconds=seconds) for n in EPISODES}
-        return StepRates(taken, fsync_p50_ms(folder))
+        rounds_by_size = {
+            n: take_turns(targets, n, rounds=rounds, seconds=seconds) for n in EPISODES
+        }
+        return StepRates(rounds_by_size, fsync_p50_ms(folder))
 
 
 def measure_protocols(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS) -> Rounds:
@@ -112,7 +116,7 @@ def protocols_as_json(rounds: Rounds) -> dict[str, object]:
     names = [name for name in rounds if name != CORE]
     return {
         "episodes": EPISODES_BY_PROTOCOL,
-        "rates": {name: summary(taken)._asdict() for name, taken in rounds.items()},
+        "rates": {name: summary(own_rounds)._asdict() for name, own_rounds in rounds.items()},
         "added_p50_ms": {name: _added_p50_ms(rounds, name)._asdict() for name in names},
         "ratio": {name: ratio(rounds, name, CORE)._asdict() for name in names},
     }
@@ -121,15 +125,15 @@ def protocols_as_json(rounds: Rounds) -> dict[str, object]:
 def _added_p50_ms(rounds: Rounds, name: str) -> Spread:
     """The difference of a step's time to the core's, round by round."""
     pairs = zip(rounds[name], rounds[CORE], strict=True)
-    return spread([taken.p50_ms - core.p50_ms for taken, core in pairs])
+    return spread([own.p50_ms - core.p50_ms for own, core in pairs])
 
 
 def show(rounds: Rounds, base: str) -> None:
     """Prints a table; the last column is steps per second over the base's."""
     episodes = next(iter(rounds.values()))[0].episodes
     print(f"{episodes:>5} episodes {'steps/s [low, high]':>26} p50 ms  p99 ms  CPU us of {base}")
-    for name, taken in rounds.items():
-        of, share = summary(taken), ratio(rounds, name, base).median
+    for name, own_rounds in rounds.items():
+        of, share = summary(own_rounds), ratio(rounds, name, base).median
         low, high = of.steps_per_second_interval
         rate = f"{of.steps_per_second:.0f} [{low:.0f}, {high:.0f}]"
         costs = f"{of.p50_ms:6.2f} {of.p99_ms:7.2f} {of.server_us:7.0f}"

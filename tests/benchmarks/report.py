@@ -65,11 +65,11 @@ def measure_parts(
 
 
 def measured_on() -> dict[str, object]:
-    """The machine and the commit, as every JSON names them; warns of a busy machine."""
-    known = machine()
-    if known["load_average"] > BUSY:
+    """The machine and the commit, for the JSON; warns of a busy machine."""
+    description = machine()
+    if description["load_average"] > BUSY:
         print("the machine is busy already; these figures are rough", file=sys.stderr)
-    return {"machine": known, "commit": commit()}
+    return {"machine": description, "commit": commit()}
 
 
 def empty_folder(*names: str) -> Path:

@@ -48,8 +48,8 @@ class Used(NamedTuple):
     """All others."""
 
     def since(self, before: "Used", seconds: float) -> "Used":
-        """Of each second, which is the share of a core."""
-        return Used(*((now - then) / seconds for now, then in zip(self, before, strict=True)))
+        """Per second, which is the share of a core."""
+        return Used(*((now - earlier) / seconds for now, earlier in zip(self, before, strict=True)))
 
 
 class Storm(NamedTuple):
@@ -108,8 +108,8 @@ def measure_storm(
         start_ours(folder) as target,
         crowd_of(target.url, size.slow, size.rude, gathering) as crowd,
     ):
-        seen = uvloop.run(_storm(target, size.healthy, crowd, alone_seconds, gathering, seconds))
-    return seen._replace(log=(folder / "simulator.log").read_text().splitlines())
+        result = uvloop.run(_storm(target, size.healthy, crowd, alone_seconds, gathering, seconds))
+    return result._replace(log=(folder / "simulator.log").read_text().splitlines())
 
 
 class Health:
@@ -131,13 +131,13 @@ class Health:
         crowd.
         """
         self._seconds = array("d")
-        before, begun = _used(pids), time.perf_counter()
+        before, start = _used(pids), time.perf_counter()
         await asyncio.sleep(seconds)
-        used = _used(pids).since(before, time.perf_counter() - begun)
-        return Latency.of(self._seconds), used
+        usage = _used(pids).since(before, time.perf_counter() - start)
+        return Latency.of(self._seconds), usage
 
-    def _note(self, asked: float, answered: float) -> bool:
-        self._seconds.append(answered - asked)
+    def _note(self, start: float, end: float) -> bool:
+        self._seconds.append(end - start)
         return True
 
 
@@ -161,21 +161,21 @@ async def _storm(
         crowd.come()
         await asyncio.sleep(gathering_seconds)
         async with _running([watch(target.pid, samples)]):
-            among, among_shares = await health.latency([target.pid, crowd.pid], seconds)
-        seen = await asyncio.to_thread(crowd.leave)
+            latency_during, among_shares = await health.latency([target.pid, crowd.pid], seconds)
+        observations = await asyncio.to_thread(crowd.leave)
     return Storm(
-        *(alone, among, alone_shares, among_shares),
+        *(alone, latency_during, alone_shares, among_shares),
         health.errors,
         growth(samples),
-        *seen,
+        *observations,
         log=[],
     )
 
 
 @asynccontextmanager
 async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """All of it while the block runs."""
-    tasks = [asyncio.create_task(each) for each in work]
+    """Runs it while the block runs."""
+    tasks = [asyncio.create_task(item) for item in work]
     try:
         yield
     finally:
@@ -189,5 +189,5 @@ async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[N
 
 def _used(pids: list[int]) -> Used:
     times = [psutil.Process(pid).cpu_times() for pid in pids]
-    service, crowd = [*(each.user + each.system for each in times), 0.0][:2]
+    service, crowd = [*(item.user + item.system for item in times), 0.0][:2]
     return Used(service, time.process_time(), crowd)

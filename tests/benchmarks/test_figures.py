@@ -21,8 +21,8 @@ LOG = """\
 
 
 def rounds(*rates, p50_ms=1.0):
-    known = {"episodes": 1, "steps": 1, "p50_ms": p50_ms, "p99_ms": 2.0, "server_us": 1.0}
-    return [Round(**known, steps_per_second=rate, client_share=rate / 1_000) for rate in rates]
+    defaults = {"episodes": 1, "steps": 1, "p50_ms": p50_ms, "p99_ms": 2.0, "server_us": 1.0}
+    return [Round(**defaults, steps_per_second=rate, client_share=rate / 1_000) for rate in rates]
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_ratios_compare_neighbours_in_time_and_refuse_a_round_without_one():
 
 
 def test_a_summary_is_the_median_of_the_rounds_with_their_extremes():
-    told = summary(rounds(100.0, 300.0, 200.0))
-    assert (told.steps_per_second, told.steps_per_second_interval) == (200.0, (100.0, 300.0))
-    assert told.client_share == 0.3
+    medians = summary(rounds(100.0, 300.0, 200.0))
+    assert (medians.steps_per_second, medians.steps_per_second_interval) == (200.0, (100.0, 300.0))
+    assert medians.client_share == 0.3
 
 
 def test_our_rates_are_held_against_each_peers_and_our_time_is_what_we_add():
@@ -59,11 +59,11 @@ def test_our_rates_are_held_against_each_peers_and_our_time_is_what_we_add():
         ASYNC: rounds(50.0, 50.0, 50.0),
         OURS: rounds(50.0, 100.0, 75.0, p50_ms=0.75),
     }
-    found = StepRates({1: one_episode}, fsync_p50_ms=0.125).as_json()
-    assert found[OURS]["1"]["steps_per_second"] == 75.0
-    assert (found["ratio"], found["ratio_interval"]) == ({"1": 0.5}, {"1": (0.5, 0.75)})
-    assert found["ratio_async"] == {"1": 1.5}
-    assert (found["added_p50_ms"], found["fsync_share"]) == (0.5, 0.25)
+    fields = StepRates({1: one_episode}, fsync_p50_ms=0.125).as_json()
+    assert fields[OURS]["1"]["steps_per_second"] == 75.0
+    assert (fields["ratio"], fields["ratio_interval"]) == ({"1": 0.5}, {"1": (0.5, 0.75)})
+    assert fields["ratio_async"] == {"1": 1.5}
+    assert (fields["added_p50_ms"], fields["fsync_share"]) == (0.5, 0.25)
 
 
 def test_the_dearer_of_few_and_many_episodes_counts():
@@ -74,9 +74,9 @@ def test_the_dearer_of_few_and_many_episodes_counts():
 def test_memory_that_stays_is_flat_and_memory_that_grows_is_not():
     flat = growth([Resident(seconds, 100.0) for seconds in range(9)])
     assert (flat.ratio, flat.mib_per_hour) == (1.0, 0.0)
-    grown = growth([Resident(seconds, 100.0 + seconds) for seconds in range(9)])
-    assert grown.ratio == pytest.approx(107 / 101)
-    assert (grown.highest_mib, grown.mib_per_hour) == (108.0, pytest.approx(3600))
+    trend = growth([Resident(seconds, 100.0 + seconds) for seconds in range(9)])
+    assert trend.ratio == pytest.approx(107 / 101)
+    assert (trend.highest_mib, trend.mib_per_hour) == (108.0, pytest.approx(3600))
 
 
 def test_a_tasks_seconds_are_from_its_start_to_its_end_also_over_midnight():

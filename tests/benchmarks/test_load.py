@@ -52,7 +52,7 @@ def test_an_answer_that_is_no_observation_is_no_step():
 def test_only_steps_that_are_answered_in_the_window_count():
     window = Window(begin=10.0, seconds=2.0)
     times = [(9.0, 9.9), (9.9, 10.0), (10.0, 10.25), (10.5, 11.0), (11.0, 11.75), (11.0, 12.0)]
-    assert [window.note(*each) for each in times] == [True] * 5 + [False]
+    assert [window.note(*time) for time in times] == [True] * 5 + [False]
     counted = window.round(1, Used(server=0.001, client=0.5))
     assert (counted.steps, counted.steps_per_second) == (4, 2.0)
     assert (counted.server_us, counted.client_share) == (250.0, 0.25)

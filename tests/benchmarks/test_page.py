@@ -45,13 +45,13 @@ def test_a_table_has_value_bound_and_meaning_and_names_what_was_missed():
 
 
 def test_a_benchmark_without_a_json_keeps_its_table_and_is_named_so():
-    written = page(TEXT, {"pipelines": RUN})
-    assert "\nby hand too\n" in written
+    text = page(TEXT, {"pipelines": RUN})
+    assert "\nby hand too\n" in text
     assert "| [operator](#operator) | `make bench-operator` | see there | not measured since |" in (
-        written
+        text
     )
     row = "| [pipelines](#pipelines) | `make bench-pipelines` | EPYC, 2 cores, 24 GiB |"
-    assert f"{row} `overhead_p50_seconds` |" in written
+    assert f"{row} `overhead_p50_seconds` |" in text
 
 
 def test_an_earlier_run_tells_in_its_text_what_it_missed():
@@ -68,22 +68,22 @@ def test_a_commit_with_uncommitted_changes_is_shown_as_one():
 
 
 def test_a_page_that_was_written_is_written_again_alike():
-    written = page(TEXT, {"pipelines": RUN})
-    assert page(written, {"pipelines": RUN}) == written
+    text = page(TEXT, {"pipelines": RUN})
+    assert page(text, {"pipelines": RUN}) == text
 
 
 def test_a_goal_that_is_not_reached_is_no_missed_bound():
     run = {**RUN, "ratio_map_light": 2.0}
-    written = page("<!-- figures data: -->\n<!-- end of figures -->", {"data": run})
-    assert "| `ratio_map_light` | 2 | at least 1.5 | at least 3: not reached |" in written
+    text = page("<!-- figures data: -->\n<!-- end of figures -->", {"data": run})
+    assert "| `ratio_map_light` | 2 | at least 1.5 | at least 3: not reached |" in text
 
 
 def test_rows_and_columns_without_a_figure_are_left_out():
     run = {**RUN, "rates": {"core": {"p50_ms": 4.9}, "http": {"p50_ms": 24.3}}}
-    written = page("<!-- figures protocols: -->\n<!-- end of figures -->", {"protocols": run})
+    text = page("<!-- figures protocols: -->\n<!-- end of figures -->", {"protocols": run})
     table = "| protocol | p50 ms |\n| --- | ---: |\n| `core` | 4.9 |\n| `http` | 24.3 |\n"
-    assert table in written
-    assert "healthy clients" not in written.partition(table)[2]
+    assert table in text
+    assert "healthy clients" not in text.partition(table)[2]
 
 
 def test_a_whole_run_without_a_figure_that_has_a_bound_is_refused():

@@ -31,10 +31,10 @@ def recorded(seed):
         DoubleTurn(
             turn.action,
             turn.observation,
-            again,
+            replay,
             shop_episodes.answer(shop_episodes.Shop(episode.turns[0].before), turn.action),
         )
-        for turn, again in rows
+        for turn, replay in rows
     ]
 
 
@@ -110,7 +110,7 @@ def test_a_change_is_the_smallest_of_its_kind_or_none(change, text, results):
 )
 def test_another_key_is_another_name_with_the_same_value(text, pattern):
     name, other = (
-        re.fullmatch(pattern, each)[1] for each in (text, other_key(Random(1), text, ALL))
+        re.fullmatch(pattern, item)[1] for item in (text, other_key(Random(1), text, ALL))
     )
     assert name != other
     assert len(name) == len(other)

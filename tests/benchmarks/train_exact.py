@@ -24,18 +24,22 @@ class Killed(Exception):
 
 
 def padding_share() -> float:
-    """Tokens of packed batches that belong to no row, of all."""
-    batches, given = packed_batches(), rows()
-    total = sum(pack([given[index] for index in batch])["input_ids"].numel() for batch in batches)
-    return 1 - sum(len(row.input_ids) for row in given) / total
+    """The share of padding tokens in packed batches."""
+    batches, own_rows = packed_batches(), rows()
+    total = sum(
+        pack([own_rows[index] for index in batch])["input_ids"].numel() for batch in batches
+    )
+    return 1 - sum(len(row.input_ids) for row in own_rows) / total
 
 
 def packing_differences() -> tuple[float, float]:
-    """Of the loss, and of the gradient, packed against one row at a time, in float32."""
-    model, given = new_model(), rows()[:8]
+    """The differences of the loss and the gradient, packed against one row at a time, in
+    float32.
+    """
+    model, own_rows = new_model(), rows()[:8]
     model.set_attn_implementation(PACKED_ATTENTION)
-    loss, gradient = _loss_and_gradient(model, [given])
-    alone, apart = _loss_and_gradient(model, [[row] for row in given])
+    loss, gradient = _loss_and_gradient(model, [own_rows])
+    alone, apart = _loss_and_gradient(model, [[row] for row in own_rows])
     return abs(loss - alone) / alone, ((gradient - apart).norm() / apart.norm()).item()
 
 

@@ -126,16 +126,18 @@ def _rate(seconds: list[float], *, is_packed: bool) -> float:
 def trl(folder: Path) -> dict[str, float]:
     """TRL's SFTTrainer with its defaults; each step counts as the mean of an epoch's."""
     ends: list[float] = []
-    given = rows()
+    own_rows = rows()
     trainer = SFTTrainer(
         model=new_model(),
         args=SFTConfig(str(folder), num_train_epochs=1, use_cpu=True, report_to=[]),
-        train_dataset=Dataset.from_list([{"input_ids": row.input_ids.tolist()} for row in given]),
+        train_dataset=Dataset.from_list(
+            [{"input_ids": row.input_ids.tolist()} for row in own_rows]
+        ),
         processing_class=_tokenizer(),
         callbacks=[TrainerProgress(lambda *_: ends.append(time.perf_counter()))],
     )
     trainer.train()
-    tokens_per_step = sum(len(row.input_ids) for row in given) / len(ends)
+    tokens_per_step = sum(len(row.input_ids) for row in own_rows) / len(ends)
     num_steps = len(ends) - _WARM_UP_STEPS
     return {"trl": tokens_per_step * num_steps / (ends[-1] - ends[_WARM_UP_STEPS - 1])}
 

@@ -53,7 +53,7 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     numbers = count()  # no prompt repeats, because the engine may have cached it
     await _rate([_ask_engine(engine, next(numbers))])  # the first responses take longer
     alone = await _rate([_ask_engine(engine, next(numbers))])
-    raw, ours, hits = [], [], 0.0
+    raw, service_rates, hits = [], [], 0.0
 
     async def ask_engine() -> None:
         raw.append(await _rate([_ask_engine(engine, n) for n in islice(numbers, EPISODES)]))
@@ -61,8 +61,8 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     async def ask_service() -> None:
         nonlocal hits
         before = pair.counts().hits
-        asked = [await _ask_service(client, number) for number in islice(numbers, EPISODES)]
-        ours.append(await _rate(asked))
+        requests = [await _ask_service(client, number) for number in islice(numbers, EPISODES)]
+        service_rates.append(await _rate(requests))
         hits += pair.counts().hits - before
 
     for number in range(rounds):
@@ -72,7 +72,7 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
             await side()
     await client.close()
     await engine.close()
-    return VllmShare(ratios(ours, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
+    return VllmShare(ratios(service_rates, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
 
 
 def _bound(pair: Pair) -> int:
@@ -108,9 +108,11 @@ async def _rate(steps: Sequence[Step]) -> float:
 
 async def _play(step: Step) -> None:
     for turn in range(TURNS):
-        shown = await step(turn)
-        if shown != ANSWER:
-            raise EngineError(f"the counting model said {shown!r}; its prompts are not as planned")
+        observation = await step(turn)
+        if observation != ANSWER:
+            raise EngineError(
+                f"the counting model said {observation!r}; its prompts are not as planned"
+            )
 
 
 def _asked(pair: Pair, episodes: range) -> list[Asked]:

@@ -31,24 +31,26 @@ class Cluster(NamedTuple):
     """The paths that are answered with 404, and the bodies of these responses."""
 
     def believes(self, token: str, user: str, audiences: tuple[str, ...] = ("agentworld",)) -> None:
-        """From now on this token is this user's, for these audiences."""
-        told = {"username": user, "uid": "1", "groups": ["system:serviceaccounts"]}
-        self.says[token] = {"authenticated": True, "user": told, "audiences": list(audiences)}
+        """Makes this token valid for this user and these audiences."""
+        user_info = {"username": user, "uid": "1", "groups": ["system:serviceaccounts"]}
+        self.says[token] = {"authenticated": True, "user": user_info, "audiences": list(audiences)}
 
 
-def token(account: str, drawn: str = "c2ln") -> str:
-    """A token as a service account has one: signed claims, whose signature only a cluster knows."""
+def token(account: str, signature: str = "c2ln") -> str:
+    """A token in the form of a service account's: signed claims, whose signature only a cluster can
+    verify.
+    """
     namespace, name = account.split("/")
     claims = {"aud": ["agentworld"], "sub": f"system:serviceaccount:{namespace}:{name}"}
     parts = [_part({"alg": "RS256", "kid": "k"}), _part(claims)]
-    return ".".join([*parts, drawn])
+    return ".".join([*parts, signature])
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """Answers on the loopback, where a kubeconfig in this folder says that a cluster is."""
-    asked: list[Fields] = []
-    says: dict[str, Fields | int | bytes] = {}
+    """Serves on the loopback; a kubeconfig in this folder has its address."""
+    reviews: list[Fields] = []
+    statuses: dict[str, Fields | int | bytes] = {}
     absent: dict[str, str] = {}
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,14 +58,14 @@ def running(folder: Path) -> Iterator[Cluster]:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             assert (self.path, review["kind"]) == (PATH, "TokenReview")
             assert review["apiVersion"] == "authentication.k8s.io/v1"
-            asked.append(review)
-            said = says.get(review["spec"]["token"], {})
-            self.send_response(said if isinstance(said, int) else 201)
+            reviews.append(review)
+            status = statuses.get(review["spec"]["token"], {})
+            self.send_response(status if isinstance(status, int) else 201)
             self.send_header("content-type", "application/json")
             self.end_headers()
-            # As the real one does, it repeats what it was asked, the token included.
-            told = said if isinstance(said, bytes) else json.dumps({**review, "status": said})
-            self.wfile.write(told if isinstance(told, bytes) else told.encode())
+            # Like the real one, it repeats the request, including the token.
+            body = status if isinstance(status, bytes) else json.dumps({**review, "status": status})
+            self.wfile.write(body if isinstance(body, bytes) else body.encode())
 
         def do_GET(self) -> None:
             refusal = json.dumps({"kind": "Status", "message": FORBIDDEN})
@@ -79,7 +81,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{server.server_port}")))
     try:
-        yield Cluster(path, says, asked, absent)
+        yield Cluster(path, statuses, reviews, absent)
     finally:
         server.shutdown()
         server.server_close()

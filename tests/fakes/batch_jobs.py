@@ -28,20 +28,20 @@ class Jobs:
         return list(self.server.call("GET", self.path)["items"])
 
     def one(self) -> Object:
-        """The only one, as soon as it is there."""
-        found: list[Object] = []
-        wait_for(lambda: found.extend(self.all()) or found)
-        (job,) = found
+        """The only Job, as soon as it exists."""
+        jobs: list[Object] = []
+        wait_for(lambda: jobs.extend(self.all()) or jobs)
+        (job,) = jobs
         return job
 
     def run(self) -> str:
         """Puts the pod of the only Job on the node, as running; returns its name."""
         label = [("labelSelector", f"job-name={self.one()['metadata']['name']}")]
-        found: list[Object] = []
+        pods: list[Object] = []
         wait_for(
-            lambda: found.extend(self.server.call("GET", self._pods, query=label)["items"]) or found
+            lambda: pods.extend(self.server.call("GET", self._pods, query=label)["items"]) or pods
         )
-        (pod,) = found
+        (pod,) = pods
         name = str(pod["metadata"]["name"])
         node = {"apiVersion": "v1", "kind": "Node", "name": NODE}
         body = {"metadata": {"name": name}, "target": node}

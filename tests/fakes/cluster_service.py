@@ -104,10 +104,10 @@ def api_server(folder: Path, cluster: Cluster) -> Iterator[Path]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = cluster.read(self.path.removeprefix(_OBJECTS))
-            self.send_response(200 if found else 404)
+            response = cluster.read(self.path.removeprefix(_OBJECTS))
+            self.send_response(200 if response else 404)
             self.end_headers()
-            self.wfile.write(json.dumps(found or {}).encode())
+            self.wfile.write(json.dumps(response or {}).encode())
 
         def log_message(self, *_arguments: object) -> None:
             """Logs nothing."""

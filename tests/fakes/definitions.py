@@ -81,7 +81,9 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         del schema["additionalProperties"]
     if "properties" in schema:
         properties = schema["properties"].items()
-        schema["properties"] = {name: _structural(each, defs) for name, each in properties}
+        schema["properties"] = {
+            name: _structural(property_schema, defs) for name, property_schema in properties
+        }
     return schema
 
 

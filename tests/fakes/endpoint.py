@@ -47,32 +47,32 @@ def running(
     """Responds to each request with a text or a whole reply, or refuses it with a status; with
     vLLM's metadata in `tells`, it names its responses as vLLM does.
     """
-    asked: list[Asked] = []
+    requests: list[Asked] = []
     read: list[str] = []
-    named = "chatcmpl-{}" if tells else "{}"
+    name_format = "chatcmpl-{}" if tells else "{}"
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
-            asked.append(request)
-            said = say(request)
-            name = named.format(request.headers.get("x-request-id", ""))
-            if not isinstance(said, Reply):
-                status = said if isinstance(said, int) else 200
-                said = Reply(status, _answer(name, str(said), request))
-            self.send_response(said.status)
-            for header in said.headers:
+            requests.append(request)
+            reply = say(request)
+            name = name_format.format(request.headers.get("x-request-id", ""))
+            if not isinstance(reply, Reply):
+                status = reply if isinstance(reply, int) else 200
+                reply = Reply(status, _answer(name, str(reply), request))
+            self.send_response(reply.status)
+            for header in reply.headers:
                 self.send_header(*header)
             self.end_headers()
-            self.wfile.write(json.dumps(said.body).encode())
+            self.wfile.write(json.dumps(reply.body).encode())
 
         def do_GET(self) -> None:
             read.append(self.path)
-            told = (tells or {}).get(self.path, 404)
-            self.send_response(told if isinstance(told, int) else 200)
+            response = (tells or {}).get(self.path, 404)
+            self.send_response(response if isinstance(response, int) else 200)
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.wfile.write(json.dumps(response).encode())
 
         def log_message(self, *_arguments: object) -> None:
             """Logs nothing."""
@@ -80,7 +80,7 @@ def running(
     server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
-        yield Endpoint(f"http://127.0.0.1:{server.server_port}", asked, read)
+        yield Endpoint(f"http://127.0.0.1:{server.server_port}", requests, read)
     finally:
         server.shutdown()
         server.server_close()
@@ -90,10 +90,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-def _answer(name: str, text: str, asked: Asked) -> Fields:
+def _answer(name: str, text: str, request: Asked) -> Fields:
     return {
         "id": name,
-        "model": asked.body["model"],
+        "model": request.body["model"],
         "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     }

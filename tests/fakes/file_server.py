@@ -32,9 +32,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, self._file.stat().st_size)
 
     def do_GET(self) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
-        assert asked, "a whole file is requested in ranges"
-        part = Part(self._file.name, int(asked[1]), int(asked[2]) + 1)
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"])
+        assert match, "a whole file is requested in ranges"
+        part = Part(self._file.name, int(match[1]), int(match[2]) + 1)
         self._requested.append(part)
         sys.stdout.write(f"{part.file} {part.begin} {part.end}\n")
         sys.stdout.flush()

@@ -42,9 +42,11 @@ class Hub:
     def downloads(self) -> list[str]:
         """The files whose bytes were requested."""
         of_files = [
-            each for each in self.requests if each.startswith("GET") and "/api/" not in each
+            request
+            for request in self.requests
+            if request.startswith("GET") and "/api/" not in request
         ]
-        return sorted({each.rpartition("/")[2] for each in of_files})
+        return sorted({file.rpartition("/")[2] for file in of_files})
 
 
 @contextmanager
@@ -103,8 +105,8 @@ def _answer(hub: Hub, handler: BaseHTTPRequestHandler, *, with_body: bool) -> No
     elif file in hub.broken and with_body:
         _send(handler, HTTPStatus.INTERNAL_SERVER_ERROR, {}, b"")
     else:
-        shown = content[::-1] if file in hub.garbled else content
-        _send(handler, HTTPStatus.OK, headers, shown, with_body=with_body)
+        data = content[::-1] if file in hub.garbled else content
+        _send(handler, HTTPStatus.OK, headers, data, with_body=with_body)
 
 
 def _entry(file: str, content: bytes) -> dict[str, object]:

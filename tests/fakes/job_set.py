@@ -38,20 +38,20 @@ _RUNTIME = {
 }
 
 
-def typed(kind: str, told: Object) -> Object:
-    """The same, where the type of this name has a field for all of it."""
+def typed(kind: str, fields: Object) -> Object:
+    """The same value, if the type of this name has a field for all of it."""
     from kubeflow_trainer_api import models  # half a second
 
-    made: Object = getattr(models, kind).from_dict(told).to_dict()
-    assert made == told, f"{kind} has no field for a part of it"
-    return made
+    typed_object: Object = getattr(models, kind).from_dict(fields).to_dict()
+    assert typed_object == fields, f"{kind} has no field for a part of it"
+    return typed_object
 
 
 def job_set(job: Object) -> Object:
-    """With as many pods as the TrainJob has nodes, and `PET_MASTER_ADDR` left to who runs them."""
-    asked = {name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}
-    asked["metadata"] = {"name": job["metadata"]["name"]}
-    spec = typed("TrainerV1alpha1TrainJob", asked)["spec"]
+    """The JobSet with as many pods as the TrainJob has nodes; the caller sets `PET_MASTER_ADDR`."""
+    owner = {name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+    owner["metadata"] = {"name": job["metadata"]["name"]}
+    spec = typed("TrainerV1alpha1TrainJob", owner)["spec"]
     runtime = typed("TrainerV1alpha1ClusterTrainingRuntime", _RUNTIME)["spec"]
     (replicated,) = runtime["template"]["spec"]["replicatedJobs"]
     (container,) = replicated["template"]["spec"]["template"]["spec"]["containers"]
@@ -63,23 +63,23 @@ def job_set(job: Object) -> Object:
     (mounts,) = pod.pop("containers", [{"name": container["name"]}])
     trainer = spec["trainer"]
     nodes = {"PET_NNODES": str(trainer["numNodes"]), "PET_MASTER_PORT": PORT}
-    told = [{"name": name, "value": value} for name, value in nodes.items()]
+    variables = [{"name": name, "value": value} for name, value in nodes.items()]
     own = {
         **container,
         **mounts,
         "image": trainer["image"],
         "command": trainer["command"],
         "args": trainer["args"],
-        "env": [*trainer.get("env", []), *told],
+        "env": [*trainer.get("env", []), *variables],
     }
     if "resourcesPerNode" in trainer:
         own["resources"] = trainer["resourcesPerNode"]
     template = {**patched_template, "spec": {**pod, "containers": [own], "restartPolicy": "Never"}}
     counts = {"completions": trainer["numNodes"], "parallelism": trainer["numNodes"]}
-    made = {
+    result = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": asked["metadata"],
+        "metadata": owner["metadata"],
         "spec": {
             "replicatedJobs": [
                 {
@@ -93,4 +93,4 @@ def job_set(job: Object) -> Object:
             ]
         },
     }
-    return typed("JobsetV1alpha2JobSet", made)
+    return typed("JobsetV1alpha2JobSet", result)

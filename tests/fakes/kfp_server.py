@@ -62,10 +62,10 @@ class KfpServer:
         self._ids = itertools.count(1)
 
     def enabled(self, name: str) -> list[Any]:
-        """The schedules of a name that are enabled."""
-        there = list(self.schedules.values())  # as a test asks, the server goes on
-        named = [each for each in there if each.display_name == name]
-        return [each for each in named if each.mode == "ENABLE"]
+        """The enabled schedules of a name."""
+        snapshot = list(self.schedules.values())  # the server may change it during a test's request
+        schedules = [item for item in snapshot if item.display_name == name]
+        return [item for item in schedules if item.mode == "ENABLE"]
 
     def put(self, run_id: str, state: str, failure: str = "") -> None:
         """Sets the state of a run."""
@@ -77,15 +77,15 @@ class KfpServer:
             run.finished_at = self.now()
 
     def fire(self, schedule_id: str) -> Any:
-        """Lets a schedule be due."""
-        told = self.schedules[schedule_id]
-        assert told.mode == "ENABLE"
+        """Triggers a schedule."""
+        schedule = self.schedules[schedule_id]
+        assert schedule.mode == "ENABLE"
         return self.add_run(
             api.V2beta1Run(
-                experiment_id=told.experiment_id,
-                display_name=f"{told.display_name}-{len(self.runs)}",
-                pipeline_version_reference=told.pipeline_version_reference,
-                runtime_config=told.runtime_config,
+                experiment_id=schedule.experiment_id,
+                display_name=f"{schedule.display_name}-{len(self.runs)}",
+                pipeline_version_reference=schedule.pipeline_version_reference,
+                runtime_config=schedule.runtime_config,
                 recurring_run_id=schedule_id,
             )
         )
@@ -108,29 +108,29 @@ class KfpServer:
             raise Refused(404, f"{kind} {name} not found")
         return things[name]
 
-    def refuse_arguments(self, told: Any) -> None:
-        """As the compiled pipeline's inputs say."""
-        reference = told.pipeline_version_reference
-        if reference is None or told.experiment_id is None:
+    def refuse_arguments(self, request: Any) -> None:
+        """Checks arguments by the compiled pipeline's inputs."""
+        reference = request.pipeline_version_reference
+        if reference is None or request.experiment_id is None:
             raise Refused(400, "a pipeline version and an experiment are required")
-        self.one("Experiment", self.experiments, told.experiment_id)
+        self.one("Experiment", self.experiments, request.experiment_id)
         version = self.one("PipelineVersion", self.versions, reference.pipeline_version_id)
         if version.pipeline_id != reference.pipeline_id:
             raise Refused(400, "the version is not of this pipeline")
         spec = version.pipeline_spec
         root = spec.get("pipeline_spec", spec)["root"]
         inputs = root.get("inputDefinitions", {}).get("parameters", {})
-        given = (told.runtime_config and told.runtime_config.parameters) or {}
+        arguments = (request.runtime_config and request.runtime_config.parameters) or {}
         for name, spec in inputs.items():
-            if name not in given and "defaultValue" not in spec and not spec.get("isOptional"):
+            if name not in arguments and "defaultValue" not in spec and not spec.get("isOptional"):
                 raise Refused(
                     400,
                     f"parameter {name} is not optional, yet has neither default value nor user"
                     " provided value",
                 )
-            if spec["parameterType"] == "STRING" and not isinstance(given.get(name, ""), str):
+            if spec["parameterType"] == "STRING" and not isinstance(arguments.get(name, ""), str):
                 raise Refused(400, f"input parameter {name} requires type string")
-        if extra := sorted(set(given) - set(inputs)):
+        if extra := sorted(set(arguments) - set(inputs)):
             raise Refused(
                 400, f"parameter(s) provided are not required by pipeline: {', '.join(extra)}"
             )
@@ -142,7 +142,7 @@ class KfpServer:
             raise Refused(400, "in single-user mode the request should not contain a namespace")
 
     def saw_schedules(self) -> None:
-        names = {each.display_name for each in self.schedules.values()}
+        names = {schedule.display_name for schedule in self.schedules.values()}
         most = max((len(self.enabled(name)) for name in names), default=0)
         self.most_enabled = max(self.most_enabled, most)
 
@@ -191,9 +191,9 @@ _ROOT = "/apis/v2beta1"
 
 
 def _refusal(status: int, message: str) -> Response:
-    """As grpc-gateway words it."""
-    told = {"error": message, "code": _CODES[status], "message": message, "details": []}
-    return JSONResponse(told, status)
+    """In the words of grpc-gateway."""
+    body = {"error": message, "code": _CODES[status], "message": message, "details": []}
+    return JSONResponse(body, status)
 
 
 def _add_experiments(app: FastAPI, state: KfpServer) -> None:
@@ -204,15 +204,17 @@ def _add_experiments(app: FastAPI, state: KfpServer) -> None:
 
     @app.post(f"{_ROOT}/experiments")
     async def create(request: Request) -> Response:
-        made = parsed(await request.json(), "V2beta1Experiment")
-        state.refuse_namespace(made.namespace)
-        if not made.display_name:
+        new_experiment = parsed(await request.json(), "V2beta1Experiment")
+        state.refuse_namespace(new_experiment.namespace)
+        if not new_experiment.display_name:
             raise Refused(400, "an experiment's name is empty")
-        if made.display_name in {each.display_name for each in state.experiments.values()}:
-            raise Refused(409, f"the name {made.display_name} already exists")
-        made.experiment_id, made.created_at = state.new_id(), state.now()
-        state.experiments[made.experiment_id] = made
-        return answered(made)
+        if new_experiment.display_name in {
+            experiment.display_name for experiment in state.experiments.values()
+        }:
+            raise Refused(409, f"the name {new_experiment.display_name} already exists")
+        new_experiment.experiment_id, new_experiment.created_at = state.new_id(), state.now()
+        state.experiments[new_experiment.experiment_id] = new_experiment
+        return answered(new_experiment)
 
 
 def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
@@ -223,7 +225,7 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
     @app.post(f"{_ROOT}/pipelines")
     async def create(request: Request) -> Response:
         made = parsed(await request.json(), "V2beta1Pipeline")
-        if made.name in {each.name for each in state.pipelines.values()}:
+        if made.name in {pipeline.name for pipeline in state.pipelines.values()}:
             raise Refused(409, f"the name {made.name} already exists")
         made.pipeline_id, made.created_at = state.new_id(), state.now()
         state.pipelines[made.pipeline_id] = made
@@ -232,7 +234,11 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
     @app.get(f"{_ROOT}/pipelines/{{pipeline}}/versions")
     async def list_versions(request: Request, pipeline: str) -> Response:
         state.one("Pipeline", state.pipelines, pipeline)
-        own = {name: each for name, each in state.versions.items() if each.pipeline_id == pipeline}
+        own = {
+            name: stored_version
+            for name, stored_version in state.versions.items()
+            if stored_version.pipeline_id == pipeline
+        }
         return listed("PipelineVersions", own, request, state.largest_page)
 
     @app.post(f"{_ROOT}/pipelines/upload_version")
@@ -240,8 +246,8 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
         if pipelineid not in state.pipelines:
             return _upload_refused(400)
         spec = _spec(await uploadfile.read())
-        own = (each for each in state.versions.values() if each.pipeline_id == pipelineid)
-        if spec is None or name in {each.name for each in own}:
+        own = (version for version in state.versions.values() if version.pipeline_id == pipelineid)
+        if spec is None or name in {item.name for item in own}:
             return _upload_refused(400 if spec is None else 409)
         made = api.V2beta1PipelineVersion(
             pipeline_id=pipelineid,
@@ -260,8 +266,8 @@ def _spec(data: bytes) -> dict[str, Any] | None:
     try:
         first, *platform = yaml.safe_load_all(data)
         spec = json_format.ParseDict(first, pipeline_spec_pb2.PipelineSpec())
-        for each in platform:
-            json_format.ParseDict(each, pipeline_spec_pb2.PlatformSpec())
+        for document in platform:
+            json_format.ParseDict(document, pipeline_spec_pb2.PlatformSpec())
     except (yaml.YAMLError, json_format.ParseError, ValueError, AttributeError, TypeError):
         return None
     if len(platform) > 1 or not (spec.pipeline_info.name and spec.root.dag.tasks):
@@ -270,9 +276,9 @@ def _spec(data: bytes) -> dict[str, Any] | None:
 
 
 def _upload_refused(status: int) -> Response:
-    """Uploads do not go through the gateway, and are refused in words of their own."""
-    told = {"error_message": "Failed to create a pipeline version", "error_details": ""}
-    return JSONResponse(told, status)
+    """Uploads bypass the gateway, and have their own messages."""
+    body = {"error_message": "Failed to create a pipeline version", "error_details": ""}
+    return JSONResponse(body, status)
 
 
 def _add_runs(app: FastAPI, state: KfpServer) -> None:
@@ -282,18 +288,18 @@ def _add_runs(app: FastAPI, state: KfpServer) -> None:
 
     @app.post(f"{_ROOT}/runs")
     async def create(request: Request) -> Response:
-        made = parsed(await request.json(), "V2beta1Run")
-        if not made.display_name:
+        new_run = parsed(await request.json(), "V2beta1Run")
+        if not new_run.display_name:
             raise Refused(400, "a run's name is empty")
-        state.refuse_arguments(made)
-        return answered(state.add_run(made))
+        state.refuse_arguments(new_run)
+        return answered(state.add_run(new_run))
 
     @app.get(f"{_ROOT}/runs/{{run}}")
     async def get(run: str) -> Response:
-        told = state.one("Run", state.runs, run)
-        if state.course and told.state in _GOING:
+        stored_run = state.one("Run", state.runs, run)
+        if state.course and stored_run.state in _GOING:
             state.put(run, state.course.pop(0))
-        return answered(told)
+        return answered(stored_run)
 
     @app.post(f"{_ROOT}/runs/{{run}}:terminate")
     async def terminate(run: str) -> Response:
@@ -312,16 +318,20 @@ def _add_schedules(app: FastAPI, state: KfpServer) -> None:
 
     @app.post(path)
     async def create(request: Request) -> Response:
-        made = parsed(await request.json(), "V2beta1RecurringRun")
-        state.refuse_arguments(made)
-        if not 1 <= int(made.max_concurrency or 0) <= 10:
+        new_schedule = parsed(await request.json(), "V2beta1RecurringRun")
+        state.refuse_arguments(new_schedule)
+        if not 1 <= int(new_schedule.max_concurrency or 0) <= 10:
             raise Refused(400, "The max concurrency of the recurring run is out of range")
-        if made.mode not in ("ENABLE", "DISABLE"):
+        if new_schedule.mode not in ("ENABLE", "DISABLE"):
             raise Refused(400, "a recurring run's mode is not set")
-        refuse_cron(made.trigger and made.trigger.cron_schedule and made.trigger.cron_schedule.cron)
-        made.recurring_run_id, made.created_at = state.new_id(), state.now()
-        state.schedules[made.recurring_run_id] = made
-        return answered(made)
+        refuse_cron(
+            new_schedule.trigger
+            and new_schedule.trigger.cron_schedule
+            and new_schedule.trigger.cron_schedule.cron
+        )
+        new_schedule.recurring_run_id, new_schedule.created_at = state.new_id(), state.now()
+        state.schedules[new_schedule.recurring_run_id] = new_schedule
+        return answered(new_schedule)
 
     @app.get(path + "/{schedule}")
     async def get(schedule: str) -> Response:

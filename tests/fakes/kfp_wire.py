@@ -32,25 +32,25 @@ def parsed(body: dict[str, Any], kind: str) -> Any:
     return _JSON.deserialize(SimpleNamespace(data=json.dumps(body)), kind)
 
 
-def answered(told: Any) -> Response:
-    return JSONResponse(_JSON.sanitize_for_serialization(told))
+def answered(value: Any) -> Response:
+    return JSONResponse(_JSON.sanitize_for_serialization(value))
 
 
 def listed(kind: str, things: dict[str, Any], request: Request, largest_page: int) -> Response:
-    """A page of what the query asks for."""
-    asked = request.query_params
-    experiment = asked.get("experiment_id")
-    found = [each for each in things.values() if _fits(each, asked.get("filter"))]
+    """A page of the query's results."""
+    query = request.query_params
+    experiment = query.get("experiment_id")
+    items = [thing for thing in things.values() if _fits(thing, query.get("filter"))]
     if experiment:
-        found = [each for each in found if each.experiment_id == experiment]
-    if asked.get("sort_by") not in (None, "", "created_at desc"):
-        raise Refused(400, f"invalid sorting field: {asked['sort_by']}")
-    found.sort(key=lambda each: each.created_at, reverse=bool(asked.get("sort_by")))
-    size = min(int(asked.get("page_size") or 20), largest_page)
-    first = int(asked.get("page_token") or 0)
-    page = getattr(api, f"V2beta1List{kind}Response")(total_size=len(found))
-    setattr(page, next(iter(page.openapi_types)), found[first : first + size])
-    if first + size < len(found):
+        items = [item for item in items if item.experiment_id == experiment]
+    if query.get("sort_by") not in (None, "", "created_at desc"):
+        raise Refused(400, f"invalid sorting field: {query['sort_by']}")
+    items.sort(key=lambda entry: entry.created_at, reverse=bool(query.get("sort_by")))
+    size = min(int(query.get("page_size") or 20), largest_page)
+    first = int(query.get("page_token") or 0)
+    page = getattr(api, f"V2beta1List{kind}Response")(total_size=len(items))
+    setattr(page, next(iter(page.openapi_types)), items[first : first + size])
+    if first + size < len(items):
         page.next_page_token = str(first + size)
     return answered(page)
 
@@ -73,12 +73,12 @@ def refuse_cron(text: str | None) -> None:
 
 def _refuse_unknown(body: dict[str, Any], kind: str) -> None:
     model = getattr(api, kind)
-    known = {wire: model.openapi_types[field] for field, wire in model.attribute_map.items()}
+    types = {alias: model.openapi_types[field] for field, alias in model.attribute_map.items()}
     for name, value in body.items():
-        if name not in known:
+        if name not in types:
             raise Refused(400, f'proto: unknown field "{name}" of {kind}')
-        if isinstance(value, dict) and hasattr(api, known[name]):
-            _refuse_unknown(value, known[name])
+        if isinstance(value, dict) and hasattr(api, types[name]):
+            _refuse_unknown(value, types[name])
 
 
 def _fits(thing: Any, filter_: str | None) -> bool:

@@ -14,8 +14,8 @@ Object = dict[str, Any]
 
 
 def check_update(old: Object, new: Object) -> None:
-    """Raises what an API server answers where the webhook denies an update."""
-    before, after = (each["metadata"].get("labels", {}).get(QUEUE, "") for each in (old, new))
+    """Raises the API server's error for an update that the webhook denies."""
+    before, after = (item["metadata"].get("labels", {}).get(QUEUE, "") for item in (old, new))
     is_fixed = old.get("status", {}).get("readyReplicas", 0) > 0 or after == ""
     if is_fixed and before != after:
         field = f'metadata.labels[{QUEUE}]: Invalid value: "{after}": field is immutable'

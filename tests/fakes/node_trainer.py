@@ -41,29 +41,29 @@ def training(server: ApiServer, core: client.CoreV1Api, namespace: str) -> Itera
 
 
 def _look(server: ApiServer, core: client.CoreV1Api, path: str, job: Object) -> None:
-    """Every pod exists once the first has an address; the job ends as they do."""
-    metadata, wanted = job["metadata"], job["spec"]["trainer"]["numNodes"]
+    """The other pods are created once the first has an address; the job ends as they do."""
+    metadata, num_nodes = job["metadata"], job["spec"]["trainer"]["numNodes"]
     namespace, name = metadata["namespace"], metadata["name"]
     selector = f"jobset.sigs.k8s.io/jobset-name={name}"
     pods = core.list_namespaced_pod(namespace, label_selector=selector).items
     if not pods:
         core.create_namespaced_pod(namespace, _pod(job, 0, None))
         return
-    first = next(each for each in pods if each.metadata.name == f"{name}-node-0-0")
-    if len(pods) < wanted and first.status.pod_ip:
-        for index in range(len(pods), wanted):
+    first = next(pod for pod in pods if pod.metadata.name == f"{name}-node-0-0")
+    if len(pods) < num_nodes and first.status.pod_ip:
+        for index in range(len(pods), num_nodes):
             core.create_namespaced_pod(namespace, _pod(job, index, first.status.pod_ip))
-    phases = [each.status.phase for each in pods]
-    if phases.count("Succeeded") == wanted:
+    phases = [pod.status.phase for pod in pods]
+    if phases.count("Succeeded") == num_nodes:
         _end(server, f"{path}/{name}/status", "Complete", "JobsCompleted")
     elif "Failed" in phases:
         _end(server, f"{path}/{name}/status", "Failed", "FailedJobs")
 
 
 def _end(server: ApiServer, path: str, kind: str, reason: str) -> None:
-    told = {"type": kind, "status": "True", "reason": reason, "message": "all pods have ended"}
-    told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-    server.call("PATCH", path, body={"status": {"conditions": [told]}}, content_type=MERGE)
+    condition = {"type": kind, "status": "True", "reason": reason, "message": "all pods have ended"}
+    condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    server.call("PATCH", path, body={"status": {"conditions": [condition]}}, content_type=MERGE)
 
 
 def _pod(job: Object, index: int, master: str | None) -> Object:
@@ -73,13 +73,13 @@ def _pod(job: Object, index: int, master: str | None) -> Object:
     spec = replicated["template"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     own = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
-    told = [
+    variables = [
         {"name": "PET_NODE_RANK", "value": str(index)},
         {"name": "PET_MASTER_ADDR", **({"value": master} if master else own)},
     ]
     container |= {
         "imagePullPolicy": "Never",
-        "env": [*container["env"], *told],
+        "env": [*container["env"], *variables],
         "securityContext": {**container["securityContext"], "readOnlyRootFilesystem": True},
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *container.get("volumeMounts", [])],
     }

@@ -93,17 +93,17 @@ class PodPipeline:
         self._run_tasks(root["dag"]["tasks"], values)
         return self._ran
 
-    def _run_tasks(self, tasks: Tree, given: Values) -> None:
-        """All tasks of one graph; those after a failure are left, but for exit handlers."""
+    def _run_tasks(self, tasks: Tree, inputs: Values) -> None:
+        """Runs all tasks of one graph; after a failure, only exit handlers."""
         for name, task in _in_order(tasks):
             assert task.keys() <= _KNOWN_OF_TASK, task.keys() - _KNOWN_OF_TASK
             policy = task.get("triggerPolicy", {})
             at_the_end = policy.get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED"
-            before = [self._ran.states[each] for each in task.get("dependentTasks", [])]
-            if not at_the_end and any(each != "SUCCEEDED" for each in before):
+            before = [self._ran.states[item] for item in task.get("dependentTasks", [])]
+            if not at_the_end and any(item != "SUCCEEDED" for item in before):
                 self._leave(name, task)
                 continue
-            values = self._values(task.get("inputs", {}).get("parameters", {}), given)
+            values = self._values(task.get("inputs", {}).get("parameters", {}), inputs)
             if "condition" in policy and not _is_true(policy["condition"], values):
                 self._leave(name, task)
                 continue
@@ -114,7 +114,7 @@ class PodPipeline:
         if "dag" in component:
             inner = component["dag"]["tasks"]
             self._run_tasks(inner, values)
-            failed = any(self._ran.states[each] == "FAILED" for each in inner)
+            failed = any(self._ran.states[item] == "FAILED" for item in inner)
             self._ran.states[name] = "FAILED" if failed else "SUCCEEDED"
             return
         try:
@@ -126,18 +126,18 @@ class PodPipeline:
     def _leave(self, name: str, task: Tree) -> None:
         self._ran.states[name] = "SKIPPED"
         component = self._compiled.spec["components"][task["componentRef"]["name"]]
-        for inner, each in component.get("dag", {"tasks": {}})["tasks"].items():
-            self._leave(inner, each)
+        for inner, inner_task in component.get("dag", {"tasks": {}})["tasks"].items():
+            self._leave(inner, inner_task)
 
-    def _values(self, wanted: Tree, given: Values) -> Values:
-        return {name: self._value(told, given) for name, told in wanted.items()}
+    def _values(self, parameters: Tree, inputs: Values) -> Values:
+        return {name: self._value(source, inputs) for name, source in parameters.items()}
 
-    def _value(self, told: Tree, given: Values) -> Any:
-        ((kind, what),) = told.items()
+    def _value(self, source: Tree, inputs: Values) -> Any:
+        ((kind, what),) = source.items()
         if kind == "runtimeValue":
             return what["constant"].replace("{{$.pipeline_job_uuid}}", self._job.id)
         if kind == "componentInputParameter":
-            return given[what]
+            return inputs[what]
         if kind == "taskOutputParameter":
             return self._ran.outputs[what["producerTask"]][what["outputParameterKey"]]
         assert kind == "taskFinalStatus", kind
@@ -151,7 +151,7 @@ class PodPipeline:
         }
 
     def _attempts(self, name: str, task: Tree, component: Tree, values: Values) -> Values:
-        wanted = component.get("outputDefinitions", {}).get("parameters", {})
+        parameters = component.get("outputDefinitions", {}).get("parameters", {})
         attempts = 1 + task.get("retryPolicy", {}).get("maxRetryCount", 0)
         for attempt in range(attempts):
             pod = f"{self._job.id}-{name}-{attempt}".replace("_", "-").lower()
@@ -159,14 +159,14 @@ class PodPipeline:
             outputs = self._job.outputs / pod
             outputs.mkdir()
             outputs.chmod(0o777)
-            asked = _executor_input(values, wanted)
-            built = self._pod(pod, component["executorLabel"], asked)
+            executor_input = _executor_input(values, parameters)
+            built = self._pod(pod, component["executorLabel"], executor_input)
             self._job.core.create_namespaced_pod(self._job.namespace, built)
             self._started(name, pod)
             if self._succeeds(pod):
-                made = _made(outputs)
-                assert made.keys() == wanted.keys(), made
-                return made
+                results = _made(outputs)
+                assert results.keys() == parameters.keys(), results
+                return results
         raise TaskFailed(name)
 
     def _succeeds(self, pod: str) -> bool:
@@ -176,20 +176,20 @@ class PodPipeline:
 
     def _phase(self, pod: str) -> str:
         try:
-            found = self._job.core.read_namespaced_pod(pod, self._job.namespace)
+            pod_object = self._job.core.read_namespaced_pod(pod, self._job.namespace)
         except ApiException as error:
             if error.status != 404:
                 raise
             return "Gone"
-        return str(found.status.phase)
+        return str(pod_object.status.phase)
 
     def _pod(self, name: str, executor: str, executor_input: Tree) -> Tree:
         container = self._compiled.spec["deploymentSpec"]["executors"][executor]["container"]
         assert container.keys() <= _KNOWN_OF_CONTAINER, container.keys()
-        told = self._compiled.pod(executor.removeprefix("exec-"))
-        assert told.keys() <= _KNOWN_OF_POD, told.keys() - _KNOWN_OF_POD
+        config = self._compiled.pod(executor.removeprefix("exec-"))
+        assert config.keys() <= _KNOWN_OF_POD, config.keys() - _KNOWN_OF_POD
         arguments = [
-            json.dumps(executor_input) if each == "{{$}}" else each for each in container["args"]
+            json.dumps(executor_input) if item == "{{$}}" else item for item in container["args"]
         ]
         return {
             "metadata": {"name": name, "labels": {"pipeline/runid": self._job.id}},
@@ -197,7 +197,7 @@ class PodPipeline:
                 "restartPolicy": "Never",
                 "serviceAccountName": self._job.account,
                 "terminationGracePeriodSeconds": 30,
-                "nodeSelector": told.get("nodeSelector", {}).get("labels", {}),
+                "nodeSelector": config.get("nodeSelector", {}).get("labels", {}),
                 "securityContext": kfp_security.POD,
                 "containers": [
                     {
@@ -206,19 +206,19 @@ class PodPipeline:
                         "imagePullPolicy": self._job.image_pull_policy,
                         "command": container["command"],
                         "args": arguments,
-                        "env": list(_environment(container, told)),
+                        "env": list(_environment(container, config)),
                         "resources": _resources(container.get("resources", {})),
                         # As Kubeflow's, with a read-only root.
                         "securityContext": {
-                            **kfp_security.container_security(told),
+                            **kfp_security.container_security(config),
                             "readOnlyRootFilesystem": True,
                         },
                         "volumeMounts": [
                             {"name": "tmp", "mountPath": "/tmp"},
                             {"name": "outputs", "mountPath": OUTPUTS},
                             *(
-                                {"name": each["constant"], "mountPath": each["mountPath"]}
-                                for each in told.get("pvcMount", [])
+                                {"name": item["constant"], "mountPath": item["mountPath"]}
+                                for item in config.get("pvcMount", [])
                             ),
                         ],
                     }
@@ -228,10 +228,10 @@ class PodPipeline:
                     {"name": "outputs", "hostPath": {"path": str(self._job.outputs / name)}},
                     *(
                         {
-                            "name": each["constant"],
-                            "persistentVolumeClaim": {"claimName": each["constant"]},
+                            "name": item["constant"],
+                            "persistentVolumeClaim": {"claimName": item["constant"]},
                         }
-                        for each in told.get("pvcMount", [])
+                        for item in config.get("pvcMount", [])
                     ),
                 ],
             },
@@ -253,9 +253,9 @@ def _waits_for(task: Tree) -> list[str]:
 
 
 def _is_true(condition: str, values: Values) -> bool:
-    found = _SAYS.fullmatch(condition)
-    assert found, f"not understood: {condition}"
-    return bool(values[found[1]] == found[2])
+    match = _SAYS.fullmatch(condition)
+    assert match, f"not understood: {condition}"
+    return bool(values[match[1]] == match[2])
 
 
 def _executor_input(values: Values, outputs: Tree) -> Tree:
@@ -274,20 +274,20 @@ def _made(outputs: Path) -> Values:
     return dict(json.loads(file.read_text())["parameterValues"]) if file.exists() else {}
 
 
-def _environment(container: Tree, told: Tree) -> Iterator[Tree]:
+def _environment(container: Tree, config: Tree) -> Iterator[Tree]:
     yield from container.get("env", [])
-    for secret in told.get("secretAsEnv", []):
-        for each in secret["keyToEnv"]:
-            key = {"name": secret["secretName"], "key": each["secretKey"]}
-            yield {"name": each["envVar"], "valueFrom": {"secretKeyRef": key}}
+    for secret in config.get("secretAsEnv", []):
+        for pair in secret["keyToEnv"]:
+            key = {"name": secret["secretName"], "key": pair["secretKey"]}
+            yield {"name": pair["envVar"], "valueFrom": {"secretKeyRef": key}}
 
 
-def _resources(told: Tree) -> Tree:
+def _resources(resources: Tree) -> Tree:
     names = {
         "requests": {"cpu": "resourceCpuRequest", "memory": "resourceMemoryRequest"},
         "limits": {"cpu": "resourceCpuLimit", "memory": "resourceMemoryLimit"},
     }
     return {
-        kind: {what: told[key] for what, key in keys.items() if key in told}
+        kind: {what: resources[key] for what, key in keys.items() if key in resources}
         for kind, keys in names.items()
     }

@@ -20,23 +20,23 @@ _HANDSHAKE = (
 def connected(url: str, *, reads: bool = True) -> Iterator[socket.socket]:
     """A connection; if it does not read, its network buffers are minimal."""
     address = urlsplit(url)
-    with socket.socket() as wire:
-        wire.settimeout(_LONGEST_SECONDS)
+    with socket.socket() as connection:
+        connection.settimeout(_LONGEST_SECONDS)
         if not reads:
-            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
-        wire.connect((address.hostname, address.port))
-        yield wire
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        connection.connect((address.hostname, address.port))
+        yield connection
 
 
 @contextmanager
 def upgraded(url: str, path: str, *, reads: bool = True) -> Iterator[socket.socket]:
-    """A connection that is a WebSocket."""
-    with connected(url, reads=reads) as wire:
-        wire.sendall(handshake(path))
-        head = until(wire, b"\r\n\r\n")
+    """A connection that was upgraded to a WebSocket."""
+    with connected(url, reads=reads) as connection:
+        connection.sendall(handshake(path))
+        head = until(connection, b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 101 "), head
-        yield wire
+        yield connection
 
 
 def handshake(path: str) -> bytes:
@@ -50,16 +50,16 @@ def request(path: str = "/health", body: bytes = b"", *more: str, method: str = 
 
 
 def ask(url: str, path: str = "/health", body: bytes = b"", *, method: str = "GET") -> bytes:
-    """The answer to one request on a connection of its own."""
-    with connected(url) as wire:
+    """The response to one request on a new connection."""
+    with connected(url) as connection:
         fields = "Connection: close", "Content-Type: application/json"
-        wire.sendall(request(path, body, *fields, method=method))
-        return until_closed(wire)
+        connection.sendall(request(path, body, *fields, method=method))
+        return until_closed(connection)
 
 
-def read_status(wire: socket.socket) -> int:
-    """The status of the next answer on a connection, which is read to its end."""
-    with HTTPResponse(wire) as response:
+def read_status(connection: socket.socket) -> int:
+    """The status of the next response on a connection, which is read to its end."""
+    with HTTPResponse(connection) as response:
         response.begin()
         response.read()
         return response.status
@@ -76,48 +76,48 @@ def frame(data: bytes | str, opcode: Opcode = Opcode.TEXT, *, last: bool = True)
     return Frame(opcode, raw, last).serialize(mask=True)
 
 
-def send_all(wire: socket.socket, data: bytes) -> None:
-    """To a server that may hang up meanwhile."""
+def send_all(connection: socket.socket, data: bytes) -> None:
+    """Sends to a server that may close the connection in the meantime."""
     with suppress(ConnectionError):
-        wire.sendall(data)
+        connection.sendall(data)
 
 
-def send_for_ever(wire: socket.socket, data: bytes) -> int:
-    """Until the server hangs up; returns how many bytes the network took."""
+def send_for_ever(connection: socket.socket, data: bytes) -> int:
+    """Sends until the server closes the connection; returns the number of bytes sent."""
     num_bytes = 0
     with suppress(ConnectionError):
         while True:
-            num_bytes += wire.send(data)
+            num_bytes += connection.send(data)
     return num_bytes
 
 
-def send_after(wire: socket.socket, *parts: bytes) -> None:
-    """Goes on sending when the server has said something; fails where it has hung up."""
-    wire.recv(1, socket.MSG_PEEK)
+def send_after(connection: socket.socket, *parts: bytes) -> None:
+    """Continues sending after the server's first bytes; fails if it has closed the connection."""
+    connection.recv(1, socket.MSG_PEEK)
     for part in parts:
-        wire.sendall(part)
+        connection.sendall(part)
 
 
-def until(wire: socket.socket, end: bytes) -> bytes:
-    """All that is said until it ends so."""
-    said = b""
-    while not said.endswith(end):
-        part = wire.recv(2**16)
-        assert part, said
-        said += part
-    return said
+def until(connection: socket.socket, end: bytes) -> bytes:
+    """Reads until the data ends with `end`."""
+    data = b""
+    while not data.endswith(end):
+        part = connection.recv(2**16)
+        assert part, data
+        data += part
+    return data
 
 
-def until_closed(wire: socket.socket) -> bytes:
-    """All that is still said; fails where the other side does not close in a while."""
-    said = b""
+def until_closed(connection: socket.socket) -> bytes:
+    """Reads until the connection is closed; fails if that takes too long."""
+    data = b""
     with suppress(ConnectionError):
-        while part := wire.recv(2**16):
-            said += part
-    return said
+        while part := connection.recv(2**16):
+            data += part
+    return data
 
 
-def reset(wire: socket.socket) -> None:
-    """Closes without a good-bye."""
-    wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    wire.close()
+def reset(connection: socket.socket) -> None:
+    """Closes with a reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()

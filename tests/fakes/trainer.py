@@ -65,8 +65,8 @@ class Kubelet:
     def read(self, pod: str, query: dict[str, list[str]]) -> str:
         """With timestamps and a start time, if requested."""
         since = datetime.fromisoformat(query.get("sinceTime", ["1970-01-01T00:00:00Z"])[0])
-        told = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
-        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in told)
+        lines = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
+        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in lines)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -87,18 +87,18 @@ class Trainer:
         return list(self.server.call("GET", self.path)["items"])
 
     def job(self) -> Object:
-        """The only one, as soon as it is there."""
-        found: list[Object] = []
-        wait_for(lambda: found.extend(self.jobs()) or found)
-        (job,) = found
+        """The only TrainJob, as soon as it exists."""
+        jobs: list[Object] = []
+        wait_for(lambda: jobs.extend(self.jobs()) or jobs)
+        (job,) = jobs
         return job
 
     def condition(self, kind: str, reason: str, message: str = "", status: str = "True") -> None:
         """Sets a condition of the only TrainJob."""
         job = self.job()
-        told = {"type": kind, "status": status, "reason": reason, "message": message}
-        told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-        self.write_status(job, {"conditions": [told]})
+        condition = {"type": kind, "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        self.write_status(job, {"conditions": [condition]})
 
     def write_status(self, job: Object, status: Object) -> None:
         path = f"{self.path}/{job['metadata']['name']}/status"
@@ -114,8 +114,8 @@ class Trainer:
             "batch.kubernetes.io/job-completion-index": str(index),
         }
         spec = {"nodeName": node, "containers": [{"name": "node", "image": "trains"}]}
-        told = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-        self.server.call("POST", self.pods, body=told)
+        manifest = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        self.server.call("POST", self.pods, body=manifest)
         self.write_pod(name, {"phase": "Running"})
         return name
 
@@ -168,8 +168,8 @@ def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
     )  # the pods' account, which the controllers create
     server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
     bind(server, name)
-    told = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
-    return name, cluster.kubeconfig_of(told["status"]["token"])
+    response = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
+    return name, cluster.kubeconfig_of(response["status"]["token"])
 
 
 def bind(server: ApiServer, namespace: str) -> None:

@@ -13,10 +13,10 @@ BUDGET = Path(__file__).parents[1] / "budget.toml"
 def over_budget(tests: Iterable[TestResult], budget: Path = BUDGET) -> Iterator[str]:
     """A line for each folder whose tests exceed its limit, or that has none."""
     allowed: dict[str, float] = tomllib.loads(budget.read_text())["processor_seconds"]
-    spent: dict[str, float] = defaultdict(float)
+    costs: dict[str, float] = defaultdict(float)
     for test in tests:
-        spent[_folder(test, allowed)] += test.processor_seconds
-    for folder, seconds in sorted(spent.items()):
+        costs[_folder(test, allowed)] += test.processor_seconds
+    for folder, seconds in sorted(costs.items()):
         if folder not in allowed:
             yield f"no budget: {folder} took {seconds:.0f} processor seconds"
         elif seconds > allowed[folder]:

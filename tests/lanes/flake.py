@@ -41,11 +41,13 @@ def repetitions(times: int, durations_known: bool) -> Sequence[int]:
 def main(times: int, num_rounds: int) -> int:
     """The exit status: 0 if no test failed; fewer rounds repeat fewer times."""
     exit_on_signals()
-    began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
+    start, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True
     with lanes_folder() as folder, busy_core():
-        for number, each in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
-            repeating = (f"--repeat={each}", f"--last-results={RESULTS}") if each > 1 else ()
+        for number, repetition in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
+            repeating = (
+                (f"--repeat={repetition}", f"--last-results={RESULTS}") if repetition > 1 else ()
+            )
             round_folder = folder / f"round-{number}"
             lanes = [
                 LaneProcess(name, round_folder, *part, *repeating) for name, part in PARTS.items()
@@ -65,7 +67,7 @@ def main(times: int, num_rounds: int) -> int:
     flaky = {name: count for name, count in failures.items() if count}
     for name, count in flaky.items():
         print(f"failed {count} of {runs[function_of(name)]} times: {name}")
-    minutes = (time.monotonic() - began) / 60
+    minutes = (time.monotonic() - start) / 60
     print(f"{runs.total()} runs of {len(runs)} tests in {minutes:.0f} minutes")
     num_failed = sum(flaky.values())
     print(f"{runs.total() - num_failed} passed, {num_failed} failed")

@@ -92,13 +92,13 @@ def ended(*lanes: LaneProcess) -> Iterator[None]:
 
 
 def finish(lanes: Sequence[LaneProcess]) -> None:
-    """Waits until all have ended, and says on the way how far they are."""
-    began = shown = time.monotonic()
+    """Waits until all have ended, and prints the progress."""
+    start = last_report = time.monotonic()
     while any(lane.is_running for lane in lanes):
         time.sleep(_POLL_SECONDS)
-        if time.monotonic() - shown >= _PROGRESS_SECONDS:
-            shown = time.monotonic()
-            print(f"{(shown - began) / 60:4.0f} min  {progress(lanes)}", flush=True)
+        if time.monotonic() - last_report >= _PROGRESS_SECONDS:
+            last_report = time.monotonic()
+            print(f"{(last_report - start) / 60:4.0f} min  {progress(lanes)}", flush=True)
 
 
 def progress(lanes: Sequence[LaneProcess]) -> str:

@@ -57,8 +57,8 @@ def _uses_slow_fixture(item: pytest.Item) -> bool:
     """A fixture of a test's own file may have the same name, but is not slow."""
     if not isinstance(item, pytest.Function):
         return False
-    used = item._fixtureinfo.name2fixturedefs
-    return any(used[name][-1].baseid == "tests" for name in SLOW_FIXTURES & used.keys())
+    fixtures = item._fixtureinfo.name2fixturedefs
+    return any(fixtures[name][-1].baseid == "tests" for name in SLOW_FIXTURES & fixtures.keys())
 
 
 class Measuring:

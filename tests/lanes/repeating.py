@@ -25,7 +25,7 @@ class Repeating:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         test = metafunc.definition
         last = self._last.get(function_of(test.nodeid), [])
-        is_short = last and max(each.seconds for each in last) < SHORT_SECONDS
+        is_short = last and max(item.seconds for item in last) < SHORT_SECONDS
         if is_short and test.get_closest_marker("waits") and not test.get_closest_marker("ordered"):
             metafunc.fixturenames.append(_ARGUMENT)
             metafunc.parametrize(_ARGUMENT, range(-(-self._times // len(last))))

@@ -23,7 +23,7 @@ def tests(tmp_path):
 
 def parts(tests, num_parts, *arguments):
     config = SimpleNamespace(
-        args=[str(each) for each in arguments or [tests]],
+        args=[str(argument) for argument in arguments or [tests]],
         invocation_params=SimpleNamespace(dir=tests.parent),
         getoption=lambda _name: "not compute",
     )
@@ -58,8 +58,10 @@ def test_what_no_worker_collects_has_no_weight(tests):
 
 def test_a_named_file_and_test_are_in_a_part(tests):
     first, second = parts(tests, 2, f"{tests}/test_a.py::test_it", tests / "serving")
-    wanted = [collected(first, tests / name) or collected(second, tests / name) for name in FILES]
-    assert wanted == [True, False, False, True]
+    collections = [
+        collected(first, tests / name) or collected(second, tests / name) for name in FILES
+    ]
+    assert collections == [True, False, False, True]
 
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(1, 9_999), min_size=1), st.integers(1, 9))

@@ -109,7 +109,10 @@ def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pyte
     last = pytester.path / "last.jsonl"
     seconds = {"test_short": 1.0, "test_ordered": 1.0, "test_computes": 1.0, "test_long[1]": 10.0}
     seconds |= {"test_with[1]": 1.0, "test_with[2]": 1.0}
-    ran = [TestResult(f"tests/test_it.py::{name}", seconds=each) for name, each in seconds.items()]
+    ran = [
+        TestResult(f"tests/test_it.py::{name}", seconds=duration)
+        for name, duration in seconds.items()
+    ]
     LaneResults(4, ran).write(last)
     ended, results = run(
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
@@ -123,6 +126,6 @@ def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pyte
         "-s",
     )
     names = [test.name.rpartition("::")[2].partition("[")[0] for test in results.tests]
-    once = ["test_ordered", "test_long", "test_computes"]
-    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *once])
+    unrepeated = ["test_ordered", "test_long", "test_computes"]
+    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *unrepeated])
     assert ended.stdout.str().count("made once") == 1

@@ -27,15 +27,15 @@ def test_it():
 
 def test_a_lane_takes_a_port_that_is_taken_here_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
-    told = tmp_path / "told"
-    with socket.create_server(("127.0.0.1", 0)) as here:
+    marker = tmp_path / "told"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         test = tmp_path / "test_it.py"
-        test.write_text(LISTENS.format(port=here.getsockname()[1], told=str(told)))
+        test.write_text(LISTENS.format(port=listener.getsockname()[1], told=str(marker)))
         lane = LaneProcess("one", tmp_path / "lane", str(test), "-p", "lanes.plugin")
         lane.start()
-        wait_for(lambda: not lane.is_running or (told.exists() and told.read_text()))
+        wait_for(lambda: not lane.is_running or (marker.exists() and marker.read_text()))
         assert lane.is_running, lane.output
-        child, scratch = told.read_text().split()
+        child, scratch = marker.read_text().split()
         assert os.path.isdir(scratch)
         lane.end()
     with suppress(psutil.NoSuchProcess):

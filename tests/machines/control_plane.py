@@ -71,10 +71,10 @@ class Server:
         self._program.kill()
 
     def check(self) -> None:
-        """Fails where it ended by itself."""
-        told = self._log.read_text(errors="replace")[-2_000:]
+        """Fails if it has ended."""
+        log_text = self._log.read_text(errors="replace")[-2_000:]
         name = self._program.name
-        assert self._program.pid is not None, f"{name} ended; its log says:\n{told}"
+        assert self._program.pid is not None, f"{name} ended; its log says:\n{log_text}"
 
 
 class ControlPlane(NamedTuple):
@@ -97,7 +97,7 @@ class ControlPlane(NamedTuple):
     def kubeconfig_of(self, token: str, url: str = "") -> Path:
         """The kubeconfig of a token, with another URL if given."""
         cluster = {"server": url or self.url, "certificate-authority": str(self.certificate)}
-        told = {
+        kubeconfig = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "here",
@@ -105,10 +105,10 @@ class ControlPlane(NamedTuple):
             "clusters": [{"name": "here", "cluster": cluster}],
             "users": [{"name": "me", "user": {"token": token}}],
         }
-        whose = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
-        path = self.folder / f"kubeconfig-{whose}"
+        name = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
+        path = self.folder / f"kubeconfig-{name}"
         if not path.exists():  # a program may be reading it
-            path.write_text(yaml.safe_dump(told))
+            path.write_text(yaml.safe_dump(kubeconfig))
         return path
 
     @property
@@ -233,10 +233,10 @@ def is_ready(cluster: ControlPlane) -> bool:
 
 
 def program(name: str) -> str:
-    """By the ecosystem's own convention, else as `make cluster` leaves or finds them."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
-    own = os.environ.get("KUBEBUILDER_ASSETS", kept / "kubernetes")
-    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
-    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
-    assert found, f"{name} is not there; `make` with the target of these tests puts it there"
-    return found
+    """The program, by the ecosystem's own convention, or where `make cluster` puts it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
+    own = os.environ.get("KUBEBUILDER_ASSETS", cache / "kubernetes")
+    folders = [own, cache / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
+    path = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    assert path, f"{name} is not there; `make` with the target of these tests puts it there"
+    return path

@@ -20,9 +20,9 @@ Work = Callable[..., object]
 
 
 def start(log: Path, work: Work, *arguments: object, **environment: str) -> ForkServerProcess:
-    """Begins to do this work in this process's environment; what it says goes to a log."""
-    told = {**os.environ, **environment}
-    process = _FORKS.Process(target=_work, args=(log, told, work, arguments), daemon=True)
+    """Starts this work in this process's environment; its output goes to a log."""
+    variables = {**os.environ, **environment}
+    process = _FORKS.Process(target=_work, args=(log, variables, work, arguments), daemon=True)
     process.start()
     return process
 
@@ -50,9 +50,9 @@ def _work(
 ) -> None:
     import torch
 
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log_file, 1)
+    os.dup2(log_file, 2)
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)

@@ -74,11 +74,11 @@ def changed(path: Path, old: str, new: str) -> None:
 
 def without_cel(node: Any) -> Any:
     if isinstance(node, list):
-        return [without_cel(each) for each in node]
+        return [without_cel(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {name: each for name, each in node.items() if name != "x-kubernetes-validations"}
-    return {name: without_cel(each) for name, each in kept.items()}
+    properties = {name: value for name, value in node.items() if name != "x-kubernetes-validations"}
+    return {name: without_cel(value) for name, value in properties.items()}
 
 
 class Release(NamedTuple):
@@ -115,8 +115,8 @@ class Release(NamedTuple):
     def history(self) -> list[tuple[str, str]]:
         """The chart's version and the state of each revision."""
         with self._helm() as helm:
-            told = helm.history("agentworld")
-        return [(each["chart_version"], each["status"]) for each in told]
+            revisions = helm.history("agentworld")
+        return [(item["chart_version"], item["status"]) for item in revisions]
 
     def get(self, kind: str, name: str) -> Object | None:
         """An object of any kind that the chart creates."""
@@ -167,11 +167,13 @@ def _run(cluster: ControlPlane, job: Any) -> Object:
     spec = job.spec.template.spec
     [container] = spec.containers
     namespace = Namespace(cluster.client, job.metadata.namespace)
-    told = {each.name: each.value for each in container.env}
-    told["AGENTWORLD_KUBECONFIG"] = str(kubeconfig(cluster, namespace, spec.service_account_name))
+    variables = {item.name: item.value for item in container.env}
+    variables["AGENTWORLD_KUBECONFIG"] = str(
+        kubeconfig(cluster, namespace, spec.service_account_name)
+    )
     done = subprocess.run(
         [sys.executable, *container.command[1:]],
-        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
         capture_output=True,
         text=True,

@@ -184,8 +184,8 @@ def _build(target: str, name: str, base: str) -> None:
 def _pip_settings() -> Iterator[tuple[str, str]]:
     """The pip settings of this machine, from files and the environment."""
     command = [sys.executable, "-m", "pip", "config", "list"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for line in said.splitlines():
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in output.splitlines():
         key, _, value = line.partition("=")
         yield key.rpartition(".")[2], ast.literal_eval(value)
 
@@ -257,9 +257,9 @@ def _forget_old(folder: Path) -> None:
 def _forget_old_blobs() -> None:
     names = ("*/[!.]*/index.json", "agentworld/*/[!.]*/index.json")
     layouts = [index.parent for pattern in names for index in FOLDER.glob(pattern)]
-    used = {blob for layout in layouts for blob in Image("", layout).blobs()}
+    blobs = {blob for layout in layouts for blob in Image("", layout).blobs()}
     for blob in _BLOBS.glob("*/*"):
-        if blob not in used:
+        if blob not in blobs:
             blob.unlink()
 
 

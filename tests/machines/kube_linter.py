@@ -25,11 +25,11 @@ _PROBES = {"liveness": "livenessProbe", "readiness": "readinessProbe", "startup"
 def lint(objects: Sequence[Object]) -> list[str]:
     """`RULE: KIND NAME` for each rule that an object of a release violates."""
     return [
-        f"{name}: {each['kind']} {each['metadata']['name']}"
-        for each in objects
+        f"{name}: {item['kind']} {item['metadata']['name']}"
+        for item in objects
         for name, breaks in RULES.items()
-        if f"{_IGNORED}{name}" not in each["metadata"].get("annotations", {})
-        and breaks(each, objects)
+        if f"{_IGNORED}{name}" not in item["metadata"].get("annotations", {})
+        and breaks(item, objects)
     ]
 
 
@@ -55,8 +55,8 @@ def _containers(item: Object) -> list[Object]:
 
 
 def _any_container(breaks: Callable[[Object, Object], bool]) -> Rule:
-    """Takes a container and its pod."""
-    return lambda item, _: any(breaks(each, _pod(item)) for each in _containers(item))
+    """Applies a check to each container with its pod."""
+    return lambda item, _: any(breaks(container, _pod(item)) for container in _containers(item))
 
 
 def _is_subset(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
@@ -73,7 +73,7 @@ def _dangling_service(item: Object, objects: Sequence[Object]) -> bool:
     if item["kind"] != "Service":
         return False
     selector = item["spec"].get("selector", {})
-    return not any(_is_subset(selector, _labels(each)) for each in objects)
+    return not any(_is_subset(selector, _labels(item)) for item in objects)
 
 
 def _mismatching_selector(item: Object, _: Sequence[Object]) -> bool:
@@ -89,15 +89,15 @@ def _no_anti_affinity(item: Object, _: Sequence[Object]) -> bool:
 
 
 def _non_existent_account(item: Object, objects: Sequence[Object]) -> bool:
-    accounts = {each["metadata"]["name"] for each in objects if each["kind"] == "ServiceAccount"}
+    accounts = {item["metadata"]["name"] for item in objects if item["kind"] == "ServiceAccount"}
     return _pod(item).get("serviceAccountName", "default") not in {*accounts, "default"}
 
 
 def _host_path(paths: set[str]) -> Rule:
     return lambda item, _: any(
-        each.get("hostPath", {}).get("path", "").rstrip("/") in {p.rstrip("/") for p in paths}
-        for each in _pod(item).get("volumes", [])
-        if "hostPath" in each
+        entry.get("hostPath", {}).get("path", "").rstrip("/") in {p.rstrip("/") for p in paths}
+        for entry in _pod(item).get("volumes", [])
+        if "hostPath" in entry
     )
 
 
@@ -123,12 +123,12 @@ def _may_be_root(container: Object, pod: Object) -> bool:
 
 def _has_secret_value(container: Object, _: Object) -> bool:
     return any(
-        "secret" in each["name"].lower() and each.get("value") for each in container.get("env", [])
+        "secret" in item["name"].lower() and item.get("value") for item in container.get("env", [])
     )
 
 
 def _has_variable_twice(container: Object, _: Object) -> bool:
-    names = [each["name"] for each in container.get("env", [])]
+    names = [item["name"] for item in container.get("env", [])]
     return len(names) > len(set(names))
 
 
@@ -145,11 +145,13 @@ def _lacks(kind: str, resource: str) -> Rule:
 
 def _has_no_port_of(probe: str) -> Rule:
     def breaks(container: Object, _: Object) -> bool:
-        asked = container.get(probe, {})
-        port = asked.get("httpGet", asked.get("tcpSocket", {})).get("port")
+        probe_fields = container.get(probe, {})
+        port = probe_fields.get("httpGet", probe_fields.get("tcpSocket", {})).get("port")
         ports = container.get("ports", [])
-        known = {value for each in ports for value in (each.get("name"), each["containerPort"])}
-        return port is not None and port not in known
+        known_ports = {
+            value for port in ports for value in (port.get("name"), port["containerPort"])
+        }
+        return port is not None and port not in known_ports
 
     return _any_container(breaks)
 
@@ -207,8 +209,8 @@ RULES: Mapping[str, Rule] = {
     "sensitive-host-mounts": _host_path(_SENSITIVE),
     "ssh-port": lambda item, _: 22 in _ports(item),
     "unsafe-sysctls": lambda item, _: any(
-        each["name"] not in _SAFE_SYSCTLS
-        for each in _pod(item).get("securityContext", {}).get("sysctls", [])
+        entry["name"] not in _SAFE_SYSCTLS
+        for entry in _pod(item).get("securityContext", {}).get("sysctls", [])
     ),
     "unset-cpu-requirements": _lacks("requests", "cpu"),
     "unset-memory-requirements": _lacks("limits", "memory"),

@@ -41,8 +41,8 @@ def is_running(pod: Object) -> bool:
 
 def _running(pod: Object) -> Object:
     verified = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    inits = [_status(each, verified) for each in pod["spec"]["initContainers"]]
-    own = [_status(each, {"running": {}}) for each in pod["spec"]["containers"]]
+    inits = [_status(item, verified) for item in pod["spec"]["initContainers"]]
+    own = [_status(item, {"running": {}}) for item in pod["spec"]["containers"]]
     ready = [{"type": "Ready", "status": "True"}]
     return {
         "phase": "Running",
@@ -53,5 +53,5 @@ def _running(pod: Object) -> Object:
 
 
 def _status(container: Object, state: Object) -> Object:
-    told = {"name": container["name"], "image": container["image"], "state": state}
-    return told | {"imageID": "", "restartCount": 0, "ready": True}
+    status = {"name": container["name"], "image": container["image"], "state": state}
+    return status | {"imageID": "", "restartCount": 0, "ready": True}

@@ -18,12 +18,12 @@ def launch(*program: str | Path, num: int = 2) -> subprocess.Popen[str]:
 def ranks_of(launched: subprocess.Popen[str]) -> list[psutil.Process]:
     """The processes that train, by rank; their own child processes come and go."""
     below = psutil.Process(launched.pid).children()
-    return sorted(below, key=lambda each: int(each.environ()["RANK"]))
+    return sorted(below, key=lambda process: int(process.environ()["RANK"]))
 
 
 def run_together(*program: str | Path, num: int = 2) -> str:
     """Waits for their successful end; returns their stderr."""
     started = launch(*program, num=num)
-    _, said = started.communicate(timeout=300)
-    assert started.returncode == 0, said
-    return said
+    _, stderr = started.communicate(timeout=300)
+    assert started.returncode == 0, stderr
+    return stderr

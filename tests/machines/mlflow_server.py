@@ -43,16 +43,21 @@ class MlflowServer:
         command += ["--port", str(self.port), "--serve-artifacts", "--enable-workspaces"]
         command += ["--backend-store-uri", address]
         command += ["--artifacts-destination", str(self._folder / "artifacts")]
-        told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-        # It refuses to start where a client is told of its workspace.
-        kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
+        settings = {
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+        }
+        # The server refuses to start with a client's workspace setting.
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")
+        }
         if self._kubeconfig:
             command += _OF_A_CLUSTER
-            told["KUBECONFIG"] = str(self._kubeconfig)
+            settings["KUBECONFIG"] = str(self._kubeconfig)
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                env=kept | told,
+                env=inherited | settings,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

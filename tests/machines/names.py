@@ -33,22 +33,24 @@ def serve(address: str, core: client.CoreV1Api) -> None:
 
 
 def answer(data: bytes, core: client.CoreV1Api) -> bytes:
-    """What to send back."""
-    asked = dns.message.from_wire(data)
-    said = dns.message.make_response(asked, recursion_available=True)
-    question = asked.question[0]
-    found = _addresses(question.name, core)
-    if found is None:
-        said.set_rcode(dns.rcode.NXDOMAIN)
-    elif found and question.rdtype == dns.rdatatype.A:
+    """The response packet."""
+    query = dns.message.from_wire(data)
+    response = dns.message.make_response(query, recursion_available=True)
+    question = query.question[0]
+    addresses = _addresses(question.name, core)
+    if addresses is None:
+        response.set_rcode(dns.rcode.NXDOMAIN)
+    elif addresses and question.rdtype == dns.rdatatype.A:
         name = question.name
-        said.answer.append(dns.rrset.from_text(name, _SECONDS_TO_LIVE, "IN", "A", *found))
-    return said.to_wire()
+        response.answer.append(dns.rrset.from_text(name, _SECONDS_TO_LIVE, "IN", "A", *addresses))
+    return response.to_wire()
 
 
 def _addresses(name: dns.name.Name, core: client.CoreV1Api) -> list[str] | None:
-    """Of SERVICE.NAMESPACE.svc or HOST.SERVICE.NAMESPACE.svc; None where there is no such name."""
-    zone = next((each for each in _ZONES if name.is_subdomain(each)), None)
+    """The addresses of SERVICE.NAMESPACE.svc or HOST.SERVICE.NAMESPACE.svc; None for an unknown
+    name.
+    """
+    zone = next((item for item in _ZONES if name.is_subdomain(item)), None)
     labels = [label.decode() for label in name.relativize(zone).labels] if zone else []
     if len(labels) not in (2, 3):
         return None
@@ -57,8 +59,8 @@ def _addresses(name: dns.name.Name, core: client.CoreV1Api) -> list[str] | None:
         address = core.read_namespaced_service(service, namespace).spec.cluster_ip
         if address == "None":
             endpoints = core.read_namespaced_endpoints(service, namespace)
-            found = [ip for ip, named in _ready(endpoints) if host in ([], [named])]
-            return found if found or not host else None
+            addresses = [ip for ip, hostname in _ready(endpoints) if host in ([], [hostname])]
+            return addresses if addresses or not host else None
     except ApiException:
         return None
     return None if host else [address]

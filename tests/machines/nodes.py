@@ -89,19 +89,19 @@ class Cluster(NamedTuple):
 def running(folder: Path) -> Iterator[Cluster]:
     """Starts a cluster with its logs in this folder, and ends it. Its nodes have all images."""
     assert os.geteuid() == 0, "nodes mount and make networks; run this as root"
-    ours = [built(target) for target in ("control", "train", "engine-cpu")]
+    images = [built(target) for target in ("control", "train", "engine-cpu")]
     with _only_one(), ExitStack() as stack:
         free = shutil.disk_usage(_FOLDER).free >> 30
         assert free >= _FREE_GIB, f"{_FOLDER} has {free} GiB free; make it {_FREE_GIB} for nodes"
-        _IMAGES.update([*ours, postgres(), pause()])
+        _IMAGES.update([*images, postgres(), pause()])
         enter = stack.enter_context
-        wire = enter(_wire(folder))
-        control = enter(_control_plane(folder, wire))
+        network = enter(_wire(folder))
+        control = enter(_control_plane(folder, network))
         nodes = tuple(
-            enter(_node(folder, control, wire, name, number))
+            enter(_node(folder, control, network, name, number))
             for number, name in enumerate(_NAMES, start=1)
         )
-        cluster = Cluster(control, nodes, wire)
+        cluster = Cluster(control, nodes, network)
         wait_for(partial(_are_ready, cluster), _READY_SECONDS)
         yield cluster
 
@@ -176,13 +176,13 @@ def _on(pid: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def _control_plane(folder: Path, wire: int) -> Iterator[ControlPlane]:
+def _control_plane(folder: Path, network: int) -> Iterator[ControlPlane]:
     place = Place(
-        enter=_on(wire),
-        bind="0.0.0.0",  # of the wire's network alone
+        enter=_on(network),
+        bind="0.0.0.0",  # only in the separate network
         address=_ROUTER,
         host="localhost",
-        reach=lambda port: _relay(folder, wire, LOOPBACK, port, port),
+        reach=lambda port: _relay(folder, network, LOOPBACK, port, port),
     )
     with control_plane_running(folder, place) as control, ExitStack() as stack:
         scheduler = [program("kube-scheduler"), f"--kubeconfig={control.kubeconfig}"]
@@ -210,8 +210,10 @@ def _is_heard(port: int) -> bool:
 
 
 @contextmanager
-def _node(folder: Path, control: ControlPlane, wire: int, name: str, number: int) -> Iterator[Node]:
-    """Its containers live in a folder that the next cluster finds; its words in `folder`."""
+def _node(
+    folder: Path, control: ControlPlane, network: int, name: str, number: int
+) -> Iterator[Node]:
+    """Its containers' folder is reused by the next cluster; its logs are in `folder`."""
     own = _FOLDER / name
     url = f"https://{_ROUTER}:{control.url.rpartition(':')[2]}"
     kubeconfig = control.kubeconfig_of(control.token, url)
@@ -227,8 +229,8 @@ def _node(folder: Path, control: ControlPlane, wire: int, name: str, number: int
         pid = server.process.pid
         wait_for(lambda: _has_own_network(pid))
         link = f"ip link add wire{number} type veth peer name eth0 netns {pid}"
-        _run(*_on(wire), *link.split())
-        _run(*_on(wire), *f"ip link set wire{number} master switch up".split())
+        _run(*_on(network), *link.split())
+        _run(*_on(network), *f"ip link set wire{number} master switch up".split())
         node = Node(name, number, server)
         wait_for(node.is_up, _READY_SECONDS)
         yield node
@@ -238,8 +240,8 @@ def _are_ready(cluster: Cluster) -> bool:
     for node in cluster.nodes:
         node.server.check()
     conditions = [
-        (each.type, each.status)
+        (condition.type, condition.status)
         for node in client.CoreV1Api(cluster.client).list_node().items
-        for each in node.status.conditions
+        for condition in node.status.conditions
     ]
     return conditions.count(("Ready", "True")) == len(cluster.nodes)

@@ -58,11 +58,11 @@ def train_with_one_warned(parent: Path, out: Path) -> None:
     """In several processes: the first receives SIGTERM while all synchronise."""
     ask = dist.all_reduce
 
-    def hear_and_ask(tensor: torch.Tensor, *how: object) -> object:
-        if how == (dist.ReduceOp.MAX,) and rank() == 0:
+    def hear_and_ask(tensor: torch.Tensor, *options: object) -> object:
+        if options == (dist.ReduceOp.MAX,) and rank() == 0:
             dist.all_reduce = ask
             signal.raise_signal(signal.SIGTERM)
-        return ask(tensor, *how)
+        return ask(tensor, *options)
 
     dist.all_reduce = hear_and_ask
     with process_group():

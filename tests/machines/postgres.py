@@ -30,10 +30,10 @@ class Server(NamedTuple):
     process: subprocess.Popen[bytes]
 
     def url(self, database: str, **parts: str) -> str:
-        """The address of a database; `parts` (username, password) replace what is right."""
-        known = {"username": _USER, "password": self.password, "host": LOOPBACK}
+        """The address of a database; `parts` (username, password) replace the correct ones."""
+        url_parts = {"username": _USER, "password": self.password, "host": LOOPBACK}
         url = URL.create("postgresql+psycopg", port=self.port, database=database)
-        return url.set(**{**known, **parts}).render_as_string(hide_password=False)
+        return url.set(**{**url_parts, **parts}).render_as_string(hide_password=False)
 
     def run(self, statement: str) -> None:
         """Runs one statement outside of any transaction, as the server's superuser."""
@@ -45,10 +45,12 @@ class Server(NamedTuple):
             engine.dispose()
 
     @contextmanager
-    def database(self, how: str = "") -> Iterator[str]:
-        """The address of an empty database that is gone after the block, whoever still uses it."""
+    def database(self, options: str = "") -> Iterator[str]:
+        """The address of an empty database, which is dropped after the block, even if it has
+        connections.
+        """
         name = f"test_{secrets.token_hex(4)}"
-        self.run(f"CREATE DATABASE {name} {how}")
+        self.run(f"CREATE DATABASE {name} {options}")
         try:
             yield self.url(name)
         finally:
@@ -112,9 +114,9 @@ def _server(data: Path, port: int) -> list[str]:
 def _program(name: str) -> str:
     """Debian keeps these off the path, in a folder for each version."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    found = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
-    assert found, f"{name} is not installed; run `make database`"
-    return found
+    path = shutil.which(name, path=os.pathsep.join([*map(str, folders), os.environ["PATH"]]))
+    assert path, f"{name} is not installed; run `make database`"
+    return path
 
 
 def _as_nobody() -> list[str]:

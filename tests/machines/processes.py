@@ -10,8 +10,8 @@ def processes_with(word: str, above: int | None = None) -> list[psutil.Process]:
 
     A process that ends in the meantime is left out.
     """
-    found = []
+    matches = []
     for process in psutil.Process(above).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            found += [process] * (word in process.cmdline())
-    return found
+            matches += [process] * (word in process.cmdline())
+    return matches

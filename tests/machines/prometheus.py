@@ -25,11 +25,11 @@ class Server(NamedTuple):
     url: str
 
     def values(self, query: str) -> list[float]:
-        """What a query gives now, a value for each series."""
-        asked = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
-        told = asked.json()
-        assert told["status"] == "success", f"{query}: {told}"
-        return [float(sample["value"][1]) for sample in told["data"]["result"]]
+        """The current values of a query, one for each series."""
+        response = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
+        body = response.json()
+        assert body["status"] == "success", f"{query}: {body}"
+        return [float(sample["value"][1]) for sample in body["data"]["result"]]
 
 
 @contextmanager
@@ -56,6 +56,6 @@ def running(target: str, folder: Path) -> Iterator[Server]:
 def program(name: str) -> str:
     """The path of Prometheus, or of its promtool."""
     folder = Path(sys.executable).parent
-    found = shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
-    assert found, f"{name} is not installed; run `make monitor`"
-    return found
+    path = shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert path, f"{name} is not installed; run `make monitor`"
+    return path

@@ -153,8 +153,8 @@ def diverge_in_each(folders: Sequence[Path]) -> None:
     """Each process writes the result of each folder's training."""
     for folder in folders:
         language_model = LanguageModel(_model(), None)
-        given = rows() if rank() == 0 else []
-        trainer = _Diverging(language_model, _recipe(folder), given, folder, ignore_progress)
+        own_rows = rows() if rank() == 0 else []
+        trainer = _Diverging(language_model, _recipe(folder), own_rows, folder, ignore_progress)
         compute_in_float32(trainer)
         (folder / f"end-{rank()}").write_text(_end_of(trainer))
 
@@ -173,7 +173,7 @@ def _state_bytes(trainer: NextTokenTrainer) -> int:
     while hasattr(optimizer, "optimizer"):
         optimizer = optimizer.optimizer
     return sum(
-        held.nbytes for state in optimizer.state.values() for held in state.values() if held.ndim
+        value.nbytes for state in optimizer.state.values() for value in state.values() if value.ndim
     )
 
 

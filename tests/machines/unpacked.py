@@ -43,9 +43,9 @@ class UnpackedImages:
         with _containerd(self._folder) as ctr:
             for image in images:
                 self._unpack(ctr, image)
-            wanted = {name for image in images for name in (image.name, image.pinned_name)}
-            there = set(_output([*ctr, "images", "list", "--quiet"]).split())
-            if old := sorted(there - wanted):
+            required = {name for image in images for name in (image.name, image.pinned_name)}
+            present = set(_output([*ctr, "images", "list", "--quiet"]).split())
+            if old := sorted(present - required):
                 _output([*ctr, "images", "remove", "--sync", *old])
         unfinished.unlink()
 
@@ -90,8 +90,8 @@ def _containerd(folder: Path) -> Iterator[tuple[str, ...]]:
 
         def answers() -> bool:
             server.check()
-            asked = subprocess.run([*ctr, "version"], capture_output=True, check=False)
-            return asked.returncode == 0
+            process = subprocess.run([*ctr, "version"], capture_output=True, check=False)
+            return process.returncode == 0
 
         wait_for(answers, _READY_SECONDS)
         yield ctr

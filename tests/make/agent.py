@@ -56,12 +56,12 @@ class Made(NamedTuple):
 
     def version(self, **fields: object) -> AgentVersion:
         agent = self.agent
-        told = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
-        return AgentVersion.model_validate({**told, **fields})
+        version = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
+        return AgentVersion.model_validate({**version, **fields})
 
     def move(self, **fields: object) -> AgentMove:
-        told = {"kind": "agent", "agent": self.version(), "by": "ada", **fields}
-        return AgentMove.model_validate(told)
+        move = {"kind": "agent", "agent": self.version(), "by": "ada", **fields}
+        return AgentMove.model_validate(move)
 
     def signed(self, label: str = "production", **fields: object) -> AliasChange:
         """Records a signed use under this label, without mirroring it."""
@@ -91,8 +91,8 @@ class Made(NamedTuple):
         folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
         if signed:
-            known = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
-            file(Validation(report=report, at=now(), **known), self.store)
+            fields = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
+            file(Validation(report=report, at=now(), **fields), self.store)
         return folder
 
 
@@ -120,13 +120,13 @@ def _registered(
     ledger, weights = make.service.ledger(store), records.digest(made)
     opening = RunOpening(agent=name, starting_weights=STARTED)
     run = ledger.open_run(opening, simulator.digest)
-    begun = make.ledger.open_episode(ledger, run.id, simulator.digest)
-    ledger.write([NewStep(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
+    episode = make.ledger.open_episode(ledger, run.id, simulator.digest)
+    ledger.write([NewStep(run.id, step) for step in make.ledger.steps(episode, "a", "b")])
     run = ledger.close_run(run.id, RunClosing(final_weights=weights))
     log_signer = make.service.log_signer(store, simulator.digest)
     log_signer.seal(run.id)
-    told = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
-    edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **told))
+    claim = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
+    edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **claim))
     trained = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest
     )

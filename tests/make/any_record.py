@@ -29,22 +29,22 @@ def fields_of(kind: type[Record]) -> SearchStrategy[Any]:
     return _values(schema, schema.get("$defs", {}), 3)
 
 
-def _values(schema: Schema, known: Schema, depth: int) -> SearchStrategy[Any]:
+def _values(schema: Schema, definitions: Schema, depth: int) -> SearchStrategy[Any]:
     if "$ref" in schema:
-        return _values(known[schema["$ref"].rpartition("/")[2]], known, depth)
+        return _values(definitions[schema["$ref"].rpartition("/")[2]], definitions, depth)
     if "const" in schema or "enum" in schema:
         return st.sampled_from(schema.get("enum") or [schema["const"]])
-    if either := schema.get("anyOf") or schema.get("oneOf"):
-        return st.one_of([_values(each, known, depth) for each in either])
+    if alternatives := schema.get("anyOf") or schema.get("oneOf"):
+        return st.one_of([_values(item, definitions, depth) for item in alternatives])
     match schema.get("type"):
         case "array":
             return st.lists(
-                _values(schema.get("items", {}), known, depth - 1),
+                _values(schema.get("items", {}), definitions, depth - 1),
                 min_size=schema.get("minItems", 0),
                 max_size=max(schema.get("minItems", 0), min(depth, 2)),
             )
         case "object":
-            return _object(schema, known, depth)
+            return _object(schema, definitions, depth)
     return _plain(schema)
 
 
@@ -60,17 +60,20 @@ def _plain(schema: Schema) -> SearchStrategy[Any]:
     return _text(schema) if kind == "string" else kinds.get(kind, _ANYTHING)
 
 
-def _object(schema: Schema, known: Schema, depth: int) -> SearchStrategy[Any]:
+def _object(schema: Schema, definitions: Schema, depth: int) -> SearchStrategy[Any]:
     if "properties" not in schema:
         more = schema.get("additionalProperties", {})
-        values = _ANYTHING if more is True else _values(more, known, depth - 1)
+        values = _ANYTHING if more is True else _values(more, definitions, depth - 1)
         names = _text(schema.get("propertyNames", {}))
         least = schema.get("minProperties", 0)
         return st.dictionaries(names, values, min_size=least, max_size=max(least, min(depth, 2)))
-    own = {name: _values(each, known, depth - 1) for name, each in schema["properties"].items()}
-    wanted = set(schema.get("required", ()))
-    optional = {name: each for name, each in own.items() if name not in wanted}
-    return st.fixed_dictionaries({name: own[name] for name in wanted}, optional=optional)
+    own = {
+        name: _values(subschema, definitions, depth - 1)
+        for name, subschema in schema["properties"].items()
+    }
+    required = set(schema.get("required", ()))
+    optional = {name: subschema for name, subschema in own.items() if name not in required}
+    return st.fixed_dictionaries({name: own[name] for name in required}, optional=optional)
 
 
 def _text(schema: Schema) -> SearchStrategy[str]:

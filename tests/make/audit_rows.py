@@ -56,15 +56,15 @@ def answered(call: Call, words: str, told: Told) -> list[str]:
     """
     if words in told.missed:
         return table([rows_of(words, told.missed[words], "", told.names)])
-    asked = words
+    command = words
     for word, name in told.names.words.items():
-        asked = asked.replace(name.replace(" ", "-").upper(), word)
-    asked += f" --store {told.store}" + ("" if " export " in words else " --json")
+        command = command.replace(name.replace(" ", "-").upper(), word)
+    command += f" --store {told.store}" + ("" if " export " in words else " --json")
     last, rows = [*told.moments][-1], []
     for name, moment in told.moments.items():
         if name == last or words not in UNDATED:
             at = "" if name == last else f" --at {moment.isoformat()}"
-            done = call(asked + at)
+            done = call(command + at)
             rows.append(rows_of(words, done.out, done.error, told.names))
     return table(rows)
 
@@ -94,7 +94,7 @@ def named(row: str, names: Names) -> str:
     """Replaces digests, keys, ids and times by names."""
     for word, name in names.words.items():
         row = row.replace(word, name)
-    row = _TIME.sub(lambda found: f"<{_act(found[0], names)}>", row)
+    row = _TIME.sub(lambda match: f"<{_act(match[0], names)}>", row)
     return _UNNAMED.sub("...", row)
 
 
@@ -105,8 +105,8 @@ def _moments(row: str, rows_at: Sequence[Sequence[str]]) -> str:
 def _act(text: str, names: Names) -> str:
     at = datetime.fromisoformat(text)
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    begun = [name for start, name in names.acts if start <= at]
-    return begun[-1] if begun else "long ago"
+    past_acts = [name for start, name in names.acts if start <= at]
+    return past_acts[-1] if past_acts else "long ago"
 
 
 def _row(subject: str, grade: str | None = "", signer: str | None = "", at: str | None = "") -> str:
@@ -141,8 +141,8 @@ def _agent(answer: Answer) -> Iterator[str]:
     agent, live = answer["subject"], answer["live"]
     yield from _edge(agent, answer["edge"])
     yield _row(f"{agent} registered", at=answer["registered_at"])
-    made = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
-    yield _row(f"{agent} made by {' of '.join(map(str, made))}")
+    origin = answer["run"]["id"], answer["simulator"], answer["world_model"], answer["data"]
+    yield _row(f"{agent} made by {' of '.join(map(str, origin))}")
     for stage in answer["stages"]:
         yield _row(f"{stage['stage']} {stage['artifact']} of {stage['parents']} {stage['data']}")
     for base in answer["bases"]:
@@ -166,10 +166,10 @@ def _revalidations(agent: str, reasons: Iterable[Answer]) -> Iterator[str]:
 def _agents(answer: Answer) -> Iterator[str]:
     """`agent list`."""
     for agent in answer["agents"]:
-        known = agent["agent"], agent["run"], agent["simulator"]
-        yield _row(" of ".join(known), agent["grade"])
-        used = ", ".join(agent["in_use_as"])
-        yield _row(f"{agent['agent']} in use as {used or 'nothing'}", agent["state"])
+        columns = agent["agent"], agent["run"], agent["simulator"]
+        yield _row(" of ".join(columns), agent["grade"])
+        labels = ", ".join(agent["in_use_as"])
+        yield _row(f"{agent['agent']} in use as {labels or 'nothing'}", agent["state"])
         yield from _revalidations(agent["agent"], agent["revalidate"])
     yield from _problems("agents", answer["problems"])
 
@@ -244,11 +244,11 @@ def _withdrawn(answer: Answer) -> Iterator[str]:
 def _in_toto(out: str) -> Iterator[str]:
     for envelope in map(json.loads, out.splitlines()):
         statement = json.loads(base64.b64decode(envelope["payload"]))
-        said = statement["predicate"]
+        predicate = statement["predicate"]
         kind = statement["predicateType"].rsplit(":", 2)[1]
-        subject = " ".join(_subject(each) for each in statement["subject"])
-        signers = " ".join(each["keyid"] for each in envelope["signatures"])
-        grade, at = _first("grade", said), _first("at", said)
+        subject = " ".join(_subject(item) for item in statement["subject"])
+        signers = " ".join(item["keyid"] for item in envelope["signatures"])
+        grade, at = _first("grade", predicate), _first("at", predicate)
         yield _row(f"{kind} {subject}", grade, signers, at)
 
 
@@ -256,25 +256,25 @@ def _subject(subject: Answer) -> str:
     return f"{subject.get('name', '')} sha256:{subject['digest']['sha256']}".strip()
 
 
-def _first(name: str, said: object) -> str | None:
-    """The value of this name in a statement, wherever its record stands in it."""
-    if not isinstance(said, dict):
+def _first(name: str, value: object) -> str | None:
+    """The value of this key in a statement, at any depth."""
+    if not isinstance(value, dict):
         return None
-    if isinstance(said.get(name), str):
-        return str(said[name])
-    return next(filter(None, (_first(name, inner) for inner in said.values())), None)
+    if isinstance(value.get(name), str):
+        return str(value[name])
+    return next(filter(None, (_first(name, inner) for inner in value.values())), None)
 
 
 def _csv(out: str) -> Iterator[str]:
     for row in csv.DictReader(io.StringIO(out)):
-        made = row["run"], row["simulator"], row["world_model"], row["data"]
-        yield _row(f"{row['agent']}@{row['version']} of {' of '.join(made)}", row["grade"])
+        origin = row["run"], row["simulator"], row["world_model"], row["data"]
+        yield _row(f"{row['agent']}@{row['version']} of {' of '.join(origin)}", row["grade"])
 
 
 def _openlineage(out: str) -> Iterator[str]:
     for event in map(json.loads, out.splitlines()):
         (output,) = event["outputs"]
-        read = ", ".join(each["name"] for each in event["inputs"])
+        read = ", ".join(item["name"] for item in event["inputs"])
         work = f"{event['eventType']} {event['job']['name']} {output['name']} of {read}"
         yield _row(work, at=event["eventTime"])
 
@@ -282,11 +282,11 @@ def _openlineage(out: str) -> Iterator[str]:
 def _cyclonedx(out: str) -> Iterator[str]:
     bill = json.loads(out)
     root = bill["metadata"]["component"]
-    known = {each["name"].rsplit(":", 1)[-1]: each["value"] for each in root["properties"]}
+    properties = {item["name"].rsplit(":", 1)[-1]: item["value"] for item in root["properties"]}
     at = bill["metadata"].get("timestamp")
-    yield _row(f"{root['name']}@{root['version']}", known.get("grade"), at=at)
+    yield _row(f"{root['name']}@{root['version']}", properties.get("grade"), at=at)
     for problem in ("break", "incomplete"):
-        yield from _problems(problem, [known[problem]] if problem in known else [])
+        yield from _problems(problem, [properties[problem]] if problem in properties else [])
     for part in bill["components"]:
         yield _row(f"{part['type']} {part['name'].rpartition('-')[0]} {part.get('bom-ref')}")
 

@@ -53,34 +53,34 @@ def _build(store: Path) -> Told:
     data, registry = make.datasets.stored(store), MemoryRegistry()
     (store / "world").mkdir()
     what = world(data.digest, parents=[BASE], base=ADDRESS)
-    made = make.agent.registered(store, registry, data=(data.digest,))
+    agent = make.agent.registered(store, registry, data=(data.digest,))
     make.statement.registered("world", what, store / "world", registry, store)
-    made.validated(made.simulator.digest)
-    return Told(made, data)
+    agent.validated(agent.simulator.digest)
+    return Told(agent, data)
 
 
 def checked(bill: dict[str, Any]) -> dict[str, Any]:
     """A bill that is valid by the schema of CycloneDX 1.7, and whose references can be resolved."""
     validator = JsonStrictValidator(SchemaVersion.V1_7)
     errors = validator.validate_str(json.dumps(bill), all_errors=True) or ()
-    assert [(list(each.data.absolute_path), each.data.message[:200]) for each in errors] == []
+    assert [(list(error.data.absolute_path), error.data.message[:200]) for error in errors] == []
     parts = [bill["metadata"]["component"], *bill["components"], *bill.get("services", ())]
-    references = [each["bom-ref"] for each in parts]
+    references = [part["bom-ref"] for part in parts]
     assert len(references) == len(set(references))
-    for each in bill["dependencies"]:
-        assert {each["ref"], *each["dependsOn"]} <= set(references)
+    for dependency in bill["dependencies"]:
+        assert {dependency["ref"], *dependency["dependsOn"]} <= set(references)
     return bill
 
 
 def parts_of(bill: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {each["bom-ref"]: each for each in [bill["metadata"]["component"], *bill["components"]]}
+    return {item["bom-ref"]: item for item in [bill["metadata"]["component"], *bill["components"]]}
 
 
 def properties(part: dict[str, Any]) -> dict[str, str]:
-    names = [each["name"] for each in part["properties"]]
+    names = [item["name"] for item in part["properties"]]
     assert all(name.startswith(PREFIX) for name in names)
-    return {each["name"].removeprefix(PREFIX): each["value"] for each in part["properties"]}
+    return {item["name"].removeprefix(PREFIX): item["value"] for item in part["properties"]}
 
 
 def uses(bill: dict[str, Any]) -> dict[str, list[str]]:
-    return {each["ref"]: each["dependsOn"] for each in bill["dependencies"]}
+    return {item["ref"]: item["dependsOn"] for item in bill["dependencies"]}

@@ -199,45 +199,50 @@ def objects(
 
 @cache
 def _objects(values: str, name: str, namespace: str, chart: Path) -> list[Object]:
-    told = files(json.loads(values), name, namespace, chart)
-    texts = [text for path, text in told.items() if path.endswith(".yaml")]
-    return [each for text in texts for each in yaml.load_all(text, _LOADER) if each]
+    rendered = files(json.loads(values), name, namespace, chart)
+    texts = [text for path, text in rendered.items() if path.endswith(".yaml")]
+    return [item for text in texts for item in yaml.load_all(text, _LOADER) if item]
 
 
 def of_kind(objects: list[Object], kind: str) -> list[Object]:
-    return [each for each in objects if each["kind"] == kind]
+    return [item for item in objects if item["kind"] == kind]
 
 
-def only(found: list[Object], kind: str, name: str | None = None) -> Object:
-    """The one of this kind, or of this kind and name."""
+def only(manifests: list[Object], kind: str, name: str | None = None) -> Object:
+    """The only object of this kind, or of this kind and name."""
     [one] = [
-        each for each in found if each["kind"] == kind and name in (None, each["metadata"]["name"])
+        item
+        for item in manifests
+        if item["kind"] == kind and name in (None, item["metadata"]["name"])
     ]
     return one
 
 
-def pods(found: list[Object]) -> dict[str, Object]:
-    """The template of each component's pods."""
-    specs = [each.get("spec", {}) for each in found]
+def pods(manifests: list[Object]) -> dict[str, Object]:
+    """The pod template of each component."""
+    specs = [item.get("spec", {}) for item in manifests]
     specs = [spec.get("jobTemplate", {}).get("spec", spec) for spec in specs]
     templates = [spec["template"] for spec in specs if "template" in spec]
-    return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in templates}
+    return {
+        template["metadata"]["labels"]["app.kubernetes.io/component"]: template
+        for template in templates
+    }
 
 
-def containers(found: list[Object]) -> Iterator[Object]:
-    """Of all pods."""
-    for template in pods(found).values():
+def containers(manifests: list[Object]) -> Iterator[Object]:
+    """The containers of all pods."""
+    for template in pods(manifests).values():
         yield from template["spec"]["containers"]
         yield from template["spec"].get("initContainers", ())
 
 
-def images(found: list[Object]) -> Iterator[str]:
-    """Of the pods, and the one that the operator's pods are made of."""
-    for container in containers(found):
+def images(manifests: list[Object]) -> Iterator[str]:
+    """The images of the pods, and the one that the operator uses for its pods."""
+    for container in containers(manifests):
         yield container["image"]
-        for each in container.get("env", ()):
-            if each["name"].endswith("_IMAGE"):
-                yield each["value"]
+        for variable in container.get("env", ()):
+            if variable["name"].endswith("_IMAGE"):
+                yield variable["value"]
 
 
 def golden() -> str:
@@ -245,12 +250,14 @@ def golden() -> str:
     name.
     """
     file_names = {path.read_text(): path.name for path in (CHART / "dashboards").iterdir()}
-    found = sorted(objects(EVERYTHING), key=lambda each: (each["kind"], each["metadata"]["name"]))
-    for each in found:
-        for name, text in each.get("data", {}).items():
+    manifests = sorted(
+        objects(EVERYTHING), key=lambda manifest: (manifest["kind"], manifest["metadata"]["name"])
+    )
+    for manifest in manifests:
+        for name, text in manifest.get("data", {}).items():
             if text in file_names:
-                each["data"][name] = f"(dashboards/{file_names[text]})"
-    return yaml.dump_all(found, Dumper=_Dumper, default_flow_style=None, width=100)
+                manifest["data"][name] = f"(dashboards/{file_names[text]})"
+    return yaml.dump_all(manifests, Dumper=_Dumper, default_flow_style=None, width=100)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

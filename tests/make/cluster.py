@@ -26,10 +26,10 @@ def simulator(name: str, manifest: SimulatorManifest, *tenants: str, created: in
     }
 
 
-def refuse(found: Object, message: str) -> None:
-    """As the operator does what it does not serve."""
-    told = {"type": "Verified", "status": "False", "message": message}
-    found["status"]["conditions"] = [told]
+def refuse(resource: Object, message: str) -> None:
+    """Sets the operator's status for a Simulator that it does not serve."""
+    condition = {"type": "Verified", "status": "False", "message": message}
+    resource["status"]["conditions"] = [condition]
 
 
 class Cluster:
@@ -53,7 +53,7 @@ class Cluster:
             raise self.failing
         if path == "simulators":
             kind = "simulators/"
-            return {"items": [each for name, each in self.objects.items() if kind in name]}
+            return {"items": [resource for name, resource in self.objects.items() if kind in name]}
         return self.objects.get(path)
 
     def simulator(self, name: str = "stable") -> Object:
@@ -64,6 +64,6 @@ class Cluster:
         self.simulator(name)["spec"]["serving"] = {"tenants": list(tenants)}
 
     def reads(self) -> Counter[str]:
-        """What was asked since this was called last."""
-        asked, self.asked = self.asked, Counter()
-        return asked
+        """The requests since the last call."""
+        requests, self.asked = self.asked, Counter()
+        return requests

@@ -97,7 +97,7 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     registry.register_world_model("agentworld-shell", world_model(), store)
     ledger.aliases.set("shell-stable", pinned.digest, "office/jo", override=NASTY[:60])
     acme, rival = (
-        ledger.open_run(opening(who), pinned.digest, tenant=who).id for who in ("acme", "rival")
+        ledger.open_run(opening(name), pinned.digest, tenant=name).id for name in ("acme", "rival")
     )
     open_ = ledger.open_run(opening("acme", agent="next"), pinned.digest, tenant="acme").id
     first = play(ledger, acme, pinned.digest, "echo rimo", NASTY)
@@ -113,8 +113,8 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     use(names, registry, refs[1], "robot")
     with sealing.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
-    told = Library(registry, ledger, store)
-    return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
+    library = Library(registry, ledger, store)
+    return Told(library, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
 
 
 def world_model() -> WorldModel:
@@ -133,21 +133,21 @@ def opening(tenant: str, agent: str = "shell-agent") -> RunOpening:
 def play(
     ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **more: object
 ) -> str:
-    """An episode that shows these texts, of whose last one the simulator is not sure."""
-    begun = make.ledger.open_episode(ledger, run, simulator, **more)
-    made = begun
+    """An episode with these texts, whose last observation has low confidence."""
+    opened = make.ledger.open_episode(ledger, run, simulator, **more)
+    result = opened
     for number, text in enumerate(texts, 1):
         low = number == len(texts)
         confidence = Confidence(-0.31, 0.75, low)
         texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
         step = EpisodeStep(
-            *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
-        ).link(made.head)
-        made = made._replace(steps=(*made.steps, step))
-    ledger.write([NewStep(run, step) for step in made.steps])
+            *(opened.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
+        ).link(result.head)
+        result = result._replace(steps=(*result.steps, step))
+    ledger.write([NewStep(run, step) for step in result.steps])
     if close:
-        ledger.write([EpisodeClosed(run, begun.id, len(texts), made.head, "done")])
-    return begun.id
+        ledger.write([EpisodeClosed(run, opened.id, len(texts), result.head, "done")])
+    return opened.id
 
 
 def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
@@ -160,11 +160,13 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     sealing = log_signer(store, ledger, simulator)
     sealing.seal(run)
     edge = sealing.statement_signer.edge(ledger.run(run), claim)
-    made = records.checkpoint("agent", artifact=weights, parents=[STARTED], simulator=simulator)
+    checkpoint = records.checkpoint(
+        "agent", artifact=weights, parents=[STARTED], simulator=simulator
+    )
     read = {"agent": weights, "simulator": simulator}
     validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
     records.agent_report().write(validated / "report.json")
-    agent = Agent(checkpoint=made, run=run, edge=edge)
+    agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
     return registry.register_agent("shell-agent", agent, store)
 
 
@@ -177,10 +179,10 @@ def use(
 ) -> None:
     """Records an agent's use, and mirrors it to the registry."""
     agent = registry.agent(ref)
-    told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+    version = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
     name, move = (
         f"{ref.name}@{alias}",
-        AgentMove.model_validate({"kind": "agent", "agent": told, "by": by}),
+        AgentMove.model_validate({"kind": "agent", "agent": version, "by": by}),
     )
     names.move(name, move, None, new_name(), dry_run=False)
     registry.set_alias(ref, alias)

@@ -44,12 +44,12 @@ def _stored(store: Path, **recipe: object) -> StoredDataSet:
     return find_dataset(str(_as_step(store, "prepare", dataset.digest, data)), store)
 
 
-def _as_step(store: Path, step: str, output: str, made: Path) -> Path:
-    """Moves what was made into the folder of a finished step."""
+def _as_step(store: Path, step: str, output: str, result: Path) -> Path:
+    """Moves the output into the folder of a finished step."""
     folder = records.finished_step(store, step, output)
-    for file in made.iterdir():
+    for file in result.iterdir():
         file.replace(folder / file.name)
-    made.rmdir()
+    result.rmdir()
     return folder
 
 
@@ -59,10 +59,12 @@ def _line(number: int) -> str:
     for turn in range(1 + number % 10):
         words = " ".join(f"word{number}x{turn}x{place}" for place in range(9))
         call = {"name": f"tool{turn % 3}", "arguments": json.dumps({"text": words})}
-        shows = f"{call['name']} {words}" if turn % 4 == 3 else f"{words} {NASTY} " * (1 + turn)
+        observation = (
+            f"{call['name']} {words}" if turn % 4 == 3 else f"{words} {NASTY} " * (1 + turn)
+        )
         tools = [{"id": str(turn), "function": call}]
         messages += [
             {"role": "assistant", "content": None, "tool_calls": tools},
-            {"role": "tool", "tool_call_id": str(turn), "content": shows},
+            {"role": "tool", "tool_call_id": str(turn), "content": observation},
         ]
     return json.dumps({"task_id": f"task {number}", "messages": messages})

@@ -45,24 +45,24 @@ def allow(namespace) -> None:
     values = {"pipelines": {"account": {"name": ACCOUNT, "namespace": "kubeflow"}}}
     rules = make.chart.only(make.chart.objects(values), "Role", "agentworld-runs")["rules"]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
-    who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
-    for kind, told in (
+    subjects = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
+    for kind, fields in (
         ("ServiceAccount", {}),
         ("Role", {"rules": rules}),
-        ("RoleBinding", {"roleRef": role, "subjects": who}),
+        ("RoleBinding", {"roleRef": role, "subjects": subjects}),
     ):
         place = RIGHTS[kind]
-        made = {"apiVersion": place.api_version, "kind": kind, **about, **told}
-        namespace.call("POST", place.path(namespace.namespace), made)
+        manifest = {"apiVersion": place.api_version, "kind": kind, **about, **fields}
+        namespace.call("POST", place.path(namespace.namespace), manifest)
 
 
 def may_write(namespace) -> bool:
     """Whether the API server has processed the right of the steps' account to change aliases."""
     what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
-    asked = {**what, "resource": "simulatoraliases", "verb": "patch"}
+    attributes = {**what, "resource": "simulatoraliases", "verb": "patch"}
     account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    review["spec"] = {"user": account, "resourceAttributes": asked}
+    review["spec"] = {"user": account, "resourceAttributes": attributes}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return namespace.call("POST", path, review)["status"]["allowed"]
 
@@ -85,11 +85,11 @@ class Step:
         (self.store / "weights/model.safetensors").write_bytes(weights())
         simulators = SimulatorStore(self.store)
         simulators.import_model(self.store / "weights")
-        kept = simulators.keep(manifest)
+        simulator = simulators.keep(manifest)
         stages = {"rl": records.world_score(mean)}
-        found = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
-        attach(kept, found, self.store)
-        return str(kept.folder)
+        report = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
+        attach(simulator, report, self.store)
+        return str(simulator.folder)
 
     def arguments(self, folder: str) -> list[str]:
         recipe = self.store / "mine.yaml"
@@ -104,13 +104,15 @@ class Step:
         return Path(deploy_on_cluster(*self.arguments(folder)))
 
     def start(self, folder: str) -> subprocess.Popen:
-        """In a process of its own."""
-        told = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.Popen([sys.executable, "-c", _CODE, *self.arguments(folder)], env=told)
+        """Starts it in a separate process."""
+        environment = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.Popen(
+            [sys.executable, "-c", _CODE, *self.arguments(folder)], env=environment
+        )
 
     def alias(self) -> dict | None:
-        found = self.namespace.get("SimulatorAlias", ALIAS)
-        return found and found["spec"]
+        resource = self.namespace.get("SimulatorAlias", ALIAS)
+        return resource and resource["spec"]
 
 
 @contextmanager

@@ -29,14 +29,14 @@ class Guarded:
 
     def run(self, name="first", port=None, **settings):
         """An operator's replica."""
-        told = {
+        environment = {
             "service_url": self.url,
             "webhook_port": port or self.port,
             "webhook_host": "127.0.0.1",
             "webhook_folder": self.folder,
             "webhook_reload_seconds": 0.2,
         }
-        self.operators[name] = self.start(name, **told | settings)
+        self.operators[name] = self.start(name, **environment | settings)
         return self.operators[name]
 
     def guard(self):
@@ -96,7 +96,7 @@ class Guarded:
                 client.stream("POST", url, content=b"nonsense") as answer,
             ):
                 assert answer.status_code == 400
-                told = answer.extensions["network_stream"].get_extra_info("ssl_object")
-                return told.getpeercert(True)
+                ssl_object = answer.extensions["network_stream"].get_extra_info("ssl_object")
+                return ssl_object.getpeercert(True)
         except httpx.TransportError:
             return b""

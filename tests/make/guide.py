@@ -35,7 +35,7 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 def blocks(text: str, language: str) -> list[str]:
     """The blocks of a guide in this language."""
-    return [block for each, block in fences(text) if each == language]
+    return [block for block_language, block in fences(text) if block_language == language]
 
 
 def yamls(text: str) -> list[Any]:

@@ -25,7 +25,7 @@ def agent_run() -> AgentRun:
 
 def chain(**fields: object) -> AgentChain:
     stages = [records.checkpoint("cpt"), records.checkpoint("sft"), records.checkpoint("rl")]
-    known = {
+    defaults = {
         "subject": "shell-agent@1",
         "grade": "proven",
         "artifact": records.digest("trained"),
@@ -45,7 +45,7 @@ def chain(**fields: object) -> AgentChain:
             commands=1_700,
         ),
     }
-    return AgentChain.model_validate({**known, **fields})
+    return AgentChain.model_validate({**defaults, **fields})
 
 
 def verdict(reason: str = "") -> GateVerdict:
@@ -64,13 +64,13 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
         step: records.finished_step(store, step, outputs.get(step, records.digest(step)))
         for step in MAIN_JOB
     }
-    made = TrainedAgent(
+    agent = TrainedAgent(
         version=VersionRef(name="shell-agent", version=1), run=agent_run(), live_steps=0
     )
     records.world_report().write(folders["evaluate"] / REPORT)
     verdict().write(folders["gate"] / VERDICT)
     records.agent_report().write(folders["validate"] / REPORT)
-    made.write(folders["register_agent"] / AGENT)
+    agent.write(folders["register_agent"] / AGENT)
     (agent_chain or chain()).write(folders["audit"] / CHAIN)
     return folders
 

@@ -75,9 +75,9 @@ class _Player:
     def run(self, tenant: str, number: int) -> AgentRun:
         opening = RunOpening(agent=f"{tenant}-agent", starting_weights=STARTED)
         run = self.ledger.open_run(opening, self.simulator.digest, tenant=tenant)
-        for _ in range(2):  # of which each can be erased
-            begun = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
-            self.ledger.write(make.ledger.taken(begun, f"{tenant} {number}"))
+        for _ in range(2):  # each of them can be erased
+            episode = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
+            self.ledger.write(make.ledger.taken(episode, f"{tenant} {number}"))
         closed = self.ledger.close_run(run.id, RunClosing(final_weights=self._made(run)))
         self.log_signer.seal(run.id)
         return closed
@@ -85,28 +85,37 @@ class _Player:
     def register(self, run: AgentRun) -> VersionRef:
         """Registers an agent with its edge, a use and a validation."""
         name, artifact, simulator = run.opening.agent, run.final_weights, run.simulator
-        known = {"artifact": artifact, "simulator": simulator}
-        claim = Claim(agent=name, starting_weights=STARTED, **known)
-        made = records.checkpoint("agent", parents=[STARTED], **known)
-        agent = Agent(checkpoint=made, run=run.id, edge=self.signer.edge(run, claim))
+        fields = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **fields)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
+        agent = Agent(checkpoint=checkpoint, run=run.id, edge=self.signer.edge(run, claim))
         model = self.folder / "models" / run.id
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run.id)
         self.move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
         self.registry.set_alias(ref, "production")
-        told = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
-        file(Validation(report=records.agent_report(simulator=simulator), **told), self.folder)
+        validation_fields = {"artifact": artifact, "imitated": STARTED, "step": run.id, "at": now()}
+        file(
+            Validation(report=records.agent_report(simulator=simulator), **validation_fields),
+            self.folder,
+        )
         return ref
 
     def withdraw(self, name: str) -> None:
         """Registers a version and withdraws it."""
         links, artifact = Links(run=f"run of {name}"), records.digest(name)
-        known = {"registered_as": name, "version": 1, "artifact": artifact, "run": ""}
-        told = RegisteredVersion(record=records.digest("record"), links=links, at=now(), **known)
-        file(told, self.folder)
-        why = {"reason": "no good", "by": "ada", "at": now()}
-        taken = {"version": told.ref, "artifact": artifact, "registered": told.digest}
-        self.signer.declare(Withdrawal(**taken, **why))
+        fields = {"registered_as": name, "version": 1, "artifact": artifact, "run": ""}
+        version = RegisteredVersion(
+            record=records.digest("record"), links=links, at=now(), **fields
+        )
+        file(version, self.folder)
+        reason_fields = {"reason": "no good", "by": "ada", "at": now()}
+        withdrawal_fields = {
+            "version": version.ref,
+            "artifact": artifact,
+            "registered": version.digest,
+        }
+        self.signer.declare(Withdrawal(**withdrawal_fields, **reason_fields))
 
     def move(self, alias: str, move: AliasMove | AgentMove | None = None) -> None:
         move = move or AliasMove(kind="simulator", simulator=self.simulator.digest, by="ada")
@@ -144,7 +153,7 @@ def every_kind(folder: Path) -> Store:
     """Builds the store in an empty folder."""
     player = _Player(folder)
     player.ledger.aliases.set("stable", player.simulator.digest, "ada")
-    told: dict[str, list[str]] = {}
+    names_by_kind: dict[str, list[str]] = {}
     for tenant, num_runs in (("acme", 1), ("home", 2)):
         runs = [player.run(tenant, number) for number in range(num_runs)]
         for run in runs:
@@ -155,9 +164,9 @@ def every_kind(folder: Path) -> Store:
         for _ in runs:
             player.lose(runs[-1].id, tenant)
         for kind in {*map(kind_of, player.ledger.attestations.all())} - {"genesis"}:
-            told[kind] = [*player.newest(kind, 2), *told.get(kind, [])]
+            names_by_kind[kind] = [*player.newest(kind, 2), *names_by_kind.get(kind, [])]
     (genesis,) = player.newest("genesis")
-    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in told.items()}
+    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in names_by_kind.items()}
     kinds["genesis"] = Told(genesis, genesis, genesis)
     evidence = open_evidence(folder)
     sources = Sources(player.registry, player.ledger, folder, evidence, evidence.step_keys or {})

@@ -36,11 +36,11 @@ def laid(url: str) -> str:
 
 
 def aliases(folder: Path, **simulators: Digest) -> Aliases:
-    """Those of a new ledger in a folder, which have these meanings."""
-    made = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
+    """The aliases of a new ledger in a folder, with these targets."""
+    aliases_table = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
     for alias, simulator in simulators.items():
-        made.set(alias, simulator, "ada")
-    return made
+        aliases_table.set(alias, simulator, "ada")
+    return aliases_table
 
 
 def copy_store(store: Path, to: Path) -> None:

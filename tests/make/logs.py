@@ -70,6 +70,6 @@ def _places(value):
 
 
 def none_is_lost(records):
-    """Whether each record is a trajectory or a problem, and there is one."""
-    told = [(record.trajectory is None) == bool(record.problem) for record in records]
-    return bool(told) and all(told)
+    """Whether there are records, and each is a trajectory or a problem."""
+    consistent = [(record.trajectory is None) == bool(record.problem) for record in records]
+    return bool(consistent) and all(consistent)

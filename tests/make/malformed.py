@@ -131,7 +131,7 @@ OPTIONS: dict[str, dict[str, str]] = {
 """The required options, by format."""
 
 
-def lines_of(form: str, seen: str = SEEN, name: str = "e") -> bytes:
-    """The lines of an episode that shows this; a table's has a name."""
+def lines_of(form: str, observation: str = SEEN, name: str = "e") -> bytes:
+    """The lines of an episode with this observation; a table's have a name."""
     rows = [json.dumps(row).replace('"id": "e"', f'"id": "{name}"') for row in RECORDS[form]]
-    return "".join(row.replace(SEEN, seen) + "\n" for row in rows).encode()
+    return "".join(row.replace(SEEN, observation) + "\n" for row in rows).encode()

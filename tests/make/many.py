@@ -50,9 +50,9 @@ class Catalogue:
         states = partial(self.states.__getitem__, simulator)
         return ConnectedSimulator(self.manifests[simulator], self.engines[simulator], states)
 
-    async def resolve(self, wanted: SimulatorRequest) -> str:
-        name = wanted.simulator
-        if wanted.is_by_digest:
+    async def resolve(self, request: SimulatorRequest) -> str:
+        name = request.simulator
+        if request.is_by_digest:
             return name
         if name not in self.aliases:
             raise NotFound(f"there is no alias {name!r}; set it, or give a digest")
@@ -82,7 +82,7 @@ class Parts(NamedTuple):
 def parts(folder: Path, catalogue: Catalog, access: Access = ACCESS, kind=Ledger) -> Parts:
     """The parts of one replica; all replicas of a folder share its ledger."""
     ledger = kind(make.ledger.laid(f"sqlite:///{folder / 'ledger.db'}"))
-    keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
+    keys, steps = (folder / "keys" / item for item in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     ensure_signer(steps)
     episode_store = EpisodeStore(ledger)

@@ -24,21 +24,21 @@ def objects() -> dict[str, Object]:
     folder = Path("/stores/demo/steps/sft/1")
     job = train_job("sft", ["demo", "/stores/demo"], folder, PLACE)
     texts = [(ROOT / f"docs/guides/{page}.md").read_text() for page in _GUIDES]
-    shown = chain.from_iterable(map(guide.yamls, texts))
-    made = [job, job_set(job), *shown]
-    return {each["kind"]: _placed(each) for each in made if each.get("kind") in RESOURCES}
+    documents = chain.from_iterable(map(guide.yamls, texts))
+    results = [job, job_set(job), *documents]
+    return {item["kind"]: _placed(item) for item in results if item.get("kind") in RESOURCES}
 
 
-def _placed(made: Object) -> Object:
-    namespace = {"namespace": "default"} if RESOURCES[made["kind"]].namespaced else {}
-    return made | {"metadata": made["metadata"] | namespace}
+def _placed(manifest: Object) -> Object:
+    namespace = {"namespace": "default"} if RESOURCES[manifest["kind"]].namespaced else {}
+    return manifest | {"metadata": manifest["metadata"] | namespace}
 
 
-def misspelt(made: Object) -> Iterator[Object]:
-    """With one field too many, in each part of the spec that has fields of its own."""
-    schema = definition_of(made["kind"])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    for spec in _misspelt(made["spec"], schema["properties"]["spec"]):
-        yield made | {"spec": spec}
+def misspelt(manifest: Object) -> Iterator[Object]:
+    """Adds an unknown field to each part of the spec that has fields of its own."""
+    schema = definition_of(manifest["kind"])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for spec in _misspelt(manifest["spec"], schema["properties"]["spec"]):
+        yield manifest | {"spec": spec}
 
 
 def _misspelt(value: Any, schema: Object) -> Iterator[Any]:
@@ -53,10 +53,10 @@ def _misspelt(value: Any, schema: Object) -> Iterator[Any]:
                 yield value | {name: other}
 
 
-def mistyped(made: Object) -> Iterator[Object]:
-    """With a list in the place of each text, number and truth of the spec."""
-    for spec in _mistyped(made["spec"]):
-        yield made | {"spec": spec}
+def mistyped(manifest: Object) -> Iterator[Object]:
+    """Replaces each text, number and boolean of the spec by a list."""
+    for spec in _mistyped(manifest["spec"]):
+        yield manifest | {"spec": spec}
 
 
 def _mistyped(value: Any) -> Iterator[Any]:

@@ -36,14 +36,14 @@ OLDER_BUDGETS = API_RESOURCES["PodDisruptionBudget"]._replace(api_version="polic
 
 @contextmanager
 def older_budgets() -> Iterator[None]:
-    """In it, what this process builds of engines has budgets that the tests' server knows."""
-    known, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
+    """In the block, this process builds engines' budgets for the tests' server."""
+    resource, disruptions = API_RESOURCES["PodDisruptionBudget"], dict(engine.DISRUPTIONS)
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     del engine.DISRUPTIONS["unhealthyPodEvictionPolicy"]
     try:
         yield
     finally:
-        API_RESOURCES["PodDisruptionBudget"] = known
+        API_RESOURCES["PodDisruptionBudget"] = resource
         engine.DISRUPTIONS.update(disruptions)
 
 
@@ -82,14 +82,14 @@ class Operator:
     def __init__(
         self, log: Path, settings: Mapping[str, object], module: str = "machines.older_operator"
     ) -> None:
-        told = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+        variables = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = log
-        with log.open("ab") as written:
+        with log.open("ab") as log_file:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", module],
-                env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdout=written,
-                stderr=written,
+                env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdout=log_file,
+                stderr=log_file,
             )
 
     @property
@@ -160,24 +160,24 @@ class Namespace(Cluster):
                 yield from (json.loads(line)["object"] for line in lines)
 
     def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
-        found = self.get(kind, name)
-        told = (found or {}).get("status", {}).get("conditions", ())
-        return {each["type"]: (each["status"], each["reason"]) for each in told}
+        resource = self.get(kind, name)
+        conditions = (resource or {}).get("status", {}).get("conditions", ())
+        return {item["type"]: (item["status"], item["reason"]) for item in conditions}
 
     def names(self, kind: str) -> list[str]:
-        return sorted(each["metadata"]["name"] for each in self.all(kind).objects)
+        return sorted(item["metadata"]["name"] for item in self.all(kind).objects)
 
 
 def define(cluster: ControlPlane) -> None:
-    """Makes the custom resources of this release known."""
-    known = Namespace(cluster.client, "default")
+    """Registers the custom resources of this release."""
+    namespace = Namespace(cluster.client, "default")
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for kind in KINDS:
-        known.call("POST", path, crd(kind))
+        namespace.call("POST", path, crd(kind))
 
     def is_served() -> bool:
         try:
-            return not any(known.all(kind.kind).objects for kind in KINDS)
+            return not any(namespace.all(kind.kind).objects for kind in KINDS)
         except ClusterError:
             return False
 
@@ -191,22 +191,22 @@ PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
     """A namespace with the chart's service accounts and exactly their rights."""
     name = f"test-{secrets.token_hex(4)}"
-    made = Namespace(cluster.client, name)
-    made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    for each in make.chart.objects(namespace=name):
-        if each["kind"] in RIGHTS:
-            if plain and each["kind"] == "Role":
-                each["rules"] = PLAIN_RULES
-            made.call("POST", RIGHTS[each["kind"]].path(name), each)
-    made.create({**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}})
-    return made
+    namespace = Namespace(cluster.client, name)
+    namespace.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    for manifest in make.chart.objects(namespace=name):
+        if manifest["kind"] in RIGHTS:
+            if plain and manifest["kind"] == "Role":
+                manifest["rules"] = PLAIN_RULES
+            namespace.call("POST", RIGHTS[manifest["kind"]].path(name), manifest)
+    namespace.create({**type_fields("Secret"), "metadata": {"name": "agentworld-webhook"}})
+    return namespace
 
 
 def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
     """The token of a service account."""
     path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
-    made = namespace.call("POST", path, {"spec": {"audiences": []}})
-    return str(made["status"]["token"])
+    response = namespace.call("POST", path, {"spec": {"audiences": []}})
+    return str(response["status"]["token"])
 
 
 def kubeconfig(

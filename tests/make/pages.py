@@ -54,18 +54,18 @@ class Shown(NamedTuple):
 
 
 def transcript(block: str) -> list[Shown]:
-    """The commands of a console block; a line that ends in a backslash goes on in the next."""
-    shown: list[Shown] = []
+    """The commands of a console block; a backslash at the end continues a line."""
+    commands: list[Shown] = []
     is_open = False
     for line in block.splitlines():
         if line.startswith("$ "):
-            shown.append(Shown(line[2:], []))
+            commands.append(Shown(line[2:], []))
         elif is_open:
-            shown[-1] = shown[-1]._replace(command=f"{shown[-1].command}\n{line}")
+            commands[-1] = commands[-1]._replace(command=f"{commands[-1].command}\n{line}")
         else:
-            shown[-1].output.append(line)
+            commands[-1].output.append(line)
         is_open = line.endswith("\\") and (line.startswith("$ ") or is_open)
-    return shown
+    return commands
 
 
 def form(line: str) -> str:
@@ -115,27 +115,27 @@ class Terminal:
             if word not in match[1]:
                 return match[0]
             lines: list[str] = []
-            for shown in transcript(match[1]):
-                printed = shorten(shown.output, self.run(shown))
-                ids = [_ID.findall("\n".join(output)) for output in (shown.output, printed)]
+            for step in transcript(match[1]):
+                printed = shorten(step.output, self.run(step))
+                ids = [_ID.findall("\n".join(output)) for output in (step.output, printed)]
                 for old, new in zip(*ids, strict=False):
                     self._ids |= {old: new, old[:_SHORT]: new[:_SHORT]}
-                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
                 lines += [f"$ {command}", *printed]
             return "".join(["```console\n", *(f"{line}\n" for line in lines), "```"])
 
         return _BLOCK.sub(again, text)
 
-    def run(self, shown: Shown) -> list[str]:
-        """The lines that a command prints; of one that goes on, as many as the page shows."""
-        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), shown.command)
+    def run(self, step: Shown) -> list[str]:
+        """The output of a command; of a background command, as many lines as the page shows."""
+        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
         command = _PORT.sub(lambda old: str(self._port(old[0])), command.replace(".venv/bin/", ""))
         if command.startswith("export "):
             variables = self._bash(f"{command}; env --null").stdout.split("\0")
             self._environment = dict(line.split("=", 1) for line in variables if line)
             return []
         if command.endswith(" &"):
-            return self._ports_back(self._serve(command[:-2], max(1, len(shown.output))))
+            return self._ports_back(self._serve(command[:-2], max(1, len(step.output))))
         done = self._bash(command)
         assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
         lines = [line.rstrip() for line in done.stdout.splitlines()]
@@ -171,12 +171,15 @@ class Terminal:
         assert server.stdout
         return [server.stdout.readline().rstrip() for _ in range(num_lines)]
 
-    def _port(self, shown: str) -> int:
-        return self._ports.setdefault(shown, free_port())
+    def _port(self, port: str) -> int:
+        return self._ports.setdefault(port, free_port())
 
     def _ports_back(self, lines: list[str]) -> list[str]:
-        shown = {str(port): name for name, port in self._ports.items()}
-        return [re.sub(r"\b\d{4,5}\b", lambda port: shown.get(port[0], port[0]), x) for x in lines]
+        names_by_port = {str(port): name for name, port in self._ports.items()}
+        return [
+            re.sub(r"\b\d{4,5}\b", lambda port: names_by_port.get(port[0], port[0]), x)
+            for x in lines
+        ]
 
 
 def forms(text: str) -> list[str]:

@@ -15,9 +15,9 @@ def python_of(environment: str) -> Path:
 def run_peer(environment: str, *arguments: object, **variables: str) -> str:
     """The output of `python -m` with these arguments in an environment without agentworld."""
     command = [python_of(environment), "-m", *map(str, arguments)]
-    told = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
+    environment_variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
     done = subprocess.run(
-        command, env=told, capture_output=True, text=True, check=False, timeout=300
+        command, env=environment_variables, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout

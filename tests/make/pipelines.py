@@ -26,8 +26,8 @@ class Compiled(NamedTuple):
 
     @property
     def tasks(self) -> dict[str, Tree]:
-        """Every task by its name, whichever condition it is under."""
-        inner = (each.get("dag", {"tasks": {}}) for each in self.spec["components"].values())
+        """Every task by its name, under any condition."""
+        inner = (value.get("dag", {"tasks": {}}) for value in self.spec["components"].values())
         dags = [self.spec["root"]["dag"], *inner]
         return {_step(name): task for dag in dags for name, task in dag["tasks"].items()}
 
@@ -35,8 +35,11 @@ class Compiled(NamedTuple):
     def containers(self) -> dict[str, Tree]:
         """The container of each step."""
         executors = self.spec["deploymentSpec"]["executors"]
-        named = {name.removeprefix("exec-"): each["container"] for name, each in executors.items()}
-        return {_step(name): each for name, each in named.items()}
+        containers = {
+            name.removeprefix("exec-"): executor["container"]
+            for name, executor in executors.items()
+        }
+        return {_step(name): executor for name, executor in containers.items()}
 
     def pod(self, step: str) -> Tree:
         """The settings of a step that only Kubernetes receives."""
@@ -46,35 +49,37 @@ class Compiled(NamedTuple):
     def place(self, step: str) -> Place:
         """The placement of the step's own pod in the compiled pipeline."""
         container, pod = self.containers[step], self.pod(step)
-        told = {
+        config = {
             "image": None if container["image"] == IMAGE else container["image"],
             "node_selector": pod.get("nodeSelector", {}).get("labels", {}),
-            "tolerations": [_toleration(each) for each in pod.get("tolerations", [])],
+            "tolerations": [_toleration(item) for item in pod.get("tolerations", [])],
             **_given(container.get("resources", {})),
             **_empty(pod.get("emptyDirMounts", [])),
-            "volumes": {each["constant"]: each["mountPath"] for each in pod.get("pvcMount", [])},
-            "secrets": {each["secretName"]: _keys(each) for each in pod.get("secretAsEnv", [])},
+            "volumes": {item["constant"]: item["mountPath"] for item in pod.get("pvcMount", [])},
+            "secrets": {item["secretName"]: _keys(item) for item in pod.get("secretAsEnv", [])},
             "environment": {
-                each["name"]: each.get("value", "")
-                for each in container.get("env", [])
-                if each["name"] != RETRIES
+                item["name"]: item.get("value", "")
+                for item in container.get("env", [])
+                if item["name"] != RETRIES
             },
             **_labelled(pod.get("podMetadata", {"labels": {}})["labels"]),
-            "image_pull_secrets": [each["secretName"] for each in pod.get("imagePullSecret", [])],
+            "image_pull_secrets": [item["secretName"] for item in pod.get("imagePullSecret", [])],
             "retries": _retries(self.tasks[step].get("retryPolicy")),
         }
-        return Place.model_validate(told)
+        return Place.model_validate(config)
 
     def own_retries(self, step: str) -> Retries | None:
-        """What the step's own process is told."""
-        told = {each["name"]: each.get("value") for each in self.containers[step].get("env", [])}
-        return Retries.model_validate_json(told[RETRIES]) if RETRIES in told else None
+        """The retries of the step's own process."""
+        variables = {
+            item["name"]: item.get("value") for item in self.containers[step].get("env", [])
+        }
+        return Retries.model_validate_json(variables[RETRIES]) if RETRIES in variables else None
 
     def taken_along(self, step: str) -> Place | None:
         """The placement of the pods that run the step on its behalf."""
         parameters = self.tasks[step]["inputs"]["parameters"]
-        told = parameters.get("place") if step != "deploy" else None
-        return told and Place.model_validate_json(told["runtimeValue"]["constant"])
+        place_text = parameters.get("place") if step != "deploy" else None
+        return place_text and Place.model_validate_json(place_text["runtimeValue"]["constant"])
 
 
 def _step(name: str) -> str:
@@ -82,9 +87,9 @@ def _step(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _toleration(told: Tree) -> Tree:
+def _toleration(toleration: Tree) -> Tree:
     seconds = {"tolerationSeconds": "toleration_seconds"}
-    return {seconds.get(name, name): value for name, value in told.items()}
+    return {seconds.get(name, name): value for name, value in toleration.items()}
 
 
 def _given(resources: Tree) -> Tree:
@@ -104,13 +109,13 @@ def _given(resources: Tree) -> Tree:
 
 
 def _empty(mounts: list[Tree]) -> dict[str, str]:
-    """The sizes of what is empty when a pod begins."""
-    known = {("Memory", "/dev/shm"): "shared_memory", (None, "/tmp/agentworld"): "scratch"}
-    return {known[mount.get("medium"), mount["mountPath"]]: mount["sizeLimit"] for mount in mounts}
+    """The sizes of volumes that are empty when a pod begins."""
+    names = {("Memory", "/dev/shm"): "shared_memory", (None, "/tmp/agentworld"): "scratch"}
+    return {names[mount.get("medium"), mount["mountPath"]]: mount["sizeLimit"] for mount in mounts}
 
 
 def _keys(secret: Tree) -> dict[str, str]:
-    return {each["secretKey"]: each["envVar"] for each in secret.get("keyToEnv", [])}
+    return {item["secretKey"]: item["envVar"] for item in secret.get("keyToEnv", [])}
 
 
 def _labelled(labels: Tree) -> Tree:

@@ -45,12 +45,12 @@ def digest(seed: str) -> Digest:
 
 
 def checkpoint(stage: Stage = "cpt", **fields: object) -> Checkpoint:
-    known = {
+    defaults = {
         "artifact": digest(f"artifact of {stage}"),
         "num_parameters": 1_000,
         "recipe": {"stage": stage},
     }
-    return Checkpoint.model_validate({"stage": stage, **known, **fields})
+    return Checkpoint.model_validate({"stage": stage, **defaults, **fields})
 
 
 def sample(seed: int = 0, *, num_turns: int = 3, pool_target: bool = True) -> Sample:
@@ -78,16 +78,16 @@ def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
 
 
 def trajectory(*turns: tuple[str, str], **fields: object) -> Trajectory:
-    """An episode of these actions and observations, of two where none are given."""
-    shown = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
-    known = {
+    """An episode with these actions and observations, or two default ones."""
+    pairs = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
+    defaults = {
         "domain": "shell",
         "source": "random-explorer",
         "seed": 0,
         "initial_state": "",
-        "turns": [Turn(action=action, observation=shows) for action, shows in shown],
+        "turns": [Turn(action=action, observation=observation) for action, observation in pairs],
     }
-    return Trajectory.model_validate({**known, **fields})
+    return Trajectory.model_validate({**defaults, **fields})
 
 
 def shell_prompt(text: str = "") -> PromptParts:
@@ -107,7 +107,7 @@ def pinned_domains(*names: str, system_prompt: str | None = None) -> dict[str, D
 
 
 def manifest(**fields: object) -> SimulatorManifest:
-    known = {
+    defaults = {
         "artifact": digest("artifact of rl"),
         "files": {"model.safetensors": digest_bytes(weights())},
         "sampling": {},
@@ -118,7 +118,7 @@ def manifest(**fields: object) -> SimulatorManifest:
         "parser": PARSER,
         "domains": pinned_domains(),
     }
-    return SimulatorManifest.model_validate({**known, **fields})
+    return SimulatorManifest.model_validate({**defaults, **fields})
 
 
 def pinned(store: Path, **fields: object) -> PinnedSimulator:
@@ -131,25 +131,25 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
 
 
 def episode(*observations: str, base: Episode | None = None) -> Episode:
-    """An episode with a step for each of these, chained; `base` is how it begins."""
-    made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r", domain="shell"))
-    for shown in observations:
-        texts = "ls", shown, text_digest("ls"), text_digest(shown)
-        step = EpisodeStep(made.id, len(made.steps) + 1, *texts).link(made.head)
-        made = made._replace(steps=(*made.steps, step))
-    return made
+    """An episode with a chained step for each of these; `base` is its opening."""
+    result = base or Episode.new("e", digest("s"), EpisodeOpening(run="r", domain="shell"))
+    for observation in observations:
+        texts = "ls", observation, text_digest("ls"), text_digest(observation)
+        step = EpisodeStep(result.id, len(result.steps) + 1, *texts).link(result.head)
+        result = result._replace(steps=(*result.steps, step))
+    return result
 
 
 def step_result(**fields: object) -> StepResult:
-    """An answer of the simulator of `episode`."""
-    known = {"simulator": digest("s"), "run": "r", "episode": "e", "step": 1}
-    return StepResult(**{**known, "observation": "[0] ~", **fields})
+    """A response of the simulator of `episode`."""
+    defaults = {"simulator": digest("s"), "run": "r", "episode": "e", "step": 1}
+    return StepResult(**{**defaults, "observation": "[0] ~", **fields})
 
 
 def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
     """The agent's log entry of a step of this episode."""
     step = episode.steps[number - 1]
-    told = TrajectoryStep(
+    line = TrajectoryStep(
         run=episode.run,
         episode=episode.id,
         step=number,
@@ -162,12 +162,12 @@ def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
         observation_digest=step.observation_digest,
         low_confidence=step.confidence.low,
     )
-    return told._replace(**fields)
+    return line._replace(**fields)
 
 
 def task(**fields: object) -> Task:
-    """Report a file: `echo` closes it, rightly with `besa`."""
-    known = {
+    """A task to report a file: `echo` closes it, and `besa` is correct."""
+    defaults = {
         "domain": "shell",
         "id": "shell-report-1",
         "family": "report",
@@ -177,7 +177,7 @@ def task(**fields: object) -> Task:
         "turn_limit": 3,
         "seed": 1,
     }
-    return Task.model_validate({**known, **fields})
+    return Task.model_validate({**defaults, **fields})
 
 
 def estimate(mean: float = 0.5, num: int = 100) -> Estimate:
@@ -198,14 +198,14 @@ def world_score(mean: float = 0.8) -> WorldModelScore:
 
 
 def world_report(**fields: object) -> WorldModelReport:
-    known = {
+    defaults = {
         "data": digest("data"),
         "stages": {"cpt": world_score(0.7), "sft": world_score(0.8), "rl": world_score(0.82)},
         "baselines": {"copy": world_score(0.2), "nearest": world_score(0.3)},
         "rl_gain": Estimate(mean=0.02, low=-0.01, high=0.05, num=100),
         "lead": estimate(0.52),
     }
-    return WorldModelReport.model_validate({**known, **fields})
+    return WorldModelReport.model_validate({**defaults, **fields})
 
 
 def difference(mean: float, num: int = 100) -> Estimate:
@@ -219,7 +219,7 @@ def grouped_report(
     responses.
     """
     artifacts = {"rl": artifact or digest("artifact of rl")}
-    known = world_report(artifacts=artifacts, absent={"embedding": "no model"})
+    base = world_report(artifacts=artifacts, absent={"embedding": "no model"})
     metrics = {"rule": estimate(0.8), "token_f1": estimate(0.9)}
     nums = {"read": 60, "write": 25, "unknown": 15}
     kinds = {
@@ -228,7 +228,7 @@ def grouped_report(
     more = Figures(exact_match=difference(lead), metrics={"token_f1": difference(lead)})
     gains = dict.fromkeys(nums, more)
     gain = Gain(**dict(more), over="sft", by_tag={"cat": difference(0.1)}, by_kind=gains)
-    score = known.stages["rl"].model_copy(
+    score = base.stages["rl"].model_copy(
         update={
             "metrics": metrics,
             "by_kind": kinds,
@@ -237,7 +237,7 @@ def grouped_report(
             "gain": gain,
         }
     )
-    return known.model_copy(update={"stages": {**known.stages, "rl": score}})
+    return base.model_copy(update={"stages": {**base.stages, "rl": score}})
 
 
 def agent_score(live: float) -> AgentScore:
@@ -247,7 +247,7 @@ def agent_score(live: float) -> AgentScore:
 
 
 def agent_report(**fields: object) -> AgentReport:
-    known = {
+    defaults = {
         "simulator": manifest().digest,
         "base": agent_score(0.02),
         "imitated": agent_score(0.1),
@@ -255,11 +255,11 @@ def agent_report(**fields: object) -> AgentReport:
         "live_gain": estimate(0.4),
         "live_steps": 700,
     }
-    return AgentReport.model_validate({**known, **fields})
+    return AgentReport.model_validate({**defaults, **fields})
 
 
 def served_report(**fields: object) -> ServedReport:
-    known = {
+    defaults = {
         "simulator": manifest().digest,
         "job": "monday",
         "measured_at": "2026-01-01T03:00:00+00:00",
@@ -268,7 +268,7 @@ def served_report(**fields: object) -> ServedReport:
         "free_running": {"exact_match": estimate(0.7), "metrics": {"rule": estimate(0.75)}},
         "latency": {"p50_seconds": 0.1, "p99_seconds": 0.4},
     }
-    return ServedReport.model_validate({**known, **fields})
+    return ServedReport.model_validate({**defaults, **fields})
 
 
 def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:
@@ -285,18 +285,18 @@ def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:
 
 
 def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> Path:
-    """The folder of a step that is finished; it holds nothing but its receipt."""
-    made = receipt(step, output, **inputs)
-    folder = store / "steps" / step / made.key.removeprefix("sha256:")[:16]
-    made.write(folder / "receipt.json")
+    """The folder of a finished step with only its receipt."""
+    step_receipt = receipt(step, output, **inputs)
+    folder = store / "steps" / step / step_receipt.key.removeprefix("sha256:")[:16]
+    step_receipt.write(folder / "receipt.json")
     return folder
 
 
 def trained_step(store: Path, stage: Stage, **fields: object) -> Path:
-    """The folder of a stage that is finished; it holds its records and no model."""
-    made = checkpoint(stage, **fields)
-    folder = finished_step(store, stage, made.artifact)
-    made.write(folder / "checkpoint.json")
+    """The folder of a finished stage with its records and without a model."""
+    stage_checkpoint = checkpoint(stage, **fields)
+    folder = finished_step(store, stage, stage_checkpoint.artifact)
+    stage_checkpoint.write(folder / "checkpoint.json")
     return folder
 
 

@@ -61,14 +61,14 @@ class Release(NamedTuple):
         return config(self.cluster)
 
     def pods(self, component: str, node: str = "") -> list[str]:
-        """The names of a component's pods that are not going, perhaps of one node."""
-        listed = self.core.list_namespaced_pod(
+        """The names of a component's pods that are not terminating, optionally on one node."""
+        pod_list = self.core.list_namespaced_pod(
             NAMESPACE, label_selector=f"app.kubernetes.io/component={component}"
         ).items
         return [
-            each.metadata.name
-            for each in listed
-            if not each.metadata.deletion_timestamp and (not node or each.spec.node_name == node)
+            item.metadata.name
+            for item in pod_list
+            if not item.metadata.deletion_timestamp and (not node or item.spec.node_name == node)
         ]
 
     def is_up(self) -> bool:
@@ -77,17 +77,18 @@ class Release(NamedTuple):
         deployments = apps.list_namespaced_deployment(NAMESPACE).items
         sets = apps.list_namespaced_stateful_set(NAMESPACE).items
         return all(
-            each.spec.replicas == (each.status.ready_replicas or 0) for each in deployments + sets
+            deployment.spec.replicas == (deployment.status.ready_replicas or 0)
+            for deployment in deployments + sets
         )
 
-    def create(self, made: Object) -> None:
-        """As a user does, who tries again until the operator answers for what is made."""
+    def create(self, manifest: Object) -> None:
+        """Creates an object as a user does, with retries until the operator has processed it."""
         was_unanswered = False
 
         def is_taken() -> bool:
             nonlocal was_unanswered
             try:
-                self.namespace.create(made)
+                self.namespace.create(manifest)
             except ClusterError as error:
                 if error.status == EXISTS and was_unanswered:
                     return True
@@ -280,11 +281,11 @@ class Agents:
             run = await player.open_run(opening)
             self.runs[run.id] = run.simulator
             while not self._over.is_set():
-                begun = await player.begin(EpisodeOpening(run=run.id))
+                episode = await player.begin(EpisodeOpening(run=run.id))
                 for number in range(3):
-                    await player.step(begun.episode, f"echo {number}")
+                    await player.step(episode.episode, f"echo {number}")
                     self.steps += 1
-                await player.end(begun.episode)
+                await player.end(episode.episode)
             await player.close_run(records.digest("weights made"))
         except SimulatorError as error:
             self.failures.append(f"{type(error).__name__}: {error}")
@@ -297,12 +298,12 @@ def drain(release: Release, node: str) -> None:
     release.core.patch_node(node, {"spec": {"unschedulable": True}})
 
     def is_empty() -> bool:
-        listed = release.core.list_namespaced_pod(
+        pod_list = release.core.list_namespaced_pod(
             NAMESPACE, field_selector=f"spec.nodeName={node}"
         ).items
-        for pod in listed:
+        for pod in pod_list:
             _evict(release.core, pod.metadata.name)
-        return not listed
+        return not pod_list
 
     wait_for(is_empty, _SECONDS)
 

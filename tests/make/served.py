@@ -130,7 +130,7 @@ def told(caplog) -> Iterator[Callable[[], list[str]]]:
         records = [record for record in caplog.records if record.msg not in IGNORED_MESSAGES]
         return list(map(caplog.handler.format, records))
 
-    wire = logging.getLogger("uvicorn.error")
-    wire.addFilter(collect_record)  # uvicorn takes every handler off its logger when it begins
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(collect_record)  # uvicorn removes all handlers from its logger at its start
     yield lines
-    wire.removeFilter(collect_record)
+    logger.removeFilter(collect_record)

@@ -220,8 +220,8 @@ async def play(client: SimulatorClient, *actions: str, run: str = "", **opening)
     """An episode of these actions in a run, a new one by default; returns its id."""
     from agentworld.records.episode import EpisodeOpening
 
-    into = run or (await client.open_run(OPENING)).id
-    begun = await client.begin(EpisodeOpening(run=into, **opening))
+    run_id = run or (await client.open_run(OPENING)).id
+    episode = await client.begin(EpisodeOpening(run=run_id, **opening))
     for action in actions:
-        await client.step(begun.episode, action)
-    return begun.episode
+        await client.step(episode.episode, action)
+    return episode.episode

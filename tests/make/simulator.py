@@ -49,9 +49,9 @@ def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Objec
 
 
 def schedule(name: str = "nightly", **spec: object) -> Object:
-    """A pipeline every night."""
-    known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
-    return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
+    """A PipelineSchedule that runs every night."""
+    defaults = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
+    return {**type_fields("TrainingSchedule"), "metadata": {"name": name}, "spec": defaults | spec}
 
 
 def there(resource: Object, version: int = 1, **fields: object) -> Object:
@@ -71,8 +71,8 @@ def serving(**fields: object) -> Serving:
 
 
 def deployment(*, replicas: int = 1, ready: int = 0, **status: object) -> Object:
-    told = {"replicas": replicas, "readyReplicas": ready, **status}
-    return {"metadata": {}, "status": told}
+    status_fields = {"replicas": replicas, "readyReplicas": ready, **status}
+    return {"metadata": {}, "status": status_fields}
 
 
 def pod(
@@ -86,9 +86,9 @@ def pod(
     """A pod with the states of its two containers."""
     inits = [{"name": VERIFIER, "state": verifier or {}, "lastState": {}}]
     own = {"name": "engine", "state": engine or {}, "lastState": last or {}, "ready": ready}
-    told = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
+    status_fields = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
     labels = child_labels(records.digest("simulator"))
-    return {"metadata": {"name": "pod", "labels": labels}, "status": told}
+    return {"metadata": {"name": "pod", "labels": labels}, "status": status_fields}
 
 
 def ended(code: int, message: str = "") -> Object:

@@ -153,22 +153,24 @@ class Job:
         for is_time in instants:
             self.until(running, is_time)
         self._process_of(running, step).send_signal(number)
-        told = self.failed(running)
+        error_text = self.failed(running)
         assert not list(finished_steps(self.store, step))
-        return told
+        return error_text
 
     def checkpoints(self, step: str) -> dict[int, int]:
-        """What a training that is under way could go on from, and when each was sealed (ns)."""
-        found = {}
+        """The checkpoints from which a running training can resume, with the time of each (ns)."""
+        times = {}
         for sealed in self.store.glob(f"steps/{step}/*/checkpoints/*/manifest.json"):
-            with suppress(FileNotFoundError):  # an older one goes when the next is there
-                found[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
-        return found
+            with suppress(FileNotFoundError):  # an older one is deleted when the next one exists
+                times[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
+        return times
 
     def goes_on(self, step: str, checkpoint: int, sealed: int) -> bool:
-        """Whether a training has gone on from a checkpoint; one that begins before it takes it."""
-        kept = self.checkpoints(step)
-        return kept.get(checkpoint) == sealed and max(kept) > checkpoint
+        """Whether a training has resumed from a checkpoint; a training that starts before it takes
+        it.
+        """
+        checkpoints = self.checkpoints(step)
+        return checkpoints.get(checkpoint) == sealed and max(checkpoints) > checkpoint
 
     def log(self) -> str:
         """The end of Kubeflow's output."""
@@ -186,10 +188,10 @@ class Job:
 def receipts(store: Path) -> dict[str, StepReceipt]:
     """The receipt of each finished step; there must be exactly one."""
     done = {step: list(finished_steps(store, step)) for step in _STEPS}
-    assert {len(each) for each in done.values()} <= {0, 1}
-    return {step: each[0].receipt for step, each in done.items() if each}
+    assert {len(value) for value in done.values()} <= {0, 1}
+    return {step: group[0].receipt for step, group in done.items() if group}
 
 
 def made(store: Path) -> dict[str, tuple[Digest, Digest]]:
-    """What each step that was done was to make, and what it made."""
-    return {step: (each.key, each.output) for step, each in receipts(store).items()}
+    """Each finished step's key and output."""
+    return {step: (receipt.key, receipt.output) for step, receipt in receipts(store).items()}

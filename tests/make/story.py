@@ -69,11 +69,15 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
     run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
     moments["a run"] = moment()
     _play(ledger, run)
-    made = _model(store / "agent")
-    weights = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=made), signer)
-    run = ledger.close_run(run.id, RunClosing(final_weights=made, signature=weights))
+    model_folder = _model(store / "agent")
+    weights = sign_weights(
+        RunWeights(run=run.id, simulator=simulator, weights=model_folder), signer
+    )
+    run = ledger.close_run(run.id, RunClosing(final_weights=model_folder, signature=weights))
     moments["weights"] = moment()
-    trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
+    trained = records.checkpoint(
+        "agent", artifact=model_folder, parents=[STARTED], simulator=simulator
+    )
     what = Agent(checkpoint=trained, run=run.id)
     agent = _registered("hero", what, store, registry, signed=signed)
     moments["an agent"] = moment()
@@ -82,22 +86,22 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
     return Story(sources, ref, simulator, run, agent, moments)
 
 
-def without(told: Story, ref: str) -> Story:
-    """Whose registry lost a version."""
+def without(story: Story, ref: str) -> Story:
+    """The same story after the registry lost a version."""
     registry = MemoryRegistry()
-    for each in (told.world_model, told.agent):
-        model = told.store / ("world" if each == told.world_model else "agent")
-        stored = told.sources.registry.stored(each)
-        if str(each) == ref:
+    for version in (story.world_model, story.agent):
+        model = story.store / ("world" if version == story.world_model else "agent")
+        stored = story.sources.registry.stored(version)
+        if str(version) == ref:
             continue
-        if each == told.world_model:
-            what = told.sources.registry.world_model(each)
-            registry.register_world_model(each.name, what, model, signature=stored.signature)
+        if version == story.world_model:
+            what = story.sources.registry.world_model(version)
+            registry.register_world_model(version.name, what, model, signature=stored.signature)
         else:
-            what = told.sources.registry.agent(each)
-            served = {"signature": stored.signature, "world_model": told.world_model}
-            registry.register_agent(each.name, what, model, **served)
-    return told._replace(sources=told.sources._replace(registry=registry))
+            what = story.sources.registry.agent(version)
+            served = {"signature": stored.signature, "world_model": story.world_model}
+            registry.register_agent(version.name, what, model, **served)
+    return story._replace(sources=story.sources._replace(registry=registry))
 
 
 def world_of(artifact: Digest) -> WorldModel:
@@ -133,10 +137,10 @@ def _model(folder: Path) -> Digest:
 
 
 def _play(ledger: Ledger, run: AgentRun) -> None:
-    begun = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
-    ledger.write([EpisodeOpened(begun)])
+    episode = Episode.new("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([EpisodeOpened(episode)])
     ledger.write(
-        [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
+        [NewStep(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=episode).steps]
     )
 
 

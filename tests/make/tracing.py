@@ -37,49 +37,51 @@ def preference(name: str) -> str:
     return f'{{"better": "{name}"}}'
 
 
-def question_of(asked: Asked) -> str:
+def question_of(request: Asked) -> str:
     """The last message of a request."""
-    messages = asked.body["messages"]
+    messages = request.body["messages"]
     assert isinstance(messages, list)
     return str(messages[-1]["content"])
 
 
-def asks_about(asked: Asked, prompt: TracePrompt) -> bool:
-    """Whether a judge is asked about this prompt."""
+def asks_about(request: Asked, prompt: TracePrompt) -> bool:
+    """Whether a request asks a judge about this prompt."""
     action = prompt.sample.turns[prompt.turn].action
-    return f"## Action\n```\n{action}\n```" in question_of(asked)
+    return f"## Action\n```\n{action}\n```" in question_of(request)
 
 
-def is_comparison(asked: Asked) -> bool:
-    return "## Prediction A" in question_of(asked)
+def is_comparison(request: Asked) -> bool:
+    return "## Prediction A" in question_of(request)
 
 
 def thinks() -> Say:
     """A teacher whose rollouts of a prompt are numbered from 0."""
     numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
 
-    def say(asked: Asked) -> str:
-        number = next(numbers[str(asked.body["messages"])])
+    def say(request: Asked) -> str:
+        number = next(numbers[str(request.body["messages"])])
         return f"<think>so {number}</think>shows {number}"
 
     return say
 
 
-def approves(asked: Asked) -> str:
-    """A judge that gives full scores, and to whom all are equal."""
-    return preference("tie") if is_comparison(asked) else verdict(5)
+def approves(request: Asked) -> str:
+    """A judge that gives full scores and has no preference."""
+    return preference("tie") if is_comparison(request) else verdict(5)
 
 
 @contextmanager
 def endpoints(teacher: Say | None = None, judge: Say = approves) -> Iterator[Endpoint]:
-    """One server of both models."""
-    says = {TEACHER: teacher or thinks(), JUDGE: judge}
-    with endpoint.running(lambda asked: says[str(asked.body["model"])](asked)) as server:
+    """One server for both models."""
+    responders = {TEACHER: teacher or thinks(), JUDGE: judge}
+    with endpoint.running(
+        lambda request: responders[str(request.body["model"])](request)
+    ) as server:
         yield server
 
 
 def requests_to(server: Endpoint, model: str) -> list[Asked]:
-    return [asked for asked in server.asked if asked.body["model"] == model]
+    return [item for item in server.asked if item.body["model"] == model]
 
 
 def prepared(store: Path, samples: Sequence[Sample]) -> str:
@@ -102,8 +104,8 @@ def traces_recipe(url: str, **fields: object) -> TracesRecipe:
 def traces_of(folder: Path, data: str, recipe: TracesRecipe, out: str = "out") -> TraceSet:
     """Writes traces into a folder, with the cached responses beside them."""
     answers = AnswerStore(folder / "answers")
-    made = folder / out
-    made.mkdir(exist_ok=True)
+    target = folder / out
+    target.mkdir(exist_ok=True)
     return make_traces(
-        recipe, Path(data), made, ignore_progress, answers=answers, pause_seconds=0.0
+        recipe, Path(data), target, ignore_progress, answers=answers, pause_seconds=0.0
     )

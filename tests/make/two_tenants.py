@@ -147,10 +147,10 @@ class _Player:
 
     @contextmanager
     def act(self, name: str) -> Iterator[None]:
-        """Whatever gets a time in the block has that of this act."""
-        began = moment()
-        # As precise as what is signed.
-        self.names.acts.append((began.replace(microsecond=began.microsecond // 1000 * 1000), name))
+        """Times within the block belong to this act."""
+        start = moment()
+        # Signed times have this precision.
+        self.names.acts.append((start.replace(microsecond=start.microsecond // 1000 * 1000), name))
         yield
 
     def close(self) -> None:
@@ -207,16 +207,16 @@ class _Player:
         """A run that trains an agent, in the simulator that its trainer `claimed`, or another."""
         opened = self.play(run, tenant, agent)
         model, weights = self._model(run)
-        made = RunWeights(run=run, simulator=opened.simulator, weights=weights)
+        statement = RunWeights(run=run, simulator=opened.simulator, weights=weights)
         signer = load_signer(self.store / "keys" / STEP_KEYS)
         with self.act(f"run {run} is closed"):
-            signature = sign_weights(made, signer) if is_signed else None
+            signature = sign_weights(statement, signer) if is_signed else None
             closing_ = RunClosing(final_weights=weights, signature=signature)
             closed = self.ledger.close_run(run, closing_)
             self._log_signer.seal(run)
-        known = {"artifact": weights, "simulator": self._digest(claimed)}
-        claim = Claim(agent=agent, starting_weights=STARTED, data=(DATA,), **known)
-        checkpoint = records.checkpoint("agent", parents=[STARTED], **known)
+        fields = {"artifact": weights, "simulator": self._digest(claimed)}
+        claim = Claim(agent=agent, starting_weights=STARTED, data=(DATA,), **fields)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
         with self.act(f"agent of {run} is registered"):
             edge = self._log_signer.statement_signer.edge(closed, claim)
             what = Agent(checkpoint=checkpoint, run=run, edge=edge)
@@ -232,9 +232,9 @@ class _Player:
         report.write(step / "report.json")
         words = {report.digest: f"validation in {simulator}", step.name: f"of-{run}"}
         self.names.words.update(words)
-        known = {"artifact": artifact, "imitated": STARTED, "step": step.name}
+        fields = {"artifact": artifact, "imitated": STARTED, "step": step.name}
         with self.act(f"{ref} is validated in {simulator}"):
-            file(Validation(report=report, at=now(), **known), self.store)
+            file(Validation(report=report, at=now(), **fields), self.store)
 
     def set_alias(self, alias: str, simulator: str, *, gate: float, override: str = "") -> None:
         pinned = self.simulators[simulator]
@@ -272,16 +272,16 @@ class _Player:
             path.unlink()
         shutil.copy(self.store / "backup.db", self.store / "ledger.db")
         self.ledger = make.service.ledger(self.store)
-        missed = declare_restored(self.store, reason, "bob")
-        self.missed["audit restored before it is recorded"] = missed.model_dump_json()
+        losses = declare_restored(self.store, reason, "bob")
+        self.missed["audit restored before it is recorded"] = losses.model_dump_json()
 
     def withdraw(self, ref: str, reason: str) -> None:
         name, version = ref.split("@")
         self._change("mlflow.db", "DELETE FROM model_version_tags WHERE name = ?", name)
         deleted = "DELETE FROM model_versions WHERE name = ? AND version = ?"
         self._change("mlflow.db", deleted, name, version)
-        missed = declare_withdrawn(self.store, [ref], reason, "bob")
-        self.missed["audit withdrawn before it is recorded"] = missed.model_dump_json()
+        withdrawn = declare_withdrawn(self.store, [ref], reason, "bob")
+        self.missed["audit withdrawn before it is recorded"] = withdrawn.model_dump_json()
 
     def tamper(self) -> None:
         """Unsigned changes: an alias and a tag in MLflow, and an erasure."""
@@ -307,9 +307,9 @@ class _Player:
         engine = FakeEngine(make.service.shell)
         service = SimulatorService(self.simulators["first"].manifest, engine, store)
         for number in (1, 2):
-            begun = await service.reset(EpisodeOpening(run=run))
-            await service.step(begun.episode, Request(None, f"echo {run} {number}"))
-            await store.end(begun.episode)
+            episode = await service.reset(EpisodeOpening(run=run))
+            await service.step(episode.episode, Request(None, f"echo {run} {number}"))
+            await store.end(episode.episode)
         await store.close()
 
     def _model(self, name: str) -> tuple[Path, Digest]:

@@ -24,7 +24,7 @@ def write_zstd_zip(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, pyarrow.compress(data, codec="zstd", asbytes=True))
-        places = [each.header_offset for each in archive.infolist()]
+        places = [item.header_offset for item in archive.infolist()]
     content = bytearray(path.read_bytes())
     place = content.index(_CENTRAL)
     for local, data in zip(places, members.values(), strict=True):

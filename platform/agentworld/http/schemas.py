@@ -87,7 +87,7 @@ def read_step(body: bytes) -> tuple[str, Request]:
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the request is no JSON: {error}") from error
+        raise InputError(f"the request is not JSON: {error}") from error
     if not isinstance(fields, dict) or fields.keys() != _STEP_FIELDS.keys():
         raise InputError(f"a step has exactly the fields {', '.join(_STEP_FIELDS)}")
     for name, kind in _STEP_FIELDS.items():

@@ -85,12 +85,10 @@ def _refusal(connection: Connection, run: str) -> AgentworldError:
     row = connection.execute(select(RUNS.c.final_weights).where(RUNS.c.id == run)).first()
     if row is None:
         return NotFound(
-            f"there is no run {run} in the ledger any more; restore the ledger, or open another"
+            f"run {run} is no longer in the ledger; restore the ledger, or open another run"
         )
     if is_lost(connection, run):
-        return Conflict(
-            f"run {run} lost what was answered in it when the ledger was restored; open another"
-        )
+        return Conflict(f"run {run} lost entries when the ledger was restored; open another")
     if row.final_weights is None:
         return dropped_rows_error(RUNS, 0, 1)
     return Conflict(f"run {run} is closed; open another one")
@@ -120,7 +118,7 @@ def _close(connection: Connection, end: EpisodeClosed) -> None:
     if connection.execute(_CLOSE, parameters).rowcount != 1:
         if connection.scalar(_FIND, parameters) is not None:
             raise dropped_rows_error(EPISODES, 0, 1)
-        raise Conflict(f"episode {end.episode} is closed, or went on; read it again")
+        raise Conflict(f"episode {end.episode} is closed or has new steps; read it again")
 
 
 # Created once: creating the statement takes longer than running it.

@@ -119,8 +119,8 @@ def translate_errors(url: str) -> Iterator[None]:
         raise StoreError(f"the ledger {redact(url)} failed: {error}") from error
     except UnicodeEncodeError as error:
         raise InputError(
-            f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
-            " send another"
+            f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is not"
+            " Unicode; use another name"
         ) from error
 
 
@@ -163,7 +163,7 @@ def _parse_url(url: str) -> URL:
 
 def _no_url(url: str) -> InputError:
     return InputError(
-        f"{redact(url)!r} is no database URL; give sqlite:////path/ledger.db or"
+        f"{redact(url)!r} is not a database URL; give sqlite:////path/ledger.db or"
         " postgresql://user:password@host/name, with %40 for an @ in the password"
     )
 
@@ -217,13 +217,15 @@ def _postgresql(url: URL) -> Engine:
 def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
     message = str(error.orig).strip().partition("\n")[0]
     if isinstance(error, IntegrityError):
-        return Conflict(f"the ledger already holds this, or not what it names: {message}")
+        return Conflict(f"the ledger already holds this, or lacks what it refers to: {message}")
     if isinstance(error, DataError):
-        return InputError(f"the ledger {url} cannot hold this: {message}; send another value")
+        return InputError(
+            f"the ledger {url} cannot store this value: {message}; send another value"
+        )
     if "not a database" in message:
-        return InputError(f"{url} is no database; name a new file or a ledger")
+        return InputError(f"{url} is not a database; name a new file or a ledger")
     if _REFUSAL.search(message):
-        return InputError(f"{url} does not let the ledger in: {message}; check user and password")
+        return InputError(f"{url} refused the connection: {message}; check user and password")
     passes = isinstance(error, OperationalError | InterfaceError)
     return StoreError(f"the ledger {url} failed: {message}", retryable=passes)
 
@@ -250,12 +252,12 @@ def _check_known(connection: Connection, revisions: ScriptDirectory) -> None:
     revision = _revision(connection)
     url = redact(_url(connection.engine))
     if revision is None and inspect(connection).has_table(RUNS.name):
-        raise Conflict(f"{url} holds tables of an unknown schema; name another database")
+        raise Conflict(f"{url} has tables of an unknown schema; name another database")
     revision_ids = {script.revision for script in revisions.walk_revisions()}
     if revision is not None and revision not in revision_ids:
         raise Conflict(
-            f"the ledger {url} is of revision {revision}, which this agentworld does not know; use"
-            " the one that made it, or a later one"
+            f"the ledger {url} has revision {revision}, which this version of agentworld does not"
+            " know; use the version that created it, or a later one"
         )
 
 

@@ -78,7 +78,7 @@ def read_opening(row: _Row, texts: Texts) -> EpisodeOpening | None:
         return None
     opening = EpisodeOpening.model_validate_json(text)
     if opening.text != text:
-        raise StoreError("its opening was written anew, in another form", retryable=False)
+        raise StoreError("its opening was rewritten in another form", retryable=False)
     return opening
 
 
@@ -112,7 +112,7 @@ def _reader(row: _Row, texts: Texts) -> _Reader:
 def _check_erased(data: bytes | None, digest: Digest) -> None:
     """Raises StoreError if an erased text exists."""
     if data is not None:
-        raise StoreError(f"the text {digest} was erased and is there; remove it", retryable=False)
+        raise StoreError(f"the text {digest} was erased but exists; remove it", retryable=False)
 
 
 def _episode(row: _Row, steps: Iterable[_Row], texts: Texts) -> Episode:

@@ -47,7 +47,7 @@ def erase_rows(connection: Connection, episode: str) -> None:
         )
     # An episode of a run that lost entries is never closed.
     if row.closed is None and not is_lost(connection, row.run):
-        raise Conflict(f"episode {episode} is open; close it, and then erase it")
+        raise Conflict(f"episode {episode} is open; close it before you erase it")
     mark_erased = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
     change_rows(connection, mark_erased)
     for column, _, owner in _TEXTS:

@@ -26,5 +26,5 @@ def no_run(run: str) -> NotFound:
     """The error for an unknown or deleted run."""
     return NotFound(
         f"there is no run {run} in the ledger; name one that `agentworld run list` prints, or"
-        " restore the ledger where it had this one"
+        " restore the ledger if it had this run"
     )

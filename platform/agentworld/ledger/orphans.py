@@ -12,7 +12,7 @@ def orphan_rows(connection: Connection) -> Iterator[str]:
     for table in METADATA.sorted_tables:
         for key in sorted(table.foreign_keys, key=str):
             for value, rows in connection.execute(_unknown(key)):
-                yield f"{rows} rows of {table} are of {value!r}, which {key.column.table} lacks"
+                yield f"{rows} rows of {table} refer to {value!r}, which {key.column.table} lacks"
 
 
 def _unknown(key: ForeignKey) -> Select[object, int]:

@@ -48,7 +48,7 @@ def hold(connection: Connection, table: Table) -> None:
 def dropped_rows_error(table: FromClause, num_stored: int, num_rows: int) -> StoreError:
     """The error for a trigger or rule of the database that dropped rows silently."""
     return StoreError(
-        f"the ledger's table {table} took {num_stored} of {num_rows} rows, so that nothing was"
+        f"the ledger's table {table} stored {num_stored} of {num_rows} rows, so nothing was"
         " written; remove the trigger or the rule that drops rows",
         retryable=False,
     )

@@ -68,6 +68,6 @@ class Texts:
 
 def _missing(digest: Digest) -> StoreError:
     return StoreError(
-        f"the text {digest} is lost and was not erased; restore the object store, or name it",
+        f"the text {digest} is missing and was not erased; restore the object store, or name it",
         retryable=False,
     )

@@ -39,7 +39,7 @@ class VersionRef(Record):
         """The inverse of `str`; raises InputError."""
         parts = re.fullmatch(rf"({_NAME})@(\d{{1,9}})", text)
         if parts is None:
-            raise InputError(f"{text!r} is no NAME@VERSION; write it like shell-agent@1")
+            raise InputError(f"{text!r} is not NAME@VERSION; write it like shell-agent@1")
         return cls(name=parts[1], version=int(parts[2]))
 
 

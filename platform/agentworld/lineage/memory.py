@@ -78,14 +78,14 @@ class MemoryRegistry:
         """The world model registered under a name and a version."""
         entity = self._entry(ref).entity
         if not isinstance(entity, WorldModel):
-            raise InputError(f"{ref} is no world model; name a version of one")
+            raise InputError(f"{ref} is not a world model; name a version of one")
         return entity
 
     def agent(self, ref: VersionRef) -> Agent:
         """The agent registered under a name and a version."""
         entity = self._entry(ref).entity
         if not isinstance(entity, Agent):
-            raise InputError(f"{ref} is no agent; name a version of one")
+            raise InputError(f"{ref} is not an agent; name a version of one")
         return entity
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:

@@ -31,7 +31,7 @@ class MlflowModel:
         version = self._version()
         files = self._server.ask(lambda: self._files(version))
         if not files:
-            raise NotFound(f"{self.address} has no files; register the folder of a whole model")
+            raise NotFound(f"{self.address} has no files; register the folder of a complete model")
         return digest_json([version.source, version.creation_timestamp, files])
 
     def fetch(self, folder: Path) -> None:

@@ -148,7 +148,7 @@ class MlflowVersions:
     def _record(self, ref: VersionRef, kind: str) -> str:
         version = self._version(ref)
         if version.tags.get(mlflow_tag("kind")) != kind:
-            raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
+            raise InputError(f"{ref} is not a {kind.replace('-', ' ')}; name a version of one")
         return self._text(version, RECORD)
 
     def _text(self, version: ModelVersion, name: str) -> str:

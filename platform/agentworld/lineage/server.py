@@ -94,7 +94,7 @@ class Server:
                 waited_seconds = time.monotonic() - outage_start
                 if waited_seconds + wait > self._patience_seconds:
                     raise self._failure(
-                        f"gave no answer in {waited_seconds:.0f} s", error
+                        f"did not respond for {waited_seconds:.0f} s", error
                     ) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
@@ -104,7 +104,7 @@ class Server:
         limit = f"{self._patience_seconds:.0f} s"
         reason = redact(str(error))
         _log.warning(
-            "the registry %s gives no answer; waiting %s: %s", self._display_url, limit, reason
+            "the registry %s does not respond; waiting %s: %s", self._display_url, limit, reason
         )
         return time.monotonic()
 

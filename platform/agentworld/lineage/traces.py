@@ -43,7 +43,7 @@ def read_lines(address: str) -> Iterator[bytes]:
     experiment, _, condition = address.partition("?filter=")
     settings = from_environment(TraceServerSettings)
     if not settings.mlflow_tracking_uri:
-        raise InputError("no MLflow is named; set MLFLOW_TRACKING_URI to its address")
+        raise InputError("MLflow's address is not set; set MLFLOW_TRACKING_URI")
     traces = _Traces(settings, experiment)
     names = traces.names(condition or None)
     first = next(names, None)
@@ -96,7 +96,7 @@ class _Traces:
                 )
             except MlflowException as error:
                 if error.error_code == "INVALID_PARAMETER_VALUE":
-                    raise InputError(f"MLflow takes no filter {condition!r}: {error}") from error
+                    raise InputError(f"MLflow rejects the filter {condition!r}: {error}") from error
                 raise
 
         return self._server.ask(search)

@@ -145,7 +145,7 @@ def _check_configured(settings: RegistrySettings, store: Path) -> None:
     copy = copy_of(store.resolve())
     if copy and not settings.mlflow_tracking_uri:
         raise InputError(
-            f"{redact(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
+            f"{redact(copy.url)} is a bucket, which cannot hold a registry; set MLFLOW_TRACKING_URI"
         )
 
 

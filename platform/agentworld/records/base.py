@@ -136,7 +136,7 @@ def canonical_json(value: object) -> bytes:
         except _NotPlain:
             return rfc8785.dumps(json.loads(text, parse_int=_read_integer))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
+        raise InputError(f"a value has no canonical JSON: {error}; correct it") from error
 
 
 class _NotPlain(Exception):

@@ -50,7 +50,7 @@ class ArtifactManifest(Record):
         for name in sorted(self.files.keys() | files.keys()):
             if self.files.get(name) != files.get(name):
                 raise InputError(
-                    f"{folder / name} is not the file of the manifest; restore it or pin again"
+                    f"{folder / name} does not match the manifest; restore it or pin again"
                 )
 
 
@@ -69,7 +69,7 @@ def model_files(folder: Path) -> dict[str, Path]:
         if path.is_file():
             files[name.as_posix()] = path
         elif path.is_symlink() or not path.is_dir():
-            raise InputError(f"{path} is neither a file nor a folder of its own; replace it")
+            raise InputError(f"{path} is neither a regular file nor a folder; replace it")
     return files
 
 

@@ -17,8 +17,8 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile("(^|_)(KEY|TOKEN|SECRET|PASSWORD)$")
 
 _OVER_HTTP = "would let others change its weights while it runs"
-_CODE = "brings code or files that no digest covers"
-_RESERVED_REASON = "is for the platform to set"
+_CODE = "loads code or files that no digest covers"
+_RESERVED_REASON = "is reserved for the platform"
 
 _REFUSED = {
     "VLLM_SERVER_DEV_MODE": _OVER_HTTP,
@@ -60,9 +60,9 @@ def _check(environment: dict[str, str]) -> dict[str, str]:
 
 def _problem(name: str) -> str | None:
     if not _NAME.fullmatch(name):
-        return f"{name[:80]!r} is no name of a variable; correct it"
+        return f"{name[:80]!r} is not the name of a variable; correct it"
     if _SECRET.search(name):
-        return f"{name} names a secret, and what is pinned is read by many; leave it out"
+        return f"{name} names a secret, and manifests are widely readable; leave it out"
     return f"{name} {_REFUSED[name]}; leave it out" if name in _REFUSED else None
 
 

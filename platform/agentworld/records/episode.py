@@ -67,7 +67,7 @@ class EpisodeOpening(Record):
     @model_validator(mode="after")
     def _has_one_past(self) -> Self:
         if self.fork and self.replay:
-            raise ValueError("an episode forks another one or repeats it; leave one of the two")
+            raise ValueError("an episode has both a fork and a replay; give only one of them")
         return self
 
     @property
@@ -165,7 +165,7 @@ class Episode(NamedTuple):
     def opened_with(self) -> EpisodeOpening:
         """Its opening; raises Conflict if retention erased it."""
         if self.opening is None:
-            raise Conflict(f"what episode {self.id} was opened with was erased by retention")
+            raise Conflict(f"the opening of episode {self.id} was erased by retention")
         return self.opening
 
     @property

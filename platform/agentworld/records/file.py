@@ -86,8 +86,8 @@ def check_sqlite(path: Path) -> None:
         check_regular(*(path.with_name(path.name + end) for end in _DATABASE_FILES))
     except OSError as error:
         raise StoreError(
-            f"the database {path} cannot be opened: of {error.filename}, {error.strerror}; take it"
-            " away, or restore it",
+            f"the database {path} cannot be opened: of {error.filename}, {error.strerror}; remove"
+            " it, or restore it",
             retryable=False,
         ) from error
 
@@ -139,7 +139,7 @@ def input_errors(path: Path) -> Iterator[None]:
 def _check(path: Path, metadata: os.stat_result) -> None:
     if not stat.S_ISREG(metadata.st_mode):
         kind = _KINDS.get(stat.S_IFMT(metadata.st_mode), "something else")
-        raise NotRegular(errno.EINVAL, f"it is {kind} and no regular file", str(path))
+        raise NotRegular(errno.EINVAL, f"it is {kind} and not a regular file", str(path))
 
 
 def _check_size(path: Path, data: bytes, most_bytes: int) -> bytes:

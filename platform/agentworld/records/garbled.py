@@ -23,8 +23,8 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecursionError, "it is nested too deeply"),
     (MemoryError, "it is too large"),
     (OverflowError, "a number in it is too large"),
-    (UnicodeError, "it has bytes that are no text"),
-    (json.JSONDecodeError, "it is no JSON"),
+    (UnicodeError, "a text in it is not valid Unicode"),
+    (json.JSONDecodeError, "it is not JSON"),
 )
 
 _PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
@@ -55,7 +55,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, OSError):
         return str(error.strerror or error)
     reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(reasons, "a value in it is missing or of another type")
+    return next(reasons, "a value in it is missing or has another type")
 
 
 def readable(name: str, problems: Iterable[str]) -> Iterator[str]:

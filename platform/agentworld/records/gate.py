@@ -25,8 +25,8 @@ class Gate(Record):
             return cls.model_validate({"metric": metric, "least": least})
         except ValidationError as error:
             raise InputError(
-                f"{text!r} is no gate; write METRIC=LEAST, as live_gain=0.2, with the name of a"
-                " figure and a number"
+                f"{text!r} is not a gate; write METRIC=LEAST, as live_gain=0.2, with the name of"
+                " a figure and a number"
             ) from error
 
     def judge(self, figures: Mapping[str, float]) -> "GateResult":

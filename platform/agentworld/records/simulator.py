@@ -62,7 +62,9 @@ class EnginePin(Record):
     @model_validator(mode="after")
     def _is_installed_once(self) -> Self:
         if (self.image is None) == (self.lock is None):
-            raise ValueError("an engine runs in an image or in an environment, one of the two")
+            raise ValueError(
+                "an engine runs either in an image or in an environment; give exactly one"
+            )
         return self
 
 
@@ -103,7 +105,8 @@ class ConfidencePolicy(Record):
     def _compares_several(self) -> Self:
         if self.min_agreement is not None and self.num_samples == 1:
             raise ValueError(
-                "one sample agrees with nothing: raise num_samples, or unset min_agreement"
+                "a single sample has nothing to agree with: raise num_samples, or unset"
+                " min_agreement"
             )
         return self
 
@@ -154,7 +157,7 @@ class SimulatorManifest(Record):
     def _has_weights_or_an_endpoint(self) -> Self:
         if isinstance(self.engine, Endpoint):
             if self.artifact or self.files:
-                raise ValueError("what an endpoint serves has no artifact and no files")
+                raise ValueError("an endpoint has neither an artifact nor files")
         elif self.artifact is None:
             raise ValueError("an engine of ours serves an artifact")
         return self
@@ -183,5 +186,5 @@ class SimulatorManifest(Record):
         """Reads a manifest; raises InputError if the file's digest is not that of the manifest."""
         manifest = super().read(path)
         if digest_file(path) != manifest.digest:
-            raise InputError(f"{path} was written anew, in another form; restore it or pin again")
+            raise InputError(f"{path} was rewritten in another form; restore it or pin again")
         return manifest

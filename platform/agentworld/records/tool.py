@@ -15,7 +15,7 @@ _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 
 def _of_an_object(schema: JsonObject) -> JsonObject:
     if schema.get("type") != "object":
-        raise ValueError("a tool's arguments are an object, and its schema says so: `type: object`")
+        raise ValueError("a tool's arguments must be an object; set `type: object` in its schema")
     return schema
 
 

@@ -126,10 +126,10 @@ def read_predicate(
         record = kind.model_validate(predicate.get(field) if field else predicate)
     except ValidationError as error:
         raise EvidenceError(
-            f"what was signed is no {noun} ({first_problem(error)}); do not rely on it"
+            f"the signed content is not of kind {noun} ({first_problem(error)}); do not rely on it"
         ) from error
     if statement != to_statement(record):
-        raise EvidenceError(f"what was signed is not what this {noun} says; do not rely on it")
+        raise EvidenceError(f"the signed content differs from this {noun}; do not rely on it")
     return record
 
 
@@ -152,7 +152,7 @@ def verify_copy(name: str, envelope: bytes, kind: type[_Signed], trusted: Truste
     """Like `verify_envelope`, for a copy in the evidence mirror under a name."""
     record = verify_envelope(envelope, kind, trusted)
     if record.path_of(envelope) != name:
-        raise EvidenceError("it is the copy of another statement; find out who put it there")
+        raise EvidenceError("it is the copy of another statement; find out where it came from")
     return record
 
 
@@ -160,7 +160,7 @@ def verify_row(row: Attestation, kind: type[_Signed], trusted: TrustedKeys) -> _
     """Like `verify_envelope`, for a ledger's row, whose columns must match the record."""
     record = verify_envelope(row.envelope, kind, trusted)
     if row != row_of(record, row.envelope):
-        raise EvidenceError("its row says something else than what was signed; restore it")
+        raise EvidenceError("its row differs from what was signed; restore it")
     return record
 
 
@@ -195,7 +195,8 @@ def _parse_statement(envelope: Envelope) -> Statement:
         return Statement.parse(envelope.payload)
     except ValidationError as error:
         raise EvidenceError(
-            f"what was signed is no in-toto statement ({first_problem(error)}); do not rely on it"
+            f"the signed content is not an in-toto statement ({first_problem(error)}); do not"
+            " rely on it"
         ) from error
 
 
@@ -215,12 +216,13 @@ def _check_signature(envelope: Envelope, trusted: TrustedKeys) -> None:
     (key_id,) = envelope.signatures
     if envelope.payload_type != PAYLOAD_TYPE:
         raise EvidenceError(
-            f"the envelope holds {envelope.payload_type!r} and no {PAYLOAD_TYPE}; do not rely on it"
+            f"the envelope's type is {envelope.payload_type!r} instead of {PAYLOAD_TYPE}; do not"
+            " rely on it"
         )
     if key_id not in trusted:
         raise EvidenceError(
-            f"the key {key_id!r} is not trusted; add its public key if it is, or do not rely on"
-            " the record"
+            f"the key {key_id!r} is not trusted; add its public key if you trust it, or do not"
+            " rely on the record"
         )
     try:
         envelope.verify([trusted[key_id]], threshold=1)
@@ -235,4 +237,4 @@ def _encode(envelope: Envelope) -> bytes:
 
 
 def _no_envelope(problem: str) -> EvidenceError:
-    return EvidenceError(f"this is no envelope of ours ({problem}); read it as it was stored")
+    return EvidenceError(f"this is not an envelope of ours ({problem}); read it as it was stored")

@@ -68,8 +68,8 @@ def ensure_signer(folder: Path) -> Signer:
     if not (folder / SIGNER).exists():
         if copy_of(folder.absolute()):
             raise InputError(
-                f"a bucket holds no private key; set {KEY_VARIABLES[folder.name]} to a signer's"
-                " PEM, or AGENTWORLD_KEYS to a folder of keys"
+                f"a bucket cannot hold a private key; set {KEY_VARIABLES[folder.name]} to a"
+                " signer's PEM, or AGENTWORLD_KEYS to a folder of keys"
             )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link is atomic, and never replaces another signer.
@@ -139,9 +139,11 @@ def _private_key(pem: bytes, source: object) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{source} is no private key ({error}); restore or rotate it") from error
+        raise InputError(
+            f"{source} is not a private key ({error}); restore or rotate it"
+        ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{source} is no Ed25519 key; restore or rotate it")
+        raise InputError(f"{source} is not an Ed25519 key; restore or rotate it")
     return key
 
 
@@ -156,7 +158,7 @@ def read_public(name: str, pem: bytes, source: object) -> SSlibKey:
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{source} is no public key ({error}); restore or remove it") from error
+        raise InputError(f"{source} is not a public key ({error}); restore or remove it") from error
     if not isinstance(key, Ed25519PublicKey) or _key_id(key) != name:
         raise InputError(f"{source} is not the Ed25519 key of its name; restore or remove it")
     return _to_sslib_key(key)

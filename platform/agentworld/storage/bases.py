@@ -99,8 +99,8 @@ class BaseStore:
         source.fetch(partial)
         if source.stamp() != stamp:
             raise StoreError(
-                f"{source.address} was changed while it was fetched; begin again when nobody writes"
-                " there",
+                f"{source.address} changed during the fetch; repeat it when no other process"
+                " writes there",
                 retryable=True,
             )
         for name, path in model_files(partial).items():

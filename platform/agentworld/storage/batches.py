@@ -65,7 +65,7 @@ def _read_part(part: Part) -> Iterator[Trajectory]:
         while position < part.end and (line := stream.readline(MOST_BYTES + 1)):
             place = partial(_place, part.path, position)
             if len(line) > MOST_BYTES:
-                raise InputError(f"{place()} has more than {MOST_BYTES} bytes; take it out")
+                raise InputError(f"{place()} has more than {MOST_BYTES} bytes; remove it")
             position += len(line)
             yield parse_trajectory(line, place)
 

@@ -65,8 +65,8 @@ def context_tokens(folder: Path) -> int:
     limit = config.max_position_embeddings or inner
     if limit is None:
         raise InputError(
-            f"{folder / 'config.json'} does not say how many tokens the model takes; say it in the"
-            " recipe as simulate.context_tokens"
+            f"{folder / 'config.json'} does not state the context length in tokens; set"
+            " simulate.context_tokens in the recipe"
         )
     return limit
 

@@ -117,13 +117,13 @@ def find_dataset(name: str, store: Path) -> StoredDataSet:
         )
     if len(matches) > 1:
         digests = ", ".join(dataset.digest for dataset in matches)
-        raise InputError(f"{start} is the start of {digests}; write more of it")
+        raise InputError(f"{start} is the start of {digests}; give more characters")
     return matches[0]
 
 
 def _in_folder(folder: Path, store: Path) -> StoredDataSet:
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"{folder} holds no {MANIFEST}; give the folder of a finished `prepare`")
+        raise InputError(f"{folder} has no {MANIFEST}; give the folder of a finished `prepare`")
     is_step = folder.resolve().parent.parent.name == "steps"
     own = folder.resolve().parents[2] if is_step else store
     return StoredDataSet(read_dataset(folder), folder, own)

@@ -101,8 +101,8 @@ class _Copier:
                         return
         if f"sha256:{sha256.hexdigest()}" != digest:
             raise InputError(
-                f"{name} at {self._source.address} is not the file of the manifest; restore it or"
-                " pin again"
+                f"{name} at {self._source.address} does not match the manifest; restore it or pin"
+                " again"
             )
 
     def _pieces(self, name: str) -> Iterator[bytes]:

@@ -181,10 +181,11 @@ def open_folder(url: str) -> Folder:
         # Recent writes of other processes must be visible, so listings are not cached.
         system, path = url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
-        raise InputError(f"{redact(url)} needs a package that is not here: {error}") from error
+        raise InputError(f"{redact(url)} needs a package that is not installed: {error}") from error
     except ValueError as error:
         raise InputError(
-            f"{redact(url)} is no address of a store ({error}); give a path or s3://bucket/folder"
+            f"{redact(url)} is not the address of a store ({error}); give a path or"
+            " s3://bucket/folder"
         ) from error
     return Disk(Path(path)) if getattr(system, "local_file", False) else Bucket(system, path)
 

@@ -44,10 +44,10 @@ def check_safe(folder: Path) -> None:
 
 def _check_kind(path: Path) -> None:
     if path.is_symlink():
-        raise InputError(f"{path} is a link; put the file itself in its place")
+        raise InputError(f"{path} is a link; replace it by the file itself")
     if path.suffix.lower() not in _SUFFIXES:
         raise InputError(
-            f"{path} may carry code; a model's folder holds safetensors weights, JSON, templates,"
+            f"{path} may contain code; a model's folder has safetensors weights, JSON, templates,"
             " texts and pictures, so convert or remove it"
         )
 
@@ -84,7 +84,8 @@ def _check_settings(path: Path) -> None:
         is_beside = Path(file).name == file and path.with_name(file).is_file()
         if not is_beside or not file.endswith(WEIGHTS):
             raise InputError(
-                f"{path} names {file!r}, which is no safetensors file beside it; correct the index"
+                f"{path} names {file!r}, which is not a safetensors file beside it; correct the"
+                " index"
             )
 
 
@@ -95,20 +96,20 @@ def _read_settings(path: Path) -> _ConfigFile:
     except ValidationError as error:
         raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON ({error}); restore it") from error
+        raise InputError(f"{path} is not JSON ({error}); restore it") from error
 
 
 def _without_code(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Checks objects at every depth: some loaders read nested settings."""
     for key, value in pairs:
         if key in _NAMES_CODE and value:
-            raise InputError(f"{path} names code to be run ({key}); take it out, none is loaded")
+            raise InputError(f"{path} names code to be run ({key}); remove it, none is loaded")
     return dict(pairs)
 
 
 def _check_template(path: Path, template: str) -> None:
     if problem := template_problem(template):
-        raise InputError(f"{path} holds a template that is none ({problem}); correct it")
+        raise InputError(f"{path} has an invalid template ({problem}); correct it")
 
 
 def _read(path: Path) -> str:
@@ -116,4 +117,4 @@ def _read(path: Path) -> str:
         with input_errors(path):
             return read_regular(path).decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8 ({error}); restore it") from error
+        raise InputError(f"{path} is not UTF-8 text ({error}); restore it") from error

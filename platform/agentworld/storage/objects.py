@@ -44,8 +44,8 @@ class ObjectStore:
                 data = self._folder.read(_file(digest))
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no object {digest} in {self._display_url};"
-                    " it was erased or never kept"
+                    f"there is no object {digest} in {self._display_url}; it was erased or never"
+                    " stored"
                 ) from error
         if digest_bytes(data) != digest:
             raise StoreError(
@@ -125,11 +125,13 @@ def _check_size(data: bytes) -> None:
 def _file(digest: Digest) -> str:
     match = _DIGEST.fullmatch(digest)
     if match is None:
-        raise InputError(f"{digest!r} is no digest; give sha256: and 64 hexadecimal digits")
+        raise InputError(f"{digest!r} is not a digest; give sha256: and 64 hexadecimal digits")
     return f"{match[1]}/{match[1]}{match[2]}"
 
 
 def _check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
-        raise InputError(f"{name!r} is no name; give letters, digits, `._-` and `/` between them")
+        raise InputError(
+            f"{name!r} is not a valid name; give letters, digits, `._-` and `/` between them"
+        )
     return name

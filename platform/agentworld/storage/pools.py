@@ -125,7 +125,7 @@ def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
         content.update(canonical(row))
         yield Sample.model_validate(row)
     if "sha256:" + content.hexdigest() != dataset.pools[pool].content:
-        raise InputError(f"{path} holds other samples than its {MANIFEST} says; prepare it again")
+        raise InputError(f"the samples of {path} do not match its {MANIFEST}; prepare it again")
 
 
 def canonical(row: Row) -> bytes:

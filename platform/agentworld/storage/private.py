@@ -26,7 +26,9 @@ def read_private(path: Path) -> bytes:
         metadata = os.fstat(file.fileno())
         mode = stat.S_IMODE(metadata.st_mode)
         if mode & (_MORE_THAN_READING if _is_mounted(metadata) else _OTHERS):
-            raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+            raise InputError(
+                f"{path} is accessible to other users (mode {mode:04o}); set its mode to 0600"
+            )
         return file.read(_MOST_BYTES)
 
 

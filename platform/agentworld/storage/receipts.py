@@ -27,7 +27,7 @@ def read_receipt(folder: Path) -> StepReceipt:
     """The receipt of a finished step; raises InputError if there is none."""
     if not (folder / RECEIPT).exists():
         raise InputError(
-            f"{folder} is no finished step ({RECEIPT} is missing); run that step first"
+            f"{folder} is not a finished step ({RECEIPT} is missing); run that step first"
         )
     return StepReceipt.read(folder / RECEIPT)
 

@@ -28,7 +28,7 @@ class RemoteModel:
         with translate_errors(self.address):
             objects = self._list()
         if not objects:
-            raise NotFound(f"{self.address} holds no files; name the folder of a whole model")
+            raise NotFound(f"{self.address} has no files; name the folder of a complete model")
         fields = ("size", *_OF_CONTENT, *TIME_FIELDS)
         return digest_json(
             {
@@ -60,6 +60,6 @@ class RemoteModel:
                 end = min(size, copy.tell() + _PIECE_BYTES)
                 piece = system.cat_file(f"{root}/{name}", start=copy.tell(), end=end)
                 if not piece:
-                    raise StoreError(f"{self.address} ends {name} too early; begin again")
+                    raise StoreError(f"{self.address} ends {name} too early; repeat the fetch")
                 copy.write(piece)
         draft.replace(path)

@@ -109,6 +109,6 @@ def _lock(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                _log.warning("waits for a pod that fetches the same model; it holds %s", path)
+                _log.warning("waiting for a pod that fetches the same model; it holds %s", path)
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -45,9 +45,11 @@ class PinnedSimulator(NamedTuple):
         """Raises InputError for another folder, EvidenceError if the manifest was changed."""
         path = folder / _MANIFEST
         if not _HEX.fullmatch(folder.name) or not path.is_file():
-            raise InputError(f"{folder} is no pinned simulator; name the folder that was printed")
+            raise InputError(
+                f"{folder} is not a pinned simulator; name the folder that was printed"
+            )
         if _digest(path) != f"sha256:{folder.name}":
-            raise EvidenceError(f"{path} is not the manifest that was pinned; restore it")
+            raise EvidenceError(f"{path} is not the pinned manifest; restore it")
         return cls(folder, SimulatorManifest.read(path))
 
     @property
@@ -88,7 +90,7 @@ class PinnedSimulator(NamedTuple):
             about = ", ".join(sorted(report.subjects)) or "nothing that it names"
             raise InputError(
                 f"the report is about {about} and not about {self.digest} or its weights; attach"
-                " it to what it is about"
+                " it to its subject"
             )
         _freeze(self.folder, f"reports/{_hex(report.digest)}.json", report.canonical)
 
@@ -98,7 +100,7 @@ class PinnedSimulator(NamedTuple):
         """
         for path in self._report_files:
             if _digest(path) != f"sha256:{path.stem}":
-                raise EvidenceError(f"{path} is not the report that was attached; restore it")
+                raise EvidenceError(f"{path} is not the attached report; restore it")
         if self.manifest.artifact is None:
             return
         try:
@@ -170,7 +172,7 @@ class SimulatorStore:
             raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {names}")
         if len(folders) > 1:
             matches = ", ".join(f"sha256:{folder.name}" for folder in folders)
-            raise InputError(f"{start} is the start of {matches}; write more of it")
+            raise InputError(f"{start} is the start of {matches}; give more characters")
         return PinnedSimulator.read(folders[0])
 
     def _folders(self, start: str = "") -> list[Path]:
@@ -190,7 +192,9 @@ class SimulatorStore:
         with self._draft() as draft:
             shutil.copyfile(path, draft)
             if digest_file(draft, counter.add) != digest:
-                raise InputError(f"{path} was changed while it was read; let it rest and try again")
+                raise InputError(
+                    f"{path} changed while it was read; try again when no process writes it"
+                )
             draft.chmod(_READ_ONLY)
             sync(draft)
             draft.replace(target)

@@ -191,7 +191,7 @@ def files_of(source: str, *, texts: bool = False) -> list[SourceFile]:
     files = [SourceFile(*fields) for fields in whole]
     recordings = [file for file in files if paths == [path] or _is_content(file.path, texts)]
     if not recordings:
-        problem = f"{redact(source)} holds no recordings; name a file, or a folder of them"
+        problem = f"{redact(source)} has no recordings; name a file, or a folder of them"
         raise InputError(problem)
     return sorted(_distinct(recordings), key=lambda file: file.name)
 

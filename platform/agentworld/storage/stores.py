@@ -38,7 +38,7 @@ class Stores(BaseSettings):
         copy = copy_of(whole)
         if copy and "ledger_url" not in settings:
             raise InputError(
-                f"{redact(copy.url)} is a bucket, in which no ledger can be; set"
+                f"{redact(copy.url)} is a bucket, which cannot hold a ledger; set"
                 " AGENTWORLD_LEDGER_URL"
             )
         urls = {

@@ -20,8 +20,8 @@ _SECONDS, _GIB = 3, 1
 
 @lru_cache(64)
 def template_problem(template: str) -> str | None:
-    """Why a template is none, or takes too much to be compiled; null where it compiles."""
-    return ask(__name__, template, "it takes too much time or memory to be compiled")
+    """The reason why a template is invalid or too expensive to compile; null if it compiles."""
+    return ask(__name__, template, "compiling it takes too much time or memory")
 
 
 def compile_template(template: str) -> None:

@@ -41,7 +41,7 @@ def read_traces(folder: Path) -> list[Trace]:
     trace_set = read_trace_set(folder)
     path = folder / trace_set.file
     if digest_file(path) != trace_set.content:
-        raise InputError(f"{path} holds other traces than its {MANIFEST} says; make them again")
+        raise InputError(f"the traces of {path} do not match its {MANIFEST}; make them again")
     with input_errors(path):
         return [_parse(line, path) for line in read_lines(path)]
 
@@ -50,4 +50,4 @@ def _parse(line: bytes, path: Path) -> Trace:
     try:
         return Trace.model_validate_json(line)
     except ValidationError as error:
-        raise InputError(f"{path} holds what is no trace: {first_problem(error)}") from error
+        raise InputError(f"{path} has an invalid trace: {first_problem(error)}") from error

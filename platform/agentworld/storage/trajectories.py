@@ -62,7 +62,7 @@ def domains_in(folder: Path) -> tuple[str, ...]:
 def _manifest_of(folder: Path) -> Collected:
     names = sorted(path.name for path in folder.glob("*.jsonl"))
     if not names:
-        raise InputError(f"{folder} holds no trajectories (*.jsonl); run `agentworld data collect`")
+        raise InputError(f"{folder} has no trajectories (*.jsonl); run `agentworld data collect`")
     return Collected(chunks={name: digest_file(folder / name) for name in names})
 
 
@@ -84,11 +84,11 @@ def parse_trajectory(line: bytes, place: Callable[[], str]) -> Trajectory:
         location = place()
         if _is_evaluation_row(line):
             raise InputError(
-                f"{location} is a row of AgentWorldBench, which is for evaluation alone; take its"
-                " file away, and name it in prepare.benchmarks"
+                f"{location} is a row of AgentWorldBench, which is for evaluation only; remove"
+                " its file, and name it in prepare.benchmarks"
             ) from error
         raise InputError(
-            f"{location} is no trajectory: {_problem_of(error)}; correct it"
+            f"{location} is not a valid trajectory: {_problem_of(error)}; correct it"
         ) from error
 
 

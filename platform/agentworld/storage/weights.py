@@ -72,7 +72,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         tensors = {name: Tensor.model_validate(tensor) for name, tensor in entries.items()}
         _check_places(tensors, num_bytes - _LENGTH_BYTES - length)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is no safetensors file ({_reason(error)}); restore it") from error
+        raise InputError(
+            f"{path} is not a safetensors file ({_reason(error)}); restore it"
+        ) from error
     return tensors
 
 
@@ -80,7 +82,7 @@ def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """With two tensors of one name, another reader may take the other one."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise ValueError("it says the same thing twice")
+        raise ValueError("it has a duplicate key")
     return fields
 
 
@@ -93,12 +95,12 @@ def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
         begin, after = tensor.data_offsets
         bits = _BITS.get(tensor.dtype)
         if bits is None:
-            raise ValueError(f"{name[:80]!r} is of the unknown type {tensor.dtype[:20]!r}")
+            raise ValueError(f"{name[:80]!r} has the unknown type {tensor.dtype[:20]!r}")
         if begin != end or (after - begin) * 8 != prod(tensor.shape) * bits:
-            raise ValueError(f"the bytes of {name[:80]!r} are not those of its shape")
+            raise ValueError(f"the offsets of {name[:80]!r} do not match its shape or order")
         end = after
     if end != num_bytes:
-        raise ValueError(f"it has {num_bytes} bytes of tensors and should have {end}")
+        raise ValueError(f"it has {num_bytes} bytes of tensors instead of {end}")
 
 
 def _reason(error: Exception) -> str:

@@ -143,7 +143,7 @@ class WorkingCopy:
     def _path(self, name: str) -> Path:
         """Raises StoreError for a name outside of the copy."""
         if name.startswith("/") or ".." in name.split("/"):
-            raise StoreError(f"{redact(self.url)} has an object {name!r}; take it away")
+            raise StoreError(f"{redact(self.url)} has an object {name!r}; remove it")
         return self.root / name
 
     def _name(self, path: Path) -> str:
@@ -174,7 +174,7 @@ def open_copy(url: str, scratch: Path) -> WorkingCopy:
         write_whole(root / _ORIGIN, url.encode())
     except PermissionError as error:
         raise InputError(
-            f"{root} is not this user's; set AGENTWORLD_SCRATCH to a folder of your own"
+            f"{root} belongs to another user; set AGENTWORLD_SCRATCH to a folder of your own"
         ) from error
     return _open_at(root, url)
 

@@ -43,7 +43,9 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
     path = tmp_path / "run-tokens"
     secret = ensure_secret(path)
     path.chmod(mode)
-    with pytest.raises(InputError, match=r"is open to others \(mode 0.*set its mode") as refused:
+    with pytest.raises(
+        InputError, match=r"is accessible to other users \(mode 0.*set its mode"
+    ) as refused:
         ensure_secret(path)
     assert secret.hex() not in str(refused.value)
 

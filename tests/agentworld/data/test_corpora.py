@@ -62,7 +62,7 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> No
     ("name", "content", "problem"),
     [
         ("x.jsonl", b'{"text": "a"}\n{"words": 1}', r"x\.jsonl line 2: it has no texts in `text`"),
-        ("x.jsonl", b'{"text": "a"}\n{"text":', r"x\.jsonl line 2: it is no JSON"),
+        ("x.jsonl", b'{"text": "a"}\n{"text":', r"x\.jsonl line 2: it is not JSON"),
         ("x.json", b'{"prompt": "a", "completion": 1}', r"x\.json: it has no texts in `text`"),
         ("x.txt", b"\xff\xfe", r"x\.txt: it is not text in UTF-8"),
         ("x.parquet", b"PAR1", r"x\.parquet: x\.parquet cannot be read"),
@@ -77,5 +77,5 @@ def test_a_document_that_cannot_be_read_is_named_in_one_sentence(
 
 
 def test_an_address_with_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no recordings; name a file"):
+    with pytest.raises(InputError, match="has no recordings; name a file"):
         opened(tmp_path)

@@ -153,7 +153,7 @@ def test_a_file_alone_is_taken_in_too(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("gone.jsonl", "holds no recordings"), ("empty.jsonl", "fits no form")],
+    [("gone.jsonl", "has no recordings"), ("empty.jsonl", "fits no form")],
 )
 def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()

@@ -180,7 +180,7 @@ def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read whole") as refused:
         prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
     assert f"the benchmark {path} cannot be" in str(refused.value)
-    assert "whole, at benchmark.jsonl line 2: it is no JSON" in str(refused.value)
+    assert "whole, at benchmark.jsonl line 2: it is not JSON" in str(refused.value)
 
 
 def test_a_benchmark_without_a_text_is_refused(tmp_path):

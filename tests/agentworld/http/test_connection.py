@@ -69,7 +69,7 @@ def test_who_goes_on_sending_a_refused_message_still_reads_the_refusal(listen):
 
 def test_the_largest_message_is_taken(listen):
     answer = answered(listen(body_bytes=1000), frame("x" * 1000))
-    assert b"the frame is no JSON" in answer
+    assert b"the frame is not JSON" in answer
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_message_in_parts_is_one_message(listen):
 def test_a_large_message_may_come_in_many_parts(listen):
     part = frame("x" * 4096, Opcode.CONT, last=False)
     answer = answered(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
-    assert b"the frame is no JSON" in answer
+    assert b"the frame is not JSON" in answer
 
 
 def test_many_messages_are_together_larger_than_one_may_be(listen):
     with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
         for _ in range(100):
             wire.sendall(frame("x" * 1000))
-            assert b"the frame is no JSON" in wire.recv(2**16)
+            assert b"the frame is not JSON" in wire.recv(2**16)
         wire.sendall(GOOD_BYE)
         assert until(wire, IT_SAYS_GOOD_BYE)
 

@@ -89,7 +89,7 @@ def test_who_never_stops_sending_a_refused_body_is_not_read_and_cut_off(listen):
 
 def test_the_largest_body_is_taken(listen):
     url = listen(body_bytes=1000)
-    assert b"the request is no JSON" in ask(url, "/steps", b"x" * 1000, method="POST")
+    assert b"the request is not JSON" in ask(url, "/steps", b"x" * 1000, method="POST")
 
 
 def test_our_own_client_is_told_what_to_do(listen):

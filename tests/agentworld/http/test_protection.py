@@ -94,7 +94,7 @@ def test_a_large_message_that_was_taken_fills_no_room(listen):
     with upgraded(url, path) as first, upgraded(url, path) as second:
         for wire in (first, second):
             wire.sendall(frame("x" * 80_000))
-            assert b"the frame is no JSON" in wire.recv(2**16)
+            assert b"the frame is not JSON" in wire.recv(2**16)
 
 
 def full(url) -> bool:

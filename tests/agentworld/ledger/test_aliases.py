@@ -91,7 +91,7 @@ def test_an_end_says_what_the_alias_meant_when_it_was_recorded(ledger):
 
 
 def test_a_change_that_could_not_be_told_again_is_refused(ledger):
-    with pytest.raises(InputError, match="is no alias"):
+    with pytest.raises(InputError, match="is not an alias"):
         ledger.aliases.set("Stable", OLD, "ada", key="one")
     assert ledger.aliases.history() == []
 

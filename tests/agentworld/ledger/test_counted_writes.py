@@ -99,7 +99,7 @@ def test_a_write_that_the_database_drops_is_no_write_and_nothing_beside_it_is_ke
     episode = open_episode(ledger)
     before = everything(url)
     drop_rows(url, how, table)
-    with pytest.raises(StoreError, match=f"table {table} took 0 of 1 rows") as told:
+    with pytest.raises(StoreError, match=f"table {table} stored 0 of 1 rows") as told:
         write(ledger, episode)
     assert not told.value.retryable
     assert everything(url) == before
@@ -112,7 +112,7 @@ def test_an_erasure_that_the_database_drops_is_none(ledger, url, table):
     ledger.close_run(episode.run, make.closing())
     before = everything(url)
     drop_rows(url, "UPDATE", table)
-    with pytest.raises(StoreError, match=f"table {table} took 0 of [12] rows"):
+    with pytest.raises(StoreError, match=f"table {table} stored 0 of [12] rows"):
         erase(ledger, episode)
     assert everything(url) == before
 
@@ -120,7 +120,7 @@ def test_an_erasure_that_the_database_drops_is_none(ledger, url, table):
 def test_one_row_of_many_that_the_database_drops_is_missed(ledger, url):
     episode = open_episode(ledger)
     drop_rows(url, "INSERT", "steps", "NEW.number = 2")
-    with pytest.raises(StoreError, match="table steps took 1 of 2 rows"):
+    with pytest.raises(StoreError, match="table steps stored 1 of 2 rows"):
         ledger.write(taken(episode, "a", "b"))
     assert ledger.episode(episode.id).steps == ()
 

@@ -111,7 +111,7 @@ def test_a_defect_of_ours_is_no_reason_for_a_retry_on_postgresql_and_shows_no_va
 def test_who_is_not_let_in_gave_something_wrong(postgres_server, parts):
     error = failure(postgres_server.url(**{"database": "postgres", **parts}))
     assert isinstance(error, InputError)
-    assert "does not let the ledger in" in str(error)
+    assert "refused the connection" in str(error)
     assert postgres_server.password not in str(error)
 
 
@@ -159,7 +159,7 @@ def test_a_value_that_a_database_cannot_hold_is_the_callers(postgres_url):
 )
 def test_a_wrong_address_is_shown_without_its_password(url):
     error = failure(url)
-    assert "is no database URL; give" in str(error)
+    assert "is not a database URL; give" in str(error)
     assert error.__cause__ is None
 
 

@@ -87,9 +87,9 @@ def test_a_run_that_lost_entries_takes_no_more(ledger):
     episode, other = open_episode(ledger), open_episode(ledger)
     lose(ledger, episode.run)
     for write in (taken(episode, "x"), [end(episode)]):
-        with pytest.raises(Conflict, match=f"run {episode.run} lost what was answered"):
+        with pytest.raises(Conflict, match=f"run {episode.run} lost entries"):
             ledger.write(write)
-    with pytest.raises(Conflict, match="lost what was answered"):
+    with pytest.raises(Conflict, match="lost entries"):
         ledger.close_run(episode.run, closing())
     assert ledger.run(episode.run).log_length == 2
     ledger.write(taken(other, "x"))

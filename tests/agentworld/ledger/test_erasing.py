@@ -36,10 +36,10 @@ def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path)
     ledger, blind = Ledger(url, objects), Ledger(url)
     episode = open_episode(ledger)
     ledger.write(taken(episode, "long" * 3_000))
-    with pytest.raises(StoreError, match="is lost and was not erased"):
+    with pytest.raises(StoreError, match="is missing and was not erased"):
         blind.episode(episode.id)
     objects.erase(text_digest("long" * 3_000))
-    with pytest.raises(StoreError, match="is lost and was not erased"):
+    with pytest.raises(StoreError, match="is missing and was not erased"):
         ledger.episode(episode.id)
     ledger.close()
     blind.close()
@@ -47,7 +47,7 @@ def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path)
 
 def test_a_long_text_whose_digest_somebody_changed_is_lost(tmp_path):
     texts = Texts(ObjectStore(str(tmp_path / "objects")))
-    with pytest.raises(StoreError, match="the text sha256:< is lost and was not erased"):
+    with pytest.raises(StoreError, match="the text sha256:< is missing and was not erased"):
         texts.read(None, "sha256:<")
 
 

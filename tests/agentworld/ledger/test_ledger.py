@@ -242,14 +242,14 @@ def test_a_closed_episode_takes_no_step_and_is_closed_once(ledger):
     assert ledger.episode(episode.id).closed == "done"
     with pytest.raises(Conflict, match="is closed"):
         ledger.write([taken(episode, "a", "b")[1]])
-    with pytest.raises(Conflict, match="is closed, or went on"):
+    with pytest.raises(Conflict, match="is closed or has new steps"):
         ledger.write([end(episode, 1)])
 
 
 def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a"))
-    with pytest.raises(Conflict, match="or went on"):
+    with pytest.raises(Conflict, match="or has new steps"):
         ledger.write([end(episode, 0, "expired")])
     assert ledger.episode(episode.id).closed is None
 
@@ -328,7 +328,7 @@ def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
 
 @pytest.mark.parametrize("name", ["", "Stable", "a b", "-a", "a" * 64])
 def test_what_is_no_alias_is_refused(ledger, name):
-    with pytest.raises(InputError, match="is no alias"):
+    with pytest.raises(InputError, match="is not an alias"):
         ledger.aliases.set(name, SIMULATOR, "ada")
 
 
@@ -350,7 +350,7 @@ def test_what_is_not_there_is_said_to_be_missing(ledger, ask):
 
 @pytest.mark.parametrize("ask", [Ledger.run, Ledger.counted_run, Ledger.owner])
 def test_who_reads_of_a_run_that_was_taken_away_is_told_to_restore_and_not_to_open_one(ledger, ask):
-    with pytest.raises(NotFound, match="or restore the ledger where it had this one") as caught:
+    with pytest.raises(NotFound, match="or restore the ledger if it had this run") as caught:
         ask(ledger, "taken")
     assert "open" not in str(caught.value)
 
@@ -383,13 +383,13 @@ def test_many_threads_write_at_once_and_the_log_has_one_order(ledger):
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("no database\n" * 100)
-    with pytest.raises(InputError, match="notes.txt is no database; name"):
+    with pytest.raises(InputError, match="notes.txt is not a database; name"):
         Ledger(f"sqlite:///{file}")
 
 
 @pytest.mark.parametrize("url", ["notes", "nosuch://ledger", "nosuch+driver://ledger"])
 def test_what_is_no_database_url_is_said_to_be_none(url):
-    with pytest.raises(InputError, match="is no database URL"):
+    with pytest.raises(InputError, match="is not a database URL"):
         Ledger(url)
 
 

@@ -145,14 +145,16 @@ def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, mo
     later()
     migrate(engine)
     monkeypatch.undo()
-    with pytest.raises(Conflict, match="revision later, which this agentworld does not") as told:
+    with pytest.raises(
+        Conflict, match="revision later, which this version of agentworld does not"
+    ) as told:
         migrate(engine)
     assert "\n" not in str(told.value)
 
 
 def test_tables_that_no_migration_made_are_refused(engine):
     METADATA.create_all(engine)
-    with pytest.raises(Conflict, match="holds tables of an unknown schema; name another"):
+    with pytest.raises(Conflict, match="has tables of an unknown schema; name another"):
         migrate(engine)
 
 

@@ -356,7 +356,7 @@ def test_an_api_server_that_is_down_is_an_outage_and_no_refusal(
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1")
     cluster.control.api_server.kill()
     try:
-        with pytest.raises(StoreError, match=f"the registry {asked.url} gave no answer in . s: "):
+        with pytest.raises(StoreError, match=f"the registry {asked.url} did not respond for . s: "):
             asked.register(unique("patient"))
     finally:
         cluster.control.api_server.start()

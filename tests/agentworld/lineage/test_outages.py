@@ -103,11 +103,11 @@ def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None
     from agentworld.lineage.mlflow import MlflowRegistry
 
     url = f"http://{LOOPBACK}:{free_port()}"
-    gone = rf"the registry {url} gave no answer in [2-9] s: .*; check"
+    gone = rf"the registry {url} did not respond for [2-9] s: .*; check"
     with pytest.raises(StoreError, match=gone):
         MlflowRegistry(url, patience_seconds=3).agents_of("run")
     (line,) = (line for line in caplog.messages if line.startswith("the registry"))
-    assert line.startswith(f"the registry {url} gives no answer; waiting 3 s: ")
+    assert line.startswith(f"the registry {url} does not respond; waiting 3 s: ")
 
 
 def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
@@ -155,5 +155,5 @@ def test_a_password_in_the_address_is_told_nowhere(
         with pytest.raises(StoreError, match=r"the registry http://anna:\*\*\*@") as failed:
             registry.world_model(ref)
         told.append("".join(traceback.format_exception(failed.value)))
-    assert any("gives no answer" in line for line in caplog.messages)
+    assert any("does not respond" in line for line in caplog.messages)
     assert "hidden" not in "".join(map(str, [*told, caplog.text, *capfd.readouterr()]))

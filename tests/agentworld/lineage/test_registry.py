@@ -160,7 +160,7 @@ def test_an_absent_name_is_answered_with_those_that_are_there(registry, model):
 
 def test_an_agent_is_no_world_model(registry, model):
     ref = registry.register_agent("agents", agent("no world", "r"), model)
-    with pytest.raises(InputError, match=f"{ref} is no world model"):
+    with pytest.raises(InputError, match=f"{ref} is not a world model"):
         registry.world_model(ref)
 
 
@@ -235,7 +235,7 @@ def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
 
 @pytest.mark.parametrize("text", ["", "agent", "agent@", "@1", "a@b", "a'b@1", "a@1@2"])
 def test_a_reference_without_name_or_version_is_refused(text):
-    with pytest.raises(InputError, match="is no NAME@VERSION"):
+    with pytest.raises(InputError, match="is not NAME@VERSION"):
         VersionRef.parse(text)
 
 

@@ -112,7 +112,7 @@ def test_what_is_no_model_is_refused_before_anything_is_asked(store, trained, tr
     with pytest.raises(InputError, match="an agent cannot be named 'a b'"):
         adopted(store, trained, run, name="a b")
     (trained / "run.py").write_text("")
-    with pytest.raises(InputError, match="may carry code"):
+    with pytest.raises(InputError, match="may contain code"):
         adopted(store, trained, run)
     assert not (store / "mlflow.db").exists()
 

@@ -55,7 +55,7 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
 
 def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
     for label in ("latest", "v2", "Production", "a/b", ""):
-        with pytest.raises(InputError, match="is no alias of an agent; write NAME@ALIAS with"):
+        with pytest.raises(InputError, match="is not an alias of an agent; write NAME@ALIAS with"):
             set_agent_alias(f"shell-agent@{label}", made.ref, made.store, "ada")
     with pytest.raises(InputError, match="cannot be set"):
         set_agent_alias(ALIAS, made.ref, made.store, "")

@@ -162,14 +162,14 @@ def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypa
         return content
 
     monkeypatch.setattr(type(system), "cat_file", changed)
-    with pytest.raises(StoreError, match="was changed while it was fetched; begin again"):
+    with pytest.raises(StoreError, match="changed during the fetch; repeat it"):
         find_base(address, store)
 
 
 def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, address):
     base = find_base(address, store)
     (base.folder() / "config.json").write_text("[]")
-    with pytest.raises(StoreError, match=r"config\.json is not the file of the manifest") as error:
+    with pytest.raises(StoreError, match=r"config\.json does not match the manifest") as error:
         base.folder()
     folder = re.search(r"delete that folder", str(error.value))
     assert folder
@@ -178,7 +178,7 @@ def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, 
 
 
 def test_an_address_without_files_is_named(store):
-    with pytest.raises(NotFound, match="memory://nothing/here holds no files"):
+    with pytest.raises(NotFound, match="memory://nothing/here has no files"):
         find_base("memory://nothing/here", store)
 
 

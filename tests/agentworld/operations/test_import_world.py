@@ -69,7 +69,7 @@ def add_adapter(model):
 
 
 WRONG = {
-    "code": (lambda model: (model / "run.py").touch(), r"run\.py may carry code"),
+    "code": (lambda model: (model / "run.py").touch(), r"run\.py may contain code"),
     "no template": (lambda model: (model / "chat_template.jinja").unlink(), "no chat template"),
     "a template that reaches for Python": (
         lambda model: (model / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}"),
@@ -108,12 +108,12 @@ def test_a_template_that_takes_too_much_time_or_memory_is_refused(model, tmp_pat
 
 
 GARBAGE = {
-    "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is no safetensors file"),
+    "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is not a safetensors file"),
     "a header that is nested 200,000 deep": (
         lambda _: (10**6).to_bytes(8, "little") + b'{"a":' * 200_000,
-        "is no safetensors file",
+        "is not a safetensors file",
     ),
-    "a file that is cut off": (lambda whole: whole[:-1], "is no safetensors file"),
+    "a file that is cut off": (lambda whole: whole[:-1], "is not a safetensors file"),
     "weights of another model": (lambda _: weights(w=[3]), "lacks 25 of the weights of Qwen3For"),
 }
 
@@ -140,7 +140,7 @@ def test_garbage_that_was_pinned_before_does_not_verify(model, tmp_path):
     folder = simulator.folder.rename(simulator.folder.with_name(manifest.digest[7:]))
     (folder / "manifest.json").unlink()
     manifest.write(folder / "manifest.json")
-    with pytest.raises(EvidenceError, match="is no safetensors file"):
+    with pytest.raises(EvidenceError, match="is not a safetensors file"):
         PinnedSimulator.read(folder).verify()
 
 

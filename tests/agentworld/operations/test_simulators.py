@@ -65,7 +65,7 @@ def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
     assert list(alias_problems(ledger.aliases, ledger.attestations, evidence)) == []
     ledger.aliases.set("production", simulator.digest, "eve")
     (problem,) = alias_problems(ledger.aliases, ledger.attestations, evidence)
-    assert problem.endswith("by 'eve', and nobody signed it")
+    assert problem.endswith("by 'eve', which is not signed")
     ledger.close()
 
 
@@ -80,7 +80,7 @@ def test_a_name_for_nothing_is_refused_before_a_ledger_is_made(tmp_path):
 
 @pytest.mark.parametrize("name", ["Production", "a b", ""])
 def test_a_name_that_is_none_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="is no alias"):
+    with pytest.raises(InputError, match="is not an alias"):
         set_alias(name, records.pinned(tmp_path).digest, tmp_path, "me")
 
 

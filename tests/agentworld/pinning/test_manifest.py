@@ -137,7 +137,7 @@ def test_an_engine_of_another_version_is_not_the_pinned_one(folder):
 
 def test_a_file_that_may_run_code_is_not_served_though_it_was_pinned(folder):
     (folder / "modeling.py").touch()
-    with pytest.raises(InputError, match=r"modeling\.py may carry code"):
+    with pytest.raises(InputError, match=r"modeling\.py may contain code"):
         check_files(pinned(folder), folder)
 
 

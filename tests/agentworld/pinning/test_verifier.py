@@ -42,7 +42,7 @@ def test_the_engine_over_the_pinned_files_is_named_by_their_manifests_digest(tol
 def test_one_other_byte_is_named_and_no_engine_is(told, model, capsys):
     (model / "model.safetensors").write_bytes(weights("weightz"))
     assert verifier.main() == 2
-    assert "model.safetensors is not the file of the manifest" in capsys.readouterr().err
+    assert "model.safetensors does not match the manifest" in capsys.readouterr().err
     assert not told[1].exists()
 
 

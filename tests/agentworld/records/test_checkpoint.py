@@ -29,7 +29,7 @@ def test_another_file_or_name_is_another_artifact(model, change):
     before = ArtifactManifest.of(model)
     change(model)
     assert ArtifactManifest.of(model).digest != before.digest
-    with pytest.raises(InputError, match="is not the file of the manifest"):
+    with pytest.raises(InputError, match="does not match the manifest"):
         before.verify(model)
 
 
@@ -56,7 +56,7 @@ def test_files_are_found_in_the_order_of_their_names(model):
 )
 def test_what_could_be_read_and_is_no_file_is_refused(model, add):
     add(model / "strange")
-    with pytest.raises(InputError, match="strange is neither a file nor a folder"):
+    with pytest.raises(InputError, match="strange is neither a regular file nor a folder"):
         ArtifactManifest.of(model)
 
 

@@ -27,13 +27,13 @@ def test_an_empty_environment_is_left_out_so_that_digests_of_before_stay():
     [
         ("VLLM_SERVER_DEV_MODE", "would let others change its weights while it runs"),
         ("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "would let others change its weights"),
-        ("LD_PRELOAD", "brings code or files that no digest covers"),
-        ("PYTHONPATH", "brings code"),
-        ("HF_HUB_OFFLINE", "is for the platform to set"),
+        ("LD_PRELOAD", "loads code or files that no digest covers"),
+        ("PYTHONPATH", "loads code"),
+        ("HF_HUB_OFFLINE", "is reserved for the platform"),
         ("VLLM_API_KEY", "names a secret"),
         ("HF_TOKEN", "names a secret"),
-        ("A=B", "is no name of a variable"),
-        ("", "is no name of a variable"),
+        ("A=B", "is not the name of a variable"),
+        ("", "is not the name of a variable"),
     ],
 )
 def test_a_variable_that_would_make_a_pin_worth_nothing_is_refused_by_name(name, words):

@@ -88,5 +88,5 @@ def test_names_are_in_the_order_of_time(monkeypatch):
 
 def test_an_episode_has_one_past():
     source = Source(episode="e", step=1)
-    with pytest.raises(ValidationError, match="leave one of the two"):
+    with pytest.raises(ValidationError, match="both a fork and a replay; give only one"):
         EpisodeOpening(run="r", fork=source, replay=source)

@@ -25,7 +25,7 @@ def test_what_is_no_regular_file_is_told_and_not_opened(tmp_path, kind, read):
     exchange(path := tmp_path / "file", kind)
     error = outcome(lambda: read(path))
     assert isinstance(error, NotRegular)
-    assert error.strerror == f"it is {kind} and no regular file"
+    assert error.strerror == f"it is {kind} and not a regular file"
 
 
 def test_a_digest_names_the_file_that_is_none(tmp_path):
@@ -33,7 +33,7 @@ def test_a_digest_names_the_file_that_is_none(tmp_path):
     error = outcome(lambda: digest_file(tmp_path / "file"))
     assert isinstance(error, InputError)
     assert str(error) == (
-        f"cannot read {tmp_path / 'file'}: it is a pipe and no regular file; check the path"
+        f"cannot read {tmp_path / 'file'}: it is a pipe and not a regular file; check the path"
     )
 
 

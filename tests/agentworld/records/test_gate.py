@@ -17,5 +17,5 @@ def test_a_gate_is_read_from_a_figure_and_a_number(text, gate):
 
 @pytest.mark.parametrize("text", ["", "live_gain", "=0.2", "live_gain=", "live_gain=x", "a=nan"])
 def test_what_is_no_gate_is_told_how_to_write_one(text):
-    with pytest.raises(InputError, match="is no gate; write METRIC=LEAST"):
+    with pytest.raises(InputError, match="is not a gate; write METRIC=LEAST"):
         Gate.parse(text)

@@ -150,7 +150,7 @@ def test_the_sum_of_a_manifests_file_is_its_digest(tmp_path):
 def test_a_manifest_that_was_only_formatted_anew_is_refused(tmp_path):
     path = tmp_path / "manifest.json"
     path.write_text(records.manifest().model_dump_json(indent=2))
-    with pytest.raises(InputError, match=r"manifest\.json was written anew, in another form"):
+    with pytest.raises(InputError, match=r"manifest\.json was rewritten in another form"):
         SimulatorManifest.read(path)
 
 
@@ -164,7 +164,7 @@ def test_a_manifest_of_another_schema_is_refused(tmp_path):
 
 def test_a_text_that_is_no_unicode_has_no_digest():
     domains = records.pinned_domains(system_prompt="a broken argument: \udcff")
-    with pytest.raises(InputError, match="cannot be named by a digest"):
+    with pytest.raises(InputError, match="has no canonical JSON"):
         _ = records.manifest(domains=domains).digest
 
 
@@ -194,10 +194,13 @@ def test_another_endpoint_or_model_is_another_simulator(field):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT}, "no artifact"),
+        (
+            {"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT},
+            "neither an artifact",
+        ),
         (
             {"artifact": None, "files": {"a": records.digest("a")}, "engine": ENDPOINT},
-            "no artifact",
+            "neither an artifact",
         ),
         ({"artifact": None, "files": {}}, "an engine of ours serves an artifact"),
     ],
@@ -218,7 +221,9 @@ def test_an_endpoints_address_holds_no_secret(url):
 
 
 def test_one_sample_is_not_asked_to_agree():
-    with pytest.raises(ValueError, match="one sample agrees with nothing: raise num_samples"):
+    with pytest.raises(
+        ValueError, match="a single sample has nothing to agree with: raise num_samples"
+    ):
         ConfidencePolicy(min_agreement=0.5)
 
 

@@ -237,16 +237,18 @@ def test_a_run_has_its_name_before_anything_is_asked(pods):
 
 def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
     home = local_store(pods.store)
-    with pytest.raises(InputError, match="can be; set AGENTWORLD_LEDGER_URL"):
+    with pytest.raises(InputError, match="cannot hold a ledger; set AGENTWORLD_LEDGER_URL"):
         Stores.of(home)
-    with pytest.raises(InputError, match="can be; set MLFLOW_TRACKING_URI"):
+    with pytest.raises(InputError, match="cannot hold a registry; set MLFLOW_TRACKING_URI"):
         open_registry(home)
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
     stores = Stores.of(home)
     assert stores.objects_url == f"{pods.store}/objects"
     assert stores.mirror_url == f"{pods.store}/mirror"
     for name, variable in KEY_VARIABLES.items():
-        with pytest.raises(InputError, match=f"no private key; set {variable} to a signer's PEM"):
+        with pytest.raises(
+            InputError, match=f"cannot hold a private key; set {variable} to a signer's PEM"
+        ):
             ensure_signer(stores.keys / name)
 
 
@@ -269,7 +271,7 @@ def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucke
     rotated = ensure_signer(keys)
     assert set(load_trusted(keys)) == {signer.public_key.keyid, rotated.public_key.keyid}
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", "hidden words")
-    with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is no private key") as told:
+    with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is not a private key") as told:
         local_store(pods.store)
     assert "hidden" not in str(told.value)
 

@@ -65,7 +65,7 @@ def test_the_output_of_a_finished_step_is_what_its_work_named(tmp_path):
 
 
 def test_a_folder_that_no_step_finished_has_no_output(tmp_path):
-    with pytest.raises(InputError, match="is no finished step"):
+    with pytest.raises(InputError, match="is not a finished step"):
         output_of(str(tmp_path))
 
 

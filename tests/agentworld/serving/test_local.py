@@ -115,7 +115,7 @@ def test_an_engine_whose_files_were_changed_is_not_started_again(tiny_model, tmp
             engine_process().kill()
             simulator.wait()
 
-    with pytest.raises(InputError, match=r"model\.safetensors is not the file"):
+    with pytest.raises(InputError, match=r"model\.safetensors does not match"):
         work()
 
 
@@ -149,7 +149,7 @@ def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypa
     ("engine", "served", "problem"),
     [
         ({"cache_blocks": 64}, weights(), r"pins engine\.arguments"),
-        ({}, weights("others"), r"model\.safetensors is not the file"),
+        ({}, weights("others"), r"model\.safetensors does not match"),
     ],
     ids=["another engine", "another file"],
 )

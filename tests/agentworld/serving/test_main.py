@@ -169,7 +169,9 @@ def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_ur
         with service(folder, engine_url) as server:
             server.wait_until_ready("/health", 120)
 
-    with pytest.raises(EngineError, match=r"status 2; .*\nerror: .*model\.safetensors is not the"):
+    with pytest.raises(
+        EngineError, match=r"status 2; .*\nerror: .*model\.safetensors does not match"
+    ):
         work()
 
 

@@ -56,7 +56,7 @@ def test_a_fork_and_a_replay_keep_the_tools_and_may_have_no_others(served):
         ({**TOOL, "name": "two words"}, "pattern"),
         ({**TOOL, "input_schema": {"type": "object", "pattern": "("}}, "missing )"),
         ({**TOOL, "input_schema": {"type": "object", "$ref": "http://127.0.0.1:9"}}, "127.0.0.1"),
-        ({**TOOL, "input_schema": {"type": "object", "maxProperties": 2**60}}, "digest"),
+        ({**TOOL, "input_schema": {"type": "object", "maxProperties": 2**60}}, "canonical JSON"),
     ],
     ids=["name", "pattern", "elsewhere", "number"],
 )

@@ -77,16 +77,16 @@ def test_of_many_that_make_a_signer_at_once_all_get_the_same(tmp_path, turn):
 def test_a_signer_that_is_open_to_others_is_refused(tmp_path, mode):
     ensure_signer(tmp_path)
     (tmp_path / SIGNER).chmod(mode)
-    with pytest.raises(InputError, match=rf"is open to others \(mode {mode:04o}\)"):
+    with pytest.raises(InputError, match=rf"is accessible to other users \(mode {mode:04o}\)"):
         ensure_signer(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "is no private key"),
-        (pem(ec.generate_private_key(ec.SECP256R1())), "is no Ed25519 key"),
-        (pem(Ed25519PrivateKey.generate(), BestAvailableEncryption(b"x")), "is no private key"),
+        (b"", "is not a private key"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), "is not an Ed25519 key"),
+        (pem(Ed25519PrivateKey.generate(), BestAvailableEncryption(b"x")), "is not a private key"),
     ],
     ids=["empty", "another kind", "encrypted"],
 )
@@ -163,7 +163,7 @@ def test_a_public_key_under_anothers_name_is_refused(tmp_path):
 def test_what_is_no_public_key_is_refused(tmp_path):
     ensure_signer(tmp_path)
     (tmp_path / TRUSTED / "a.pem").write_bytes(b"no key")
-    with pytest.raises(InputError, match=r"a\.pem is no public key"):
+    with pytest.raises(InputError, match=r"a\.pem is not a public key"):
         load_trusted(tmp_path)
 
 

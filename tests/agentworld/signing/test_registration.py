@@ -56,5 +56,5 @@ def test_a_key_that_nobody_trusts_is_refused(tmp_path, trusted):
 
 
 def test_a_signed_statement_of_another_kind_is_refused(signer, trusted):
-    with pytest.raises(EvidenceError, match="what was signed is no registration"):
+    with pytest.raises(EvidenceError, match="the signed content is not of kind registration"):
         check_registration(MADE, sign(records.statement(), signer).decode(), trusted)

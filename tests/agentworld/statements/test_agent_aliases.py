@@ -86,7 +86,7 @@ def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
 def test_a_name_for_one_kind_means_nothing_of_the_other(made):
     simulator = AliasMove(kind="simulator", simulator=made.simulator.digest, by="ada")
     for alias, move in (("shop", made.move()), ("shell-agent@shop", simulator)):
-        with pytest.raises(InputError, match="is no alias of"):
+        with pytest.raises(InputError, match="is not an alias of"):
             made.moves.move(alias, move, None, new_name(), dry_run=False)
     made.use()
     with pytest.raises(NotFound):

@@ -155,7 +155,7 @@ def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
 def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
     scene.seal_and_die()
     scene.replace_copy(1, b"{}")
-    with pytest.raises(EvidenceError, match="this is no envelope of ours"):
+    with pytest.raises(EvidenceError, match="this is not an envelope of ours"):
         scene.log_signer().seal_all()
     assert scene.ledger.logs.checkpoints(scene.run) == {}
 

@@ -89,7 +89,7 @@ def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(ask
     [
         ({"keys": "simulator"}, "is not trusted"),
         ({"keys": "stranger"}, "is not trusted"),
-        ({"told": SEEN}, "is no registration"),
+        ({"told": SEEN}, "is not of kind registration"),
     ],
 )
 def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, changes, words):

@@ -16,7 +16,9 @@ def test_the_line_of_a_batch_late_in_a_large_file_is_counted_in_pieces(tmp_path)
     path.write_bytes(LINE * LINES + b'{"domain": 7}\n')
     part = Part(path, LINES * len(LINE), path.stat().st_size)
     tracemalloc.start()
-    with pytest.raises(InputError, match=rf"a\.jsonl line {LINES + 1} is no trajectory: domain"):
+    with pytest.raises(
+        InputError, match=rf"a\.jsonl line {LINES + 1} is not a valid trajectory: domain"
+    ):
         list(read_batch((part,)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -61,7 +61,7 @@ def test_the_context_of_a_model_that_also_sees_is_that_of_its_text(model):
 
 def test_a_config_without_a_length_is_answered_with_where_to_say_it(model):
     says(model, "config.json", hidden_size=8)
-    with pytest.raises(InputError, match=r"say it in the recipe as simulate\.context_tokens"):
+    with pytest.raises(InputError, match=r"set simulate\.context_tokens in the recipe"):
         context_tokens(model)
 
 

@@ -30,7 +30,7 @@ def test_a_folder_is_named_with_the_store_that_it_is_in(dataset, tmp_path):
 def test_what_is_no_data_set_is_answered_with_those_that_are_there(store, dataset):
     with pytest.raises(NotFound, match=f"data sets are {dataset.digest}"):
         find_dataset("sha256:abc", store)
-    with pytest.raises(InputError, match=r"holds no dataset\.json"):
+    with pytest.raises(InputError, match=r"has no dataset\.json"):
         find_dataset(str(store), store)
 
 

@@ -56,7 +56,7 @@ def test_one_other_byte_anywhere_is_noticed(tmp_path):
         content = bytearray((tmp_path / "source" / "part-1").read_bytes())
         content[position] ^= 1
         (tmp_path / "source" / "part-1").write_bytes(content)
-        with pytest.raises(InputError, match="part-1 at .* is not the file of the manifest"):
+        with pytest.raises(InputError, match="part-1 at .* does not match the manifest"):
             fetch_files(url, files, tmp_path / "copy")
         content[position] ^= 1
         (tmp_path / "source" / "part-1").write_bytes(content)

@@ -21,7 +21,7 @@ class Unreachable(MemoryFileSystem):
 
 @pytest.mark.parametrize("url", ["nosuch://bucket", "a/b://c"])
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(InputError, match="is no address of a store"):
+    with pytest.raises(InputError, match="is not the address of a store"):
         open_folder(url)
 
 

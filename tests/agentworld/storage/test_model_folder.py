@@ -46,7 +46,7 @@ CODE = (
 def test_a_file_that_may_carry_code_is_named(model, name):
     (model / name).parent.mkdir(exist_ok=True)
     (model / name).touch()
-    with pytest.raises(InputError, match=rf"{name} may carry code"):
+    with pytest.raises(InputError, match=rf"{name} may contain code"):
         check_safe(model)
 
 
@@ -85,7 +85,9 @@ def test_a_link_is_refused_wherever_it_leads(model, target):
 )
 def test_an_index_leads_to_safetensors_beside_it_and_nowhere_else(model, file):
     settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
-    with pytest.raises(InputError, match=rf"names '{file}', which is no safetensors file beside"):
+    with pytest.raises(
+        InputError, match=rf"names '{file}', which is not a safetensors file beside"
+    ):
         check_safe(model)
 
 
@@ -116,16 +118,16 @@ PLACES = {
 @pytest.mark.parametrize(("file", "write"), PLACES.items(), ids=PLACES.keys())
 def test_a_template_that_does_not_compile_is_refused_wherever_it_stands(model, file, write):
     write(model, BROKEN)
-    with pytest.raises(InputError, match=rf"{file} holds a template that is none"):
+    with pytest.raises(InputError, match=rf"{file} has an invalid template"):
         check_safe(model)
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"{", "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
-        (b"\xff\xfe", "is no text in UTF-8"),
+        (b"{", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"\xff\xfe", "is not UTF-8 text"),
         (b"[]", "cannot be used"),
         (b'{"chat_template": 1}', "cannot be used: chat_template"),
     ],

@@ -156,7 +156,7 @@ def test_a_damaged_object_is_named_and_mended_by_its_bytes(tmp_path, damage):
 def test_what_is_no_digest_is_refused(url, digest):
     objects = ObjectStore(url)
     for ask in (objects.get, objects.has, objects.erase):
-        with pytest.raises(InputError, match="is no digest"):
+        with pytest.raises(InputError, match="is not a digest"):
             ask(digest)
 
 
@@ -250,7 +250,7 @@ def test_a_name_that_was_never_written_is_missing(url):
 @pytest.mark.parametrize("name", ["", "/a", "a/", "../a", "a/../b", ".a", "a//b", "a b", "a\n"])
 def test_a_name_that_could_lead_elsewhere_is_refused(url, name):
     for ask in (lambda: WriteOnce(url).put(name, b""), lambda: WriteOnce(url).get(name)):
-        with pytest.raises(InputError, match="is no name"):
+        with pytest.raises(InputError, match="is not a valid name"):
             ask()
 
 

@@ -82,7 +82,7 @@ def test_another_models_mark_says_nothing_of_this_one(source, artifact, folder):
 
 def test_a_file_that_is_not_the_pinned_one_is_named_and_leaves_nothing(source, artifact, folder):
     (source / "begin").write_bytes(b"c" * 100)
-    with pytest.raises(InputError, match="begin at .* is not the file of the manifest"):
+    with pytest.raises(InputError, match="begin at .* does not match the manifest"):
         share(source, artifact, folder)
     assert not folder.exists()
     (source / "begin").write_bytes(PART["begin"])
@@ -148,7 +148,7 @@ def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypa
     threads[0].start()
     assert begun.wait(30)
     threads[1].start()
-    while "waits for a pod that fetches the same model" not in caplog.text:
+    while "waiting for a pod that fetches the same model" not in caplog.text:
         assert threads[1].is_alive()
     go_on.set()
     for thread in threads:

@@ -116,7 +116,7 @@ CHANGES = {
 def test_a_file_that_was_changed_is_named_and_the_next_pin_mends_it(store, model, change):
     simulator = pinned(store, model)
     change(simulator.model / "model.safetensors")
-    with pytest.raises(EvidenceError, match=r"model/model\.safetensors is (not the file|a link)"):
+    with pytest.raises(EvidenceError, match=r"model/model\.safetensors (does not match|is a link)"):
         simulator.verify()
     pinned(store, model).verify()
 
@@ -124,7 +124,7 @@ def test_a_file_that_was_changed_is_named_and_the_next_pin_mends_it(store, model
 def test_a_file_that_was_added_is_named(store, model):
     simulator = pinned(store, model)
     (simulator.model / "chat_template.jinja").touch()
-    with pytest.raises(EvidenceError, match=r"chat_template\.jinja is not the file"):
+    with pytest.raises(EvidenceError, match=r"chat_template\.jinja does not match"):
         simulator.verify()
 
 
@@ -133,7 +133,7 @@ def test_a_manifest_that_was_changed_is_named_before_it_is_read(store, model):
     path = simulator.folder / "manifest.json"
     path.write_bytes(path.read_bytes().replace(b"1024", b"2048"))
     for read in (store.all, lambda: store.find(simulator.digest)):
-        with pytest.raises(EvidenceError, match=r"manifest\.json is not the manifest that was"):
+        with pytest.raises(EvidenceError, match=r"manifest\.json is not the pinned manifest"):
             read()
 
 
@@ -141,14 +141,14 @@ def test_a_pin_that_was_killed_is_no_simulator_and_the_next_one_finishes_it(stor
     simulator = pinned(store, model)
     (simulator.folder / "manifest.json").unlink()
     assert store.all() == []
-    with pytest.raises(InputError, match="is no pinned simulator"):
+    with pytest.raises(InputError, match="is not a pinned simulator"):
         PinnedSimulator.read(simulator.folder)
     assert pinned(store, model) == simulator
 
 
 def test_a_model_that_may_run_code_is_not_taken_in(store, model, tmp_path):
     (model / "modeling.py").touch()
-    with pytest.raises(InputError, match=r"modeling\.py may carry code"):
+    with pytest.raises(InputError, match=r"modeling\.py may contain code"):
         pinned(store, model)
     assert not (tmp_path / "store").exists()
 
@@ -157,7 +157,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(store, model):
     def train_on(*_how_far):
         (model / "model.safetensors").write_bytes(os.urandom(7))
 
-    with pytest.raises(InputError, match=r"model\.safetensors was changed while it was read"):
+    with pytest.raises(InputError, match=r"model\.safetensors changed while it was read"):
         store.import_model(model, train_on)
 
 
@@ -215,5 +215,5 @@ def test_a_report_that_was_changed_is_named(store, model):
     simulator.attach(records.agent_report(simulator=simulator.digest))
     (path,) = (simulator.folder / "reports").iterdir()
     path.write_text("{}")
-    with pytest.raises(EvidenceError, match=rf"{path.name} is not the report"):
+    with pytest.raises(EvidenceError, match=rf"{path.name} is not the attached report"):
         simulator.verify()

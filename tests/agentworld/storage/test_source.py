@@ -32,7 +32,7 @@ def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "none", "none.json"])
 def test_a_source_without_recordings_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="holds no recordings; name a file"):
+    with pytest.raises(InputError, match="has no recordings; name a file"):
         files_of(str(tmp_path / name))
 
 
@@ -156,7 +156,7 @@ def test_the_digest_is_of_the_content_and_of_the_names(tmp_path):
 
 def test_a_pipe_blocks_nobody(tmp_path):
     os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(InputError, match=r"holds no recordings|cannot read a\.jsonl"):
+    with pytest.raises(InputError, match=r"has no recordings|cannot read a\.jsonl"):
         digest_of(str(tmp_path))
 
 

@@ -86,7 +86,7 @@ def test_a_pipe_in_the_place_of_a_databases_file_keeps_nobody_waiting(tmp_path, 
     exchange(path := tmp_path / f"ledger.db{end}")
     error = outcome(lambda: Ledger(f"sqlite:///{tmp_path}/ledger.db"))
     assert isinstance(error, StoreError)
-    assert f"of {path}, it is a pipe and no regular file" in str(error)
+    assert f"of {path}, it is a pipe and not a regular file" in str(error)
     assert not error.retryable
 
 

@@ -71,7 +71,7 @@ def test_a_folders_domains_are_those_of_its_manifest(tmp_path):
 def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named):
     good = records.trajectory().model_dump_json().encode() + b"\n"
     (tmp_path / "a.jsonl").write_bytes(good + line)
-    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no trajectory") as told:
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a valid trajectory") as told:
         list(read_trajectories(tmp_path / "a.jsonl"))
     assert named in str(told.value)
     assert not any(value in str(told.value) for value in ("no json", "no number", "'ls'"))
@@ -98,7 +98,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_folder_without_trajectories_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no trajectories"):
+    with pytest.raises(InputError, match="has no trajectories"):
         read_collected(tmp_path)
 
 

@@ -66,7 +66,9 @@ def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data)
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
     for check in (lambda: read_tensors(path), lambda: check_safe(tmp_path)):
-        with pytest.raises(InputError, match=r"model\.safetensors is no safetensors file \(.+\)"):
+        with pytest.raises(
+            InputError, match=r"model\.safetensors is not a safetensors file \(.+\)"
+        ):
             check()
 
 
@@ -74,7 +76,7 @@ def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data)
 def test_weights_are_looked_at_wherever_they_are_and_however_they_are_spelled(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"garbage")
-    with pytest.raises(InputError, match="is no safetensors file"):
+    with pytest.raises(InputError, match="is not a safetensors file"):
         check_safe(tmp_path)
 
 

@@ -187,7 +187,7 @@ def test_only_a_folder_of_its_name_stands_for_a_bucket(tmp_path):
 def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
     root = open_copy("memory://bucket", tmp_path).root
     os.chown(root, 65532, 65532)
-    with pytest.raises(InputError, match="is not this user's; set AGENTWORLD_SCRATCH"):
+    with pytest.raises(InputError, match="belongs to another user; set AGENTWORLD_SCRATCH"):
         open_copy("memory://bucket", tmp_path)
 
 

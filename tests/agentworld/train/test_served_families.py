@@ -67,7 +67,7 @@ def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path
         with pytest.raises(InputError, match="serves no adapter beside a model with experts, as"):
             _answers(beside, VLLM, tmp_path)
     (beside / ADAPTER / "adapter_config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"adapter_config\.json is not the file of the manifest"):
+    with pytest.raises(InputError, match=r"adapter_config\.json does not match the manifest"):
         check_files(manifest, beside)
 
 

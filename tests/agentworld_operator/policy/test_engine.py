@@ -24,7 +24,7 @@ def test_a_pod_whose_verifier_ended_well_has_verified_weights():
 
 
 def test_wrong_weights_are_told_in_the_verifiers_own_words():
-    words = "/weights/model.safetensors is not the file of the manifest"
+    words = "/weights/model.safetensors does not match the manifest"
     assert problem(pod(verifier=ended(2, words))) == Problem("VerificationFailed", words)
 
 

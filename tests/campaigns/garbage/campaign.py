@@ -88,7 +88,7 @@ def run(folder: Path, num_cases: int, seed: str) -> GarbageReport:
         own = (num_ledger * (part + 1)) // _PARTS - (num_ledger * part) // _PARTS
         works.append(partial(in_ledger, folder / f"ledger-{part}", own, f"{seed} {part}"))
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        reports = [each.result() for each in [pool.submit(work) for work in works]]
+        reports = [item.result() for item in [pool.submit(work) for work in works]]
     whole = reduce(GarbageReport.plus, reports)
     seconds = round(time.monotonic() - start, 1)
     return whole.model_copy(update={"seed": seed, "seconds": seconds})
@@ -145,7 +145,7 @@ def _judged(scene: Scene, places: list[Place], num_cases: int, seed: str) -> Gar
 def _turns(places: list[Place], chance: random.Random) -> Iterator[tuple[Place, str]]:
     """Each place in rotation, with each of its kinds equally often; endless."""
     shuffled = [chance.sample(place.kinds, len(place.kinds)) for place in places]
-    kinds = [cycle(each) for each in shuffled]
+    kinds = [cycle(item) for item in shuffled]
     for number in cycle(range(len(places))):
         yield places[number], next(kinds[number])
 
@@ -154,7 +154,7 @@ def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
     """Each failure, by its name in the report, with a description."""
     try:
         with _no_longer_than(_SECONDS):
-            seen = scene.look()
+            output = scene.look()
     except Hung:
         yield "hangs", f"no end after {_SECONDS} s"
     except AgentworldError as error:
@@ -163,10 +163,10 @@ def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         yield "tracebacks", f"{error!r:.200} at {where.filename}:{where.lineno}"
     else:
-        yield from (("hidden", each) for each in sorted(before.problems - seen.problems))
-        yield from (("hidden", f"the page {page}") for page in seen.failed_pages)
-        unclear = (each for each in sorted(seen.problems) if _NO_WORDS.search(each))
-        yield from (("unclear", each[:300]) for each in unclear)
+        yield from (("hidden", problem) for problem in sorted(before.problems - output.problems))
+        yield from (("hidden", f"the page {page}") for page in output.failed_pages)
+        unclear = (problem for problem in sorted(output.problems) if _NO_WORDS.search(problem))
+        yield from (("unclear", item[:300]) for item in unclear)
 
 
 @contextmanager

@@ -59,13 +59,13 @@ def _pipe(file: Path, _: random.Random) -> None:
 
 def _socket(file: Path, _: random.Random) -> None:
     file.unlink()
-    here = os.getcwd()
-    os.chdir(file.parent)  # an address of a socket is short
+    working_folder = os.getcwd()
+    os.chdir(file.parent)  # the address of a socket is limited in length
     try:
-        with closing(socket.socket(socket.AF_UNIX)) as made:
-            made.bind(file.name[:90])
+        with closing(socket.socket(socket.AF_UNIX)) as listener:
+            listener.bind(file.name[:90])
     finally:
-        os.chdir(here)
+        os.chdir(working_folder)
 
 
 def _endless(file: Path, _: random.Random) -> None:
@@ -109,7 +109,7 @@ class Files:
             shutil.copytree(root / folder, self._kept / folder, symlinks=True)
         files = (file for folder in self._folders for file in (root / folder).rglob("*"))
         own = [file for file in files if file.is_file()]
-        self._files = sorted(file for file in own if not any(each in str(file) for each in spared))
+        self._files = sorted(file for file in own if not any(item in str(file) for item in spared))
         self._garbled: Path | None = None
 
     def garble(self, kind: str, chance: random.Random) -> str:
@@ -127,8 +127,8 @@ class Files:
         if self._garbled is None:
             return
         folder = self._garbled.parent
-        kept = self._kept / folder.relative_to(self._root)
+        backup = self._kept / folder.relative_to(self._root)
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
-        shutil.copytree(kept, folder, symlinks=True)
+        shutil.copytree(backup, folder, symlinks=True)
         self._garbled = None

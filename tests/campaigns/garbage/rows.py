@@ -73,25 +73,30 @@ class Rows:
         database.execute("PRAGMA synchronous=OFF")
         rows = database.execute(f"SELECT rowid, * FROM {table} ORDER BY rowid").fetchall()
         number, *row = chance.choice(rows)
-        told = " ".join(map(str, row))
-        if any(each in told for each in self._spared):
+        description = " ".join(map(str, row))
+        if any(item in description for item in self._spared):
             return ""
         names = [name for of, name in self.columns if of == table]
         others = chance.sample(names, min(len(names), chance.choice((0, 0, 0, 1, 2))))
-        garbage = {each: Garbage.drawn(chance) for each in (column, *others)}
+        garbage = {item: Garbage.drawn(chance) for item in (column, *others)}
         if chance.random() < 0.15:
             _add(database, table, dict(zip(names, row, strict=True)), garbage)
         else:
-            marks = ", ".join(f"{name} = {each.mark}" for name, each in garbage.items())
-            own = (*(each.value for each in garbage.values()), number)
+            marks = ", ".join(
+                f"{name} = {garbage_value.mark}" for name, garbage_value in garbage.items()
+            )
+            own = (*(value.value for value in garbage.values()), number)
             database.execute(f"UPDATE {table} SET {marks} WHERE rowid = ?", own)
-        return ", ".join(f"{table}.{name} = {each.value!r:.60}" for name, each in garbage.items())
+        return ", ".join(
+            f"{table}.{name} = {garbage_value.value!r:.60}"
+            for name, garbage_value in garbage.items()
+        )
 
 
 def _add(
     database: sqlite3.Connection, table: str, row: dict[str, object], garbage: dict[str, Garbage]
 ) -> None:
-    told = {name: Garbage("?", value) for name, value in row.items()} | garbage
-    marks = ", ".join(each.mark for each in told.values())
-    own = tuple(each.value for each in told.values())
-    database.execute(f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks})", own)
+    new_row = {name: Garbage("?", value) for name, value in row.items()} | garbage
+    marks = ", ".join(value.mark for value in new_row.values())
+    own = tuple(value.value for value in new_row.values())
+    database.execute(f"INSERT INTO {table} ({', '.join(new_row)}) VALUES ({marks})", own)

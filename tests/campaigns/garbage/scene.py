@@ -57,14 +57,14 @@ class Scene(NamedTuple):
         return cls(sources.store, sources, browser, frozenset(spared))
 
     def look(self) -> Seen:
-        """Raises whatever ends an audit or a page."""
-        receipts._load_receipts.cache_clear()  # no receipt ever changes, but here
-        found = verify_everything(self.sources)
+        """Runs the audit and the pages; exceptions pass through."""
+        receipts._load_receipts.cache_clear()  # receipts never change, except here
+        verification = verify_everything(self.sources)
         agents = audit_agents(self.sources)
         failed = [page for page in PAGES if self.browser.get(page).status_code >= 500]
-        found.model_dump_json()
+        verification.model_dump_json()
         agents.model_dump_json()
-        return Seen(frozenset(found.problems), tuple(failed))
+        return Seen(frozenset(verification.problems), tuple(failed))
 
 
 def of_ledger(folder: Path) -> tuple[World, Scene]:
@@ -72,12 +72,12 @@ def of_ledger(folder: Path) -> tuple[World, Scene]:
     world = story.build(folder)
     with world.named():
         ledger = world.ledger()
-        edges = {each.run for each in ledger.attestations.find("edge")}
-        run = next(each for each in ledger.runs() if each.id in edges)
+        edges = {item.run for item in ledger.attestations.find("edge")}
+        run = next(run for run in ledger.runs() if run.id in edges)
         assert run.final_weights
         pinned = records.pinned(folder)
         pinned.attach(records.served_report())
-        kept = [_trained(folder, name) for name in ("kept", "changed")]
+        trainings = [_trained(folder, name) for name in ("kept", "changed")]
         records.finished_step(folder, "prepare", records.digest("data"))
         sources = world.sources(ledger)
         assert verify_everything(sources).problems == ()
@@ -98,10 +98,10 @@ def of_ledger(folder: Path) -> tuple[World, Scene]:
         stray = folder / "mirror/canary-folder/of nobody.txt"
         stray.parent.mkdir()
         stray.write_text("nobody's")
-        changed = [folder / "models" / run.id / "model.safetensors", kept[1] / "model/weights"]
+        changed = [folder / "models" / run.id / "model.safetensors", trainings[1] / "model/weights"]
         for file in changed:
             file.write_bytes(MODEL)
-        spared = {run.id, run.final_weights, ALIAS, key.keyid, str(stray), str(kept[1])}
+        spared = {run.id, run.final_weights, ALIAS, key.keyid, str(stray), str(trainings[1])}
         spared |= {*map(str, changed), *_texts(ledger, run.id)}
         return world, Scene.of(sources, ledger, spared)
 
@@ -110,7 +110,7 @@ def of_registry(folder: Path) -> Scene:
     """An MLflow in a database file, with tampering in its last version and in the ledger."""
     sources = registered.built(folder)
     name = registered.AGENTS[-1]
-    (version,) = [each.ref for each in sources.versions() if each.ref.name == name]
+    (version,) = [version.ref for version in sources.versions() if version.ref.name == name]
     links = sources.registry.stored(version).links
     with closing(sqlite3.connect(folder / "mlflow.db")) as database, database:
         database.execute(
@@ -147,7 +147,7 @@ def _trained(folder: Path, name: str) -> Path:
     (draft / "model").mkdir(parents=True)
     (draft / "model/weights").write_text(name)
     artifact = ArtifactManifest.of(draft / "model").digest
-    made = records.finished_step(folder, "sft", artifact, data=records.digest(name))
-    (draft / "model").rename(made / "model")
+    step = records.finished_step(folder, "sft", artifact, data=records.digest(name))
+    (draft / "model").rename(step / "model")
     draft.rmdir()
-    return made
+    return step

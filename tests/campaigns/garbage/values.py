@@ -34,9 +34,9 @@ _SIZES = (1, 100, 10_000, 1_000_000, 4_000_000)
 
 
 def name(chance: random.Random) -> str:
-    """A text that somebody may call something."""
-    drawn = chance.choice(_NAMES)
-    return drawn * chance.choice((1, 1, 1, 1_000)) if drawn else drawn
+    """A text that could be a name."""
+    choice = chance.choice(_NAMES)
+    return choice * chance.choice((1, 1, 1, 1_000)) if choice else choice
 
 
 def number(chance: random.Random) -> float:
@@ -50,10 +50,10 @@ def nested(chance: random.Random) -> str:
 
 
 def json_text(chance: random.Random) -> str:
-    """Something else than what is wanted, and JSON all the same."""
-    told: list[object] = [None, True, [], {}, [[]], {"": ""}, {"gate": None}, [1, "a", None]]
+    """Valid JSON of unexpected content."""
+    options: list[object] = [None, True, [], {}, [[]], {"": ""}, {"gate": None}, [1, "a", None]]
     long = ("1" * 5_000, "1e999", '"\\ud800"', '{"a": 1, "a": 2}', "[1, 2,", '"')
-    return chance.choice([*map(json.dumps, told), *long])
+    return chance.choice([*map(json.dumps, options), *long])
 
 
 def large(chance: random.Random) -> str:
@@ -61,12 +61,12 @@ def large(chance: random.Random) -> str:
 
 
 def no_text(chance: random.Random) -> bytes:
-    """Bytes of another encoding than UTF-8, or of none."""
-    drawn = name(chance) or "a"
+    """Bytes that are not UTF-8."""
+    text = name(chance) or "a"
     encoded = (
-        drawn.encode("utf-16", "surrogatepass"),
-        drawn.encode("utf-32", "surrogatepass"),
-        drawn.encode("latin-1", "replace") + b"\xe9",
+        text.encode("utf-16", "surrogatepass"),
+        text.encode("utf-32", "surrogatepass"),
+        text.encode("latin-1", "replace") + b"\xe9",
         b"\xff\xfe",
         b"\xed\xb3\xbf",
         b"\xf8\x88\x80\x80\x80",

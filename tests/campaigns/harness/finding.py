@@ -25,7 +25,7 @@ def mistakes(logs: Iterable[Path], code: Iterable[str] = ("",)) -> Iterator[Find
     for log in logs:
         for block in log.read_text(errors="replace").split("Traceback")[1:]:
             trace, *_ = block.split("\n20")  # a line of the log begins with its year
-            if any(each in trace for each in code):
+            if any(item in trace for item in code):
                 _, *lines = [line for line in trace.splitlines() if line.strip(" |+-")]
                 error = next((line for line in lines if line[0].strip()), lines[-1])
                 yield Finding("mistaken", f"{log.name} has {error[:300]}", log.name)

@@ -37,8 +37,8 @@ async def keep_running(programs: Iterable[Kept]) -> None:
     """Restarts ended programs, until it is cancelled."""
     programs = [*programs]
     while True:
-        for each in programs:
-            each.start_if_due()
+        for program in programs:
+            program.start_if_due()
         await asyncio.sleep(0.05)
 
 
@@ -48,8 +48,8 @@ async def until(
     """Returns as soon as the condition holds; fails with `problem` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
-        held = holds()
-        if await held if isawaitable(held) else held:
+        satisfied = holds()
+        if await satisfied if isawaitable(satisfied) else satisfied:
             return
         assert time.monotonic() < deadline, problem
         await asyncio.sleep(0.1)

@@ -69,15 +69,15 @@ class Proxy:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
-        there = await self._connect()
+        server = await self._connect()
         try:
-            if there is not None:
-                self._open.add(there.writer)
-                await _Conversation(self, _Way(reader, writer), there).run()
+            if server is not None:
+                self._open.add(server.writer)
+                await _Conversation(self, _Way(reader, writer), server).run()
         finally:
-            for each in (writer, *([there.writer] if there else [])):
-                self._open.discard(each)
-                _cut(each, reset=False)
+            for stream in (writer, *([server.writer] if server else [])):
+                self._open.discard(stream)
+                _cut(stream, reset=False)
 
     async def _connect(self) -> _Way | None:
         for port in self._random.sample(self._servers, len(self._servers)):

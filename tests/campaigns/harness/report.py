@@ -29,9 +29,9 @@ class Report(BaseModel):
         return not self.sentences
 
     def plus(self, other: Self) -> Self:
-        """Both campaigns as one: numbers are added."""
-        mine, others = self.model_dump(), other.model_dump()
-        summed = type(self).model_validate({name: _sum(mine[name], others[name]) for name in mine})
+        """The sum of both campaigns."""
+        own, others = self.model_dump(), other.model_dump()
+        summed = type(self).model_validate({name: _sum(own[name], others[name]) for name in own})
         return summed.model_copy(update={"sentences": summed.sentences[:MOST_SENTENCES]})
 
     def as_json(self) -> str:
@@ -58,11 +58,11 @@ class FaultReport(Report):
     ) -> Self:
         """Built from the journal of faults and the judge's findings."""
         kinds = count(line["kind"] for line in read(folder / "faults.jsonl"))
-        found = count(finding.kind for finding in findings)
+        counts = count(finding.kind for finding in findings)
         return cls(
             faults=sum(kinds.values()),
             by_kind=kinds,
-            found={kind: found.get(kind, 0) for kind in promises},
+            found={kind: counts.get(kind, 0) for kind in promises},
             sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
             **fields,
         )

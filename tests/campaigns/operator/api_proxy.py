@@ -70,10 +70,10 @@ class ApiProxy:
         self._watches: dict[int, web.Request] = {}
 
     async def run(self) -> AsyncIterator[None]:
-        """Takes connections until it is closed."""
-        made = web.Application(client_max_size=2**24)
-        made.router.add_route("*", "/{rest:.*}", self._pass)
-        runner = web.AppRunner(made, access_log=None, handler_cancellation=True)
+        """Accepts connections until it is closed."""
+        app = web.Application(client_max_size=2**24)
+        app.router.add_route("*", "/{rest:.*}", self._pass)
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
         await runner.setup()
         connector = aiohttp.TCPConnector(limit=0, ssl=self._tls)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0)
@@ -89,8 +89,8 @@ class ApiProxy:
 
     @property
     def watched(self) -> set[str]:
-        """The resources of the watches that are open."""
-        return {each.path.rpartition("/")[2] for each in self._watches.values()}
+        """The resources of the open watches."""
+        return {watch.path.rpartition("/")[2] for watch in self._watches.values()}
 
     async def let(self, fate: Fate, matter: Matter, seconds: float) -> bool:
         """Applies a fault to the next request of this purpose; returns whether one arrived in
@@ -109,22 +109,22 @@ class ApiProxy:
         self._armed.clear()
 
     def cut_watches(self) -> int:
-        """All that are open; returns how many."""
-        found = list(self._watches.values())
-        for request in found:
+        """Closes all open watches; returns how many."""
+        watches = list(self._watches.values())
+        for request in watches:
             _cut(request)
-        return len(found)
+        return len(watches)
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         matter = _matter(request)
         fate = self._fate(matter)
-        written = None
+        record = None
         if matter in ("write", "lease") and request.method != "GET":
-            written = Written(
+            record = Written(
                 self.name, time.monotonic(), f"{request.method} {request.path}", matter
             )
-            self.written.append(written)
+            self.written.append(record)
         if fate == "held":
             await asyncio.sleep(_HOLD_SECONDS)
         elif fate == "unsent":
@@ -134,7 +134,7 @@ class ApiProxy:
         elif fate and fate.isdigit():
             return _refused(fate)
         try:
-            return await self._forward(request, body, fate, written)
+            return await self._forward(request, body, fate, record)
         except (aiohttp.ClientError, OSError):
             return _cut(request)
 
@@ -162,27 +162,27 @@ class ApiProxy:
             self.written[self.written.index(written)] = written._replace(holds=_holds(data, self))
         if fate == "unanswered":
             return _cut(request)
-        made = web.StreamResponse(status=answer.status, headers=_told(answer, len(data)))
-        await made.prepare(request)
-        await made.write(data[: len(data) // 2] if fate == "half an answer" else data)
+        response = web.StreamResponse(status=answer.status, headers=_told(answer, len(data)))
+        await response.prepare(request)
+        await response.write(data[: len(data) // 2] if fate == "half an answer" else data)
         if fate == "half an answer":
             return _cut(request)
-        await made.write_eof()
-        return made
+        await response.write_eof()
+        return response
 
     async def _stream(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
-        made = web.StreamResponse(status=200, headers={"Content-Type": "application/json"})
-        await made.prepare(request)
+        response = web.StreamResponse(status=200, headers={"Content-Type": "application/json"})
+        await response.prepare(request)
         self._watches[id(request)] = request
         try:
             async for piece in answer.content.iter_any():
-                await made.write(piece)
+                await response.write(piece)
         finally:
             del self._watches[id(request)]
-        await made.write_eof()
-        return made
+        await response.write_eof()
+        return response
 
 
 def _matter(request: web.Request) -> Matter:
@@ -199,17 +199,17 @@ def _holds(data: bytes, proxy: ApiProxy) -> bool:
 
 
 def _told(answer: aiohttp.ClientResponse, length: int) -> dict[str, str]:
-    told = {"Content-Type": answer.content_type, "Content-Length": str(length)}
+    headers = {"Content-Type": answer.content_type, "Content-Length": str(length)}
     for name in ("Content-Encoding", "Retry-After"):
         if name in answer.headers:
-            told[name] = answer.headers[name]
-    return told
+            headers[name] = answer.headers[name]
+    return headers
 
 
 def _refused(status: str) -> web.Response:
     """A refusal in the form of the API server's."""
     reason = _REASONS.get(status, "ServiceUnavailable")
-    told = {
+    status_object = {
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
@@ -218,14 +218,14 @@ def _refused(status: str) -> web.Response:
         "code": int(status),
     }
     headers = {"Retry-After": "1"} if status in ("429", "503") else {}
-    return web.json_response(told, status=int(status), headers=headers)
+    return web.json_response(status_object, status=int(status), headers=headers)
 
 
 async def _expired() -> web.StreamResponse:
     """Forgets the resource version of a watch, after a delay for further changes."""
     await asyncio.sleep(_HOLD_SECONDS)
-    gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}
-    event = {"type": "ERROR", "object": gone | {"reason": "Expired", "message": "too old"}}
+    status_object = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}
+    event = {"type": "ERROR", "object": status_object | {"reason": "Expired", "message": "too old"}}
     return web.Response(text=json.dumps(event) + "\n", content_type="application/json")
 
 

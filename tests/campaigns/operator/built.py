@@ -13,23 +13,23 @@ from campaigns.operator.place import VERIFIER_IMAGE
 from campaigns.operator.seen import Object, Seen
 
 
-def otherwise(seen: Seen) -> Iterator[Finding]:
-    """Children that differ in whatever field from what is built."""
-    for simulator in seen.simulators.values():
-        if is_served(simulator, seen):
-            for built in _built(simulator, seen):
+def otherwise(snapshot: Seen) -> Iterator[Finding]:
+    """Children that differ in any field from the built ones."""
+    for simulator in snapshot.simulators.values():
+        if is_served(simulator, snapshot):
+            for built in _built(simulator, snapshot):
                 kind, name = built["kind"], built["metadata"]["name"]
-                found = seen.children[kind].get(name)
-                if found and not is_as_built(built, found):
+                child = snapshot.children[kind].get(name)
+                if child and not is_as_built(built, child):
                     yield unlike("otherwise", f"{kind} {name}", "as it is built", "not so")
 
 
-def _built(simulator: Object, seen: Seen) -> list[Object]:
+def _built(simulator: Object, snapshot: Seen) -> list[Object]:
     spec, digest = SimulatorSpec.model_validate(simulator["spec"]), digest_of(simulator)
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest
     assert isinstance(manifest.engine, EnginePin)
     assert serving.weights
     own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
-    replicas = wanted_replicas(simulator, seen.episodes.get(digest, 0))
+    replicas = wanted_replicas(simulator, snapshot.episodes.get(digest, 0))
     return children(PodSource(digest, manifest, *own), simulator, replicas)

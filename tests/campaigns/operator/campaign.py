@@ -97,14 +97,14 @@ class Campaign:
             await asyncio.to_thread(self._people.begin)
             for first in range(0, len(faults), _BATCH):
                 async with asyncio.TaskGroup() as group:
-                    working = group.create_task(self._people.work())
+                    work = group.create_task(self._people.work())
                     await rage(self._crew, faults[first : first + _BATCH], f"{self._seed} {first}")
                     await self._names_move()
-                    working.cancel()
+                    work.cancel()
                 await self._judge()
                 if self._findings:
-                    break  # what comes after would only be about the same
-        logs = [each.program.log for each in self._crew.kept]
+                    break  # further findings would have the same cause
+        logs = [item.program.log for item in self._crew.kept]
         self._findings += mistakes(logs, _OUR_CODE)
         return self._report(time.monotonic() - start)
 
@@ -118,21 +118,21 @@ class Campaign:
         start = time.monotonic()
         for api in self._crew.api.values():
             api.calm()
-        findings, anew = await self._unsettled(), False
+        findings, restarted = await self._unsettled(), False
         while findings and (passed := time.monotonic() - start) < _CONVERGE_SECONDS:
-            if passed > _CONTROL_SECONDS and not anew and _of_others(findings):
+            if passed > _CONTROL_SECONDS and not restarted and _of_others(findings):
                 self._control_anew()
-                anew = True
+                restarted = True
             await asyncio.sleep(0.5)
             findings = await self._unsettled()
         self._seconds.append(round(time.monotonic() - start, 1))
         self._num_judged += self._num_seen
         self._findings += findings
-        written = [each for api in self._crew.api.values() for each in api.written]
+        writes = [item for api in self._crew.api.values() for item in api.written]
         stalls = read_stalls(self._place.stalls)
-        for each in usurped(written, stalls, RENEWAL_SECONDS):
-            about = f"{each.what} at {each.sent:.1f}"
-            self._findings.append(unlike("usurped", about, "a write of who leads", each.replica))
+        for finding in usurped(writes, stalls, RENEWAL_SECONDS):
+            about = f"{finding.what} at {finding.sent:.1f}"
+            self._findings.append(unlike("usurped", about, "a write of who leads", finding.replica))
 
     def _control_anew(self) -> None:
         """After the death of their API server, Kubernetes' own controllers may miss changes, or
@@ -150,27 +150,27 @@ class Campaign:
             return findings
         before = len(self._writes())
         await asyncio.sleep(_QUIET_SECONDS)
-        written = self._writes()[before:]
-        return [unlike("restless", what, "still", "written") for what in written]
+        late_writes = self._writes()[before:]
+        return [unlike("restless", what, "still", "written") for what in late_writes]
 
     async def _found(self) -> list[Finding]:
         """What is wrong now."""
         place = self._place
         try:
-            seen = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
+            snapshot = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
         except ClusterError as error:
             return [unlike("mistaken", "API server", "answers", str(error))]
-        self._num_seen = len(seen.simulators) + len(seen.aliases)
+        self._num_seen = len(snapshot.simulators) + len(snapshot.aliases)
         watched = self._crew.api[self._crew.leader].watched
         blind = {API_RESOURCES[kind].plural for kind in WATCHED} - watched
         unseen = [unlike("blind", kind, "watched", "not watched") for kind in sorted(blind)]
-        return [*judge(seen), *otherwise(seen), *unseen]
+        return [*judge(snapshot), *otherwise(snapshot), *unseen]
 
     def _writes(self) -> list[str]:
-        """Of all replicas, the oldest first."""
-        written = [each for api in self._crew.api.values() for each in api.written]
-        ordered = sorted(written, key=lambda each: each.sent)
-        return [each.what for each in ordered if each.matter == "write"]
+        """The writes of all replicas, the oldest first."""
+        writes = [item for api in self._crew.api.values() for item in api.written]
+        ordered = sorted(writes, key=lambda write: write.sent)
+        return [item.what for item in ordered if item.matter == "write"]
 
     def _report(self, seconds: float) -> OperatorReport:
         return OperatorReport.of(
@@ -187,7 +187,7 @@ class Campaign:
             deeds=self._people.done,
             refused=self._people.refused,
             writes=len(self._writes()),
-            lives={each.program.name: each.program.lives for each in self._crew.kept},
+            lives={item.program.name: item.program.lives for item in self._crew.kept},
         )
 
 
@@ -197,5 +197,5 @@ def diverged(findings: list[Finding]) -> int:
 
 
 def _of_others(findings: list[Finding]) -> bool:
-    """Whether something is as the operator wants it, and Kubernetes' own controllers are late."""
-    return any(each.kind in ("left over", "unrun") for each in findings)
+    """Whether the operator is done, and only Kubernetes' own controllers are late."""
+    return any(finding.kind in ("left over", "unrun") for finding in findings)

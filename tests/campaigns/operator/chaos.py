@@ -64,11 +64,11 @@ async def _kill_api_server(crew: Crew, chance: random.Random) -> None:
 
 
 async def _kill(crew: Crew, name: str, chance: random.Random) -> None:
-    kept = crew.operators[name]
+    program = crew.operators[name]
     await _lives(crew, name)
-    kept.rest(chance.uniform(0.0, 1.0))
+    program.rest(chance.uniform(0.0, 1.0))
     crew.count(f"{_role(crew, name)} killed", name)
-    kept.program.kill()
+    program.program.kill()
     await _lives(crew, name)
 
 
@@ -134,7 +134,7 @@ async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
         pods = (await asyncio.to_thread(namespace.all, "Pod", DIGEST_LABEL)).objects
         if pods:
             digest = chance.choice(pods)["metadata"]["labels"][DIGEST_LABEL]
-            same = [each for each in pods if each["metadata"]["labels"][DIGEST_LABEL] == digest]
+            same = [pod for pod in pods if pod["metadata"]["labels"][DIGEST_LABEL] == digest]
             for pod in same[: chance.choice((1, 9))]:
                 await asyncio.to_thread(namespace.delete, "Pod", pod["metadata"]["name"])
             crew.count("pods killed", digest)

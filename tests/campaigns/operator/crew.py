@@ -37,14 +37,14 @@ class Crew:
         self.place = place
         self.faults = Journal(place.folder / "faults.jsonl")
         own, api = [free_port(), free_port()], [free_port(), free_port()]
-        door, service = free_port(), free_port()
+        proxy_port, service = free_port(), free_port()
         self.api = {
             name: ApiProxy(
                 name, port, place.cluster.url, str(place.cluster.certificate), self.count
             )
             for name, port in zip(OPERATORS, api, strict=True)
         }
-        self.webhook = Proxy("webhook", door, own, 0.0, seed, self.faults)
+        self.webhook = Proxy("webhook", proxy_port, own, 0.0, seed, self.faults)
         self.service = self._kept("service", service, place.service(service))
         self.service_url = f"http://{LOOPBACK}:{service}"
         self.clocks = {name: place.clocks(name) for name in OPERATORS}
@@ -71,20 +71,20 @@ class Crew:
 
     @property
     def leader(self) -> str:
-        """Who took or kept the lease last; the first one where nobody did."""
-        held = {
-            name: max((each.sent for each in api.written if each.holds), default=0.0)
+        """The last operator to acquire or renew the lease; the first one by default."""
+        leases = {
+            name: max((item.sent for item in api.written if item.holds), default=0.0)
             for name, api in self.api.items()
         }
-        return max(held, key=lambda name: held[name])
+        return max(leases, key=lambda name: leases[name])
 
     async def led(self) -> bool:
         """Whether an operator leads, as far as visible from outside."""
         now = time.monotonic()
         return any(
-            each.holds and now - each.sent < RENEWAL_SECONDS / 2
+            item.holds and now - item.sent < RENEWAL_SECONDS / 2
             for api in self.api.values()
-            for each in api.written[-50:]
+            for item in api.written[-50:]
         )
 
     @property
@@ -107,8 +107,8 @@ class Crew:
             self.renew_certificate()
             await self.webhook.open()
             ending.push_async_callback(self.webhook.shut)
-            for kept in self.kept:
-                ending.push_async_callback(kept.program.end)
+            for program in self.kept:
+                ending.push_async_callback(program.program.end)
             for work in (keep_running(self.kept), self._kubelet.run()):
                 ending.callback(asyncio.create_task(work).cancel)
             await self._guard()
@@ -136,10 +136,10 @@ class Crew:
 
     def _guarded(self) -> bool:
         spec = {"simulator": "nobody"}
-        asked = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
+        manifest = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
         path = API_RESOURCES["SimulatorAlias"].path(self.place.namespace.namespace) + "?dryRun=All"
         try:
-            self.place.namespace.call("POST", path, asked | {"metadata": {"name": "dry"}}, MERGE)
+            self.place.namespace.call("POST", path, manifest | {"metadata": {"name": "dry"}}, MERGE)
         except ClusterError as error:
             return "there is no Simulator nobody" in str(error)
         return False

@@ -31,12 +31,12 @@ def world() -> Seen:
     rival["status"] = _status(4, FIRST, refused, "one is the same simulator, and so on")
     built = [*_children(one, 2), *_children(idle, 0)]
     wishes = {"stable": "move 1", "trial": "move 2"}
-    named = {name: _alias(name, reason) for name, reason in wishes.items()}
+    aliases = {name: _alias(name, reason) for name, reason in wishes.items()}
     return Seen(
         simulators={"one": one, "idle": idle, "rival": rival},
-        aliases=named,
+        aliases=aliases,
         children={
-            kind: {each["metadata"]["name"]: each for each in built if each["kind"] == kind}
+            kind: {item["metadata"]["name"]: item for item in built if item["kind"] == kind}
             for kind in CHILDREN
         },
         episodes={FIRST: 5},
@@ -55,14 +55,14 @@ def world() -> Seen:
 
 
 def _simulator(name: str, seed: str, age: int, **serving: object) -> Object:
-    made = simulator(name, seed, **serving)
-    made["metadata"] |= {
+    resource = simulator(name, seed, **serving)
+    resource["metadata"] |= {
         "uid": f"uid-{name}",
         "namespace": "here",
         "generation": 4,
         "creationTimestamp": f"2026-01-0{age}T00:00:00Z",
     }
-    return made
+    return resource
 
 
 def _tell(
@@ -76,16 +76,16 @@ def _tell(
     status = {"replicas": replicas, "readyReplicas": replicas}
     status["openEpisodes"] = 5 if digest == FIRST else 0
     degraded = ("False", "AsWanted")
-    said = {"Verified": verified, "EngineReady": engine, "Ready": ready, "Degraded": degraded}
-    made["status"] = {**_status(4, digest, said), **status}
+    conditions = {"Verified": verified, "EngineReady": engine, "Ready": ready, "Degraded": degraded}
+    made["status"] = {**_status(4, digest, conditions), **status}
 
 
 def _status(
-    generation: int, digest: str, said: dict[str, tuple[str, str]], message: str = ""
+    generation: int, digest: str, types: dict[str, tuple[str, str]], message: str = ""
 ) -> Object:
     conditions = [
         {"type": type_, "status": status, "reason": reason, "message": message}
-        for type_, (status, reason) in said.items()
+        for type_, (status, reason) in types.items()
     ]
     return {"observedGeneration": generation, "digest": digest, "conditions": conditions}
 
@@ -104,18 +104,18 @@ def _children(made: Object, replicas: int) -> list[Object]:
 
 
 def _alias(name: str, reason: str) -> Object:
-    made = alias("one", name, override={"reason": reason})
-    made["metadata"] |= {"uid": f"uid-{name}", "generation": 2}
-    said = {"Resolved": ("True", "Found"), "Recorded": ("True", "AsAsked")}
-    made["status"] = _status(2, FIRST, said)
-    return made
+    resource = alias("one", name, override={"reason": reason})
+    resource["metadata"] |= {"uid": f"uid-{name}", "generation": 2}
+    conditions = {"Resolved": ("True", "Found"), "Recorded": ("True", "AsAsked")}
+    resource["status"] = _status(2, FIRST, conditions)
+    return resource
 
 
 def _row(name: str, reason: str | None) -> Object:
-    told = {"alias": name, "simulator": FIRST, "canary": None, "canary_percent": None}
-    asked = {"override": reason, "set_by": "admin", "request": f"uid-{name}/2"}
-    told |= {"at": "2026-02-01T00:00:00+00:00"}
-    return told | asked | {"ended": 0}
+    row = {"alias": name, "simulator": FIRST, "canary": None, "canary_percent": None}
+    request_fields = {"override": reason, "set_by": "admin", "request": f"uid-{name}/2"}
+    row |= {"at": "2026-02-01T00:00:00+00:00"}
+    return row | request_fields | {"ended": 0}
 
 
 def _move(name: str, reason: str, outcome: str) -> Object:

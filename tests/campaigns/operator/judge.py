@@ -35,23 +35,29 @@ PROMISES = {
 """The broken promise of each kind of finding."""
 
 
-def judge(seen: Seen) -> list[Finding]:
-    """All that is wrong."""
-    served = [each for each in seen.simulators.values() if is_served(each, seen)]
+def judge(snapshot: Seen) -> list[Finding]:
+    """All findings."""
+    served = [
+        simulator for simulator in snapshot.simulators.values() if is_served(simulator, snapshot)
+    ]
     return [
-        *(found for each in served for found in _children(each, seen)),
-        *(found for each in served for found in _told(each, seen)),
-        *(found for each in seen.simulators.values() for found in _refused(each, seen)),
-        *_left_over([engine_name(digest_of(each)) for each in served], seen),
-        *(found for each in seen.aliases.values() for found in _alias(each, seen)),
-        *_names(seen),
-        *_moves(seen),
+        *(child for item in served for child in _children(item, snapshot)),
+        *(item for item in served for item in _told(item, snapshot)),
+        *(
+            item
+            for simulator in snapshot.simulators.values()
+            for item in _refused(simulator, snapshot)
+        ),
+        *_left_over([engine_name(digest_of(item)) for item in served], snapshot),
+        *(alia for alias in snapshot.aliases.values() for alia in _alias(alias, snapshot)),
+        *_names(snapshot),
+        *_moves(snapshot),
     ]
 
 
-def unlike(kind: str, about: str, expected: object, seen: object) -> Finding:
-    """`about` is an object, as kind and name, and perhaps a comma and a part of it."""
-    problem = f"{about} should be {expected!r} and is {seen!r}"
+def unlike(kind: str, about: str, expected: object, actual: object) -> Finding:
+    """`about` is an object, as kind and name, optionally followed by a comma and a part of it."""
+    problem = f"{about} should be {expected!r} and is {actual!r}"
     return Finding(kind, problem, about.partition(",")[0])
 
 
@@ -78,37 +84,42 @@ def wanted_replicas(simulator: Object, open_episodes: int) -> int:
     return int(max(bounds["min"], min(bounds["max"], needed)))
 
 
-def is_served(simulator: Object, seen: Seen) -> bool:
-    """Whether no older one is the same simulator."""
-    return _rival(simulator, seen) is None
+def is_served(simulator: Object, snapshot: Seen) -> bool:
+    """Whether it is the oldest Simulator with its digest."""
+    return _rival(simulator, snapshot) is None
 
 
-def _rival(simulator: Object, seen: Seen) -> str | None:
-    """The older one of its digest that is served in its place."""
-    same = [each for each in seen.simulators.values() if digest_of(each) == digest_of(simulator)]
-    oldest = min(same, key=lambda each: (_meta(each, "creationTimestamp"), _meta(each, "uid")))
+def _rival(simulator: Object, snapshot: Seen) -> str | None:
+    """The older Simulator with its digest, which is served instead."""
+    same = [
+        item for item in snapshot.simulators.values() if digest_of(item) == digest_of(simulator)
+    ]
+    oldest = min(
+        same,
+        key=lambda candidate: (_meta(candidate, "creationTimestamp"), _meta(candidate, "uid")),
+    )
     return None if oldest is simulator else _name(oldest)
 
 
-def _children(simulator: Object, seen: Seen) -> Iterator[Finding]:
+def _children(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
     digest = digest_of(simulator)
     name, label = engine_name(digest), digest.removeprefix("sha256:")[:32]
     for kind in CHILDREN:
-        about, child = f"{kind} {name}", seen.children[kind].get(name)
+        about, child = f"{kind} {name}", snapshot.children[kind].get(name)
         if child is None:
             yield unlike("missing", about, f"a child of {_name(simulator)}", None)
             continue
-        owners = [each["uid"] for each in child["metadata"].get("ownerReferences", [])]
+        owners = [item["uid"] for item in child["metadata"].get("ownerReferences", [])]
         yield from _same("otherwise", f"{about}, its owners", [_meta(simulator, "uid")], owners)
         labels = child["metadata"].get("labels", {})
         yield from _same("otherwise", f"{about}, its label", label, labels.get(_LABEL))
-        wanted = _wanted(simulator, seen)[kind]
-        for path, value in wanted.items():
+        expected = _wanted(simulator, snapshot)[kind]
+        for path, value in expected.items():
             yield from _same("otherwise", f"{about}, {path}", value, _at(child, path))
 
 
-def _wanted(simulator: Object, seen: Seen) -> dict[str, Object]:
-    """Of each kind of child, what its fields are."""
+def _wanted(simulator: Object, snapshot: Seen) -> dict[str, Object]:
+    """The expected fields of each kind of child."""
     digest, manifest = digest_of(simulator), simulator["spec"]["identity"]["manifest"]
     serving = simulator["spec"]["serving"]
     selector = {
@@ -123,7 +134,7 @@ def _wanted(simulator: Object, seen: Seen) -> dict[str, Object]:
             "spec.selector.matchLabels": selector,
         },
         "Deployment": {
-            "spec.replicas": wanted_replicas(simulator, seen.episodes.get(digest, 0)),
+            "spec.replicas": wanted_replicas(simulator, snapshot.episodes.get(digest, 0)),
             "spec.selector.matchLabels": selector,
             "spec.progressDeadlineSeconds": serving.get("startupSeconds", 900) + 60,
             "spec.template.spec.containers.0.image": (
@@ -134,34 +145,37 @@ def _wanted(simulator: Object, seen: Seen) -> dict[str, Object]:
     }
 
 
-def _told(simulator: Object, seen: Seen) -> Iterator[Finding]:
-    """The status of one that is served, whose engine runs as wanted."""
+def _told(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
+    """The status of a served Simulator whose engine runs as specified."""
     digest = digest_of(simulator)
-    name, wanted = engine_name(digest), wanted_replicas(simulator, seen.episodes.get(digest, 0))
-    if deployment := seen.children["Deployment"].get(name):
+    name, replicas = (
+        engine_name(digest),
+        wanted_replicas(simulator, snapshot.episodes.get(digest, 0)),
+    )
+    if deployment := snapshot.children["Deployment"].get(name):
         ready = deployment.get("status", {}).get("readyReplicas", 0)
-        yield from _same("unrun", f"Deployment {name}, ready replicas", wanted, ready)
+        yield from _same("unrun", f"Deployment {name}, ready replicas", replicas, ready)
     about, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
     for field, value in {
         "observedGeneration": _meta(simulator, "generation"),
         "digest": digest,
-        "replicas": wanted,
-        "readyReplicas": wanted,
-        "openEpisodes": seen.episodes.get(digest, 0),
+        "replicas": replicas,
+        "readyReplicas": replicas,
+        "openEpisodes": snapshot.episodes.get(digest, 0),
     }.items():
         yield from _same("untrue", f"{about}, status.{field}", value, status.get(field))
-    told = _conditions(simulator)
-    for type_, value in _promised(simulator, wanted).items():
-        yield from _same("untrue", f"{about}, {type_}", value, told.get(type_))
-    verified = told.get("Verified")
-    if verified != ("True", "FilesMatch") and (wanted or verified != ("Unknown", "NotYet")):
+    conditions = _conditions(simulator)
+    for type_, value in _promised(simulator, replicas).items():
+        yield from _same("untrue", f"{about}, {type_}", value, conditions.get(type_))
+    verified = conditions.get("Verified")
+    if verified != ("True", "FilesMatch") and (replicas or verified != ("Unknown", "NotYet")):
         yield unlike("untrue", f"{about}, Verified", ("True", "FilesMatch"), verified)
 
 
-def _promised(simulator: Object, wanted: int) -> dict[str, tuple[str, str]]:
+def _promised(simulator: Object, replicas: int) -> dict[str, tuple[str, str]]:
     serving = simulator["spec"]["serving"]
     calm = {"Degraded": ("False", "AsWanted")}
-    if wanted:
+    if replicas:
         return calm | dict.fromkeys(("EngineReady", "Ready"), ("True", "Serving"))
     reason = "Suspended" if serving.get("suspend") else "ScaledToZero"
     engine = "False", reason
@@ -169,9 +183,9 @@ def _promised(simulator: Object, wanted: int) -> dict[str, tuple[str, str]]:
     return calm | {"EngineReady": engine, "Ready": ("True", "Idle") if waits else engine}
 
 
-def _refused(simulator: Object, seen: Seen) -> Iterator[Finding]:
-    """The status of one that another one is served in place of."""
-    rival = _rival(simulator, seen)
+def _refused(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
+    """The status of a Simulator when another one is served in its place."""
+    rival = _rival(simulator, snapshot)
     if rival is None:
         return
     about, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
@@ -182,74 +196,76 @@ def _refused(simulator: Object, seen: Seen) -> Iterator[Finding]:
         yield from _same("untrue", f"{about}, status.{field}", value, status.get(field))
     ready = _conditions(simulator).get("Ready")
     yield from _same("untrue", f"{about}, Ready", ("False", "SameAsAnother"), ready)
-    said = [each["message"] for each in status.get("conditions", ()) if each["type"] == "Ready"]
-    if said and not said[0].startswith(f"{rival} is the same simulator"):
-        yield unlike("untrue", f"{about}, Ready", f"a word about {rival}", said[0])
+    messages = [item["message"] for item in status.get("conditions", ()) if item["type"] == "Ready"]
+    if messages and not messages[0].startswith(f"{rival} is the same simulator"):
+        yield unlike("untrue", f"{about}, Ready", f"a word about {rival}", messages[0])
 
 
-def _left_over(names: list[str], seen: Seen) -> Iterator[Finding]:
-    """What somebody took from its owner, before that went, is theirs and no child any more."""
+def _left_over(names: list[str], snapshot: Seen) -> Iterator[Finding]:
+    """Orphans that a user took from their owner, before that was deleted, are the user's and not
+    left-overs.
+    """
     for kind in CHILDREN:
-        for name, child in seen.children[kind].items():
+        for name, child in snapshot.children[kind].items():
             if name not in names and _meta(child, "ownerReferences"):
                 yield unlike("left over", f"{kind} {name}", None, "there")
 
 
-def _alias(alias: Object, seen: Seen) -> Iterator[Finding]:
-    """The name means what this object asked for, by the ledger; its status says so."""
+def _alias(alias: Object, snapshot: Seen) -> Iterator[Finding]:
+    """The ledger has the alias with this object's target; its status says so."""
     about, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
     generation = _meta(alias, "generation")
     yield from _same(
         "untrue", f"{about}, observedGeneration", generation, status.get("observedGeneration")
     )
-    rows = [row for row in seen.rows if row["alias"] == _name(alias)]
+    rows = [row for row in snapshot.rows if row["alias"] == _name(alias)]
     reason = alias["spec"]["override"]["reason"]
-    asked = [row for row in rows if row["override"] == reason]
-    if not asked:
+    requested_rows = [row for row in rows if row["override"] == reason]
+    if not requested_rows:
         yield unlike("unrecorded", about, reason, None)
         return
     last, request = rows[-1], f"{_meta(alias, 'uid')}/{generation}"
-    wanted = *_wanted_terms(alias, asked[-1], seen), 0, request
+    expected = *_wanted_terms(alias, requested_rows[-1], snapshot), 0, request
     word = *_terms(last), last["ended"], last["request"]
-    if wanted != word:
-        yield unlike("unrecorded", about, wanted, word)
+    if expected != word:
+        yield unlike("unrecorded", about, expected, word)
         return
     yield from _same("untrue", f"{about}, status.digest", last["simulator"], status.get("digest"))
     canary = status.get("canaryDigest")
     yield from _same("untrue", f"{about}, status.canaryDigest", last["canary"], canary)
-    told = _conditions(alias)
+    conditions = _conditions(alias)
     recorded = "True", "Returned" if _is_operators(last) else "AsAsked"
-    yield from _same("untrue", f"{about}, Recorded", recorded, told.get("Recorded"))
-    resolved = _resolved(alias, last, seen)
-    yield from _same("untrue", f"{about}, Resolved", resolved, told.get("Resolved"))
+    yield from _same("untrue", f"{about}, Recorded", recorded, conditions.get("Recorded"))
+    resolved = _resolved(alias, last, snapshot)
+    yield from _same("untrue", f"{about}, Resolved", resolved, conditions.get("Resolved"))
 
 
-def _wanted_terms(alias: Object, row: Object, seen: Seen) -> tuple[object, ...]:
-    """What a row says of what the spec names, but for what was certainly another one then."""
+def _wanted_terms(alias: Object, row: Object, snapshot: Seen) -> tuple[object, ...]:
+    """A row's expected fields by the spec, without those that certainly differed then."""
     simulator, canary = alias["spec"]["simulator"], alias["spec"].get("canary")
     return (
-        _digest_then(simulator, row, seen) or row["simulator"],
-        canary and (_digest_then(canary["simulator"], row, seen) or row["canary"]),
+        _digest_then(simulator, row, snapshot) or row["simulator"],
+        canary and (_digest_then(canary["simulator"], row, snapshot) or row["canary"]),
         canary and canary["percent"],
     )
 
 
-def _digest_then(name: str, row: Object, seen: Seen) -> str | None:
-    """Of the Simulator of a name that was there when a row was written, if it still is."""
-    found = seen.simulators.get(name)
-    if found is None:
+def _digest_then(name: str, row: Object, snapshot: Seen) -> str | None:
+    """The digest of the named Simulator that existed when a row was written, if it still exists."""
+    simulator = snapshot.simulators.get(name)
+    if simulator is None:
         return None
-    created = datetime.fromisoformat(str(_meta(found, "creationTimestamp")))
-    # Which is told in whole seconds.
+    created = datetime.fromisoformat(str(_meta(simulator, "creationTimestamp")))
+    # Times are whole seconds.
     is_older = created + timedelta(seconds=1) <= datetime.fromisoformat(row["at"])
-    return digest_of(found) if is_older else None
+    return digest_of(simulator) if is_older else None
 
 
-def _resolved(alias: Object, last: Object, seen: Seen) -> tuple[str, str]:
-    """Whether the named Simulators are those that were recorded."""
+def _resolved(alias: Object, last: Object, snapshot: Seen) -> tuple[str, str]:
+    """Whether the named Simulators are the recorded ones."""
     canary = alias["spec"].get("canary")
-    named = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
-    means = [_meaning(name, seen) for name in named]
+    names = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
+    means = [_meaning(name, snapshot) for name in names]
     if problem := next((reason for digest, reason in means if digest is None), None):
         return "False", problem
     recorded = [last["simulator"], *([last["canary"]] if canary else [])]
@@ -269,64 +285,66 @@ def _is_operators(row: Object) -> bool:
     return "by comparing lists" in str(row["set_by"])
 
 
-def _names(seen: Seen) -> Iterator[Finding]:
-    """A name without an object means nothing, and the operator gives none a new meaning."""
-    last = {row["alias"]: row for row in seen.rows}
-    for name in last.keys() - seen.aliases.keys():
+def _names(snapshot: Seen) -> Iterator[Finding]:
+    """An alias without an object has no target, and the operator gives none a new target."""
+    last = {row["alias"]: row for row in snapshot.rows}
+    for name in last.keys() - snapshot.aliases.keys():
         yield from _same("unrecorded", f"SimulatorAlias {name}", 1, last[name]["ended"])
-    for number, row in enumerate(seen.rows):
+    for number, row in enumerate(snapshot.rows):
         before = [
-            each
-            for each in seen.rows[:number]
-            if (each["alias"], each["request"]) == (row["alias"], row["request"])
-            and not each["ended"]
-            and not _is_operators(each)
+            item
+            for item in snapshot.rows[:number]
+            if (item["alias"], item["request"]) == (row["alias"], row["request"])
+            and not item["ended"]
+            and not _is_operators(item)
         ]
         if _is_operators(row) and not row["ended"] and _terms(row) not in map(_terms, before):
             yield unlike("unasked", f"SimulatorAlias {row['alias']}", "nothing", _terms(row))
 
 
-def _meaning(name: str, seen: Seen) -> tuple[str | None, str]:
-    """The digest that a name stands for, or why it stands for none."""
-    found = seen.simulators.get(name)
-    if found is None:
+def _meaning(name: str, snapshot: Seen) -> tuple[str | None, str]:
+    """The digest that a name refers to, or why it refers to none."""
+    simulator = snapshot.simulators.get(name)
+    if simulator is None:
         return None, "NoSimulator"
-    return (None, "NotVerified") if _rival(found, seen) else (digest_of(found), "")
+    return (None, "NotVerified") if _rival(simulator, snapshot) else (digest_of(simulator), "")
 
 
-def _moves(seen: Seen) -> Iterator[Finding]:
-    """What was done is recorded once; what was refused, or is not known, at most once."""
-    times = Counter(row["override"] for row in seen.rows)
-    for move in seen.moves:
-        about, found = f"SimulatorAlias {move['alias']}, {move['reason']}", times[move["reason"]]
-        if found > 1:
-            yield unlike("recorded twice", about, 1, found)
-        elif move["outcome"] == "done" and not found:
+def _moves(snapshot: Seen) -> Iterator[Finding]:
+    """A successful move is recorded once; a refused one, or one without a response, at most
+    once.
+    """
+    times = Counter(row["override"] for row in snapshot.rows)
+    for move in snapshot.moves:
+        about, count = f"SimulatorAlias {move['alias']}, {move['reason']}", times[move["reason"]]
+        if count > 1:
+            yield unlike("recorded twice", about, 1, count)
+        elif move["outcome"] == "done" and not count:
             yield unlike("unrecorded", about, 1, 0)
 
 
-def _same(kind: str, about: str, expected: object, seen: object) -> Iterator[Finding]:
-    if expected != seen:
-        yield unlike(kind, about, expected, seen)
+def _same(kind: str, about: str, expected: object, actual: object) -> Iterator[Finding]:
+    if expected != actual:
+        yield unlike(kind, about, expected, actual)
 
 
-def _conditions(found: Object) -> dict[str, tuple[str, str]]:
-    told = found.get("status", {}).get("conditions", ())
-    return {each["type"]: (each["status"], each["reason"]) for each in told}
+def _conditions(resource: Object) -> dict[str, tuple[str, str]]:
+    conditions = resource.get("status", {}).get("conditions", ())
+    return {item["type"]: (item["status"], item["reason"]) for item in conditions}
 
 
-def _at(found: object, path: str) -> object:
+def _at(value: object, path: str) -> object:
     for part in path.split("."):
-        if isinstance(found, list):
-            found = found[int(part)] if int(part) < len(found) else None
-        elif isinstance(found, dict):
-            found = found.get(part)
-    return found
+        if isinstance(value, list):
+            value = value[int(part)] if int(part) < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(part)
+    return value
 
 
-def _meta(found: Object, name: str) -> object:
-    return found["metadata"].get(name)
+def _meta(resource: Object, name: str) -> object:
+    return resource["metadata"].get(name)
 
 
-def _name(found: Object) -> str:
-    return str(found["metadata"]["name"])
+def _name(resource: Object) -> str:
+    return str(resource["metadata"]["name"])

@@ -96,26 +96,26 @@ class People:
     def _name(self, chance: random.Random) -> None:
         """Moves an alias; each time with another reason."""
         name = chance.choice(_ALIASES)
-        meant, tried = self._one("Simulator", chance), self._one("Simulator", chance)
+        target, canary_target = self._one("Simulator", chance), self._one("Simulator", chance)
         self._num_moves += 1
         reason = f"move {self._num_moves}"
-        canary = {"simulator": tried, "percent": 10} if chance.random() < 0.3 else None
+        canary = {"simulator": canary_target, "percent": 10} if chance.random() < 0.3 else None
         spec = {"canary": canary, "override": {"reason": reason}}
-        told = {"alias": name, "reason": reason, "simulator": meant, "at": time.time()}
+        entry = {"alias": name, "reason": reason, "simulator": target, "at": time.time()}
         exists = name in self._namespace.names("SimulatorAlias")
         try:
             if exists:
-                body = {"spec": {"simulator": meant, **spec}}
+                body = {"spec": {"simulator": target, **spec}}
                 self._namespace.patch("SimulatorAlias", name, body)
             else:
-                made = {key: value for key, value in spec.items() if value}
-                self._namespace.create(alias(meant, name, **made))
+                spec_fields = {key: value for key, value in spec.items() if value}
+                self._namespace.create(alias(target, name, **spec_fields))
         except ClusterError as error:
             # Without a response, or after a failure of the server, the result is unknown.
             outcome = "refused" if 400 <= error.status < 500 else "unknown"
-            self._moves.write(**told, outcome=outcome, said=str(error))
+            self._moves.write(**entry, outcome=outcome, said=str(error))
             raise
-        self._moves.write(**told, outcome="done")
+        self._moves.write(**entry, outcome="done")
         self.num_moved += 1
 
     def _unname(self, chance: random.Random) -> None:
@@ -132,12 +132,12 @@ class People:
             self._end(chance)
             return
         if not self._runs or chance.random() < 0.4:
-            asked = {
+            body = {
                 "agent": "a",
                 "starting_weights": records.digest("starting"),
                 "simulator": chance.choice(list(DIGESTS)),
             }
-            self._runs.append(self._ask("/runs", **asked)["run"]["id"])
+            self._runs.append(self._ask("/runs", **body)["run"]["id"])
         opened = self._ask("/episodes", run=chance.choice(self._runs))
         self._episodes.append(opened["episode"])
 
@@ -155,8 +155,8 @@ class People:
     def _ask(self, path: str, **body: object) -> dict[str, Any]:
         answer = self._http.post(self._url + path, json=body)
         answer.raise_for_status()
-        told: dict[str, Any] = answer.json() if answer.content else {}
-        return told
+        response_body: dict[str, Any] = answer.json() if answer.content else {}
+        return response_body
 
     def _meddle(self, chance: random.Random) -> None:
         """Changes a part of the operator's child objects."""
@@ -176,8 +176,8 @@ class People:
             self._namespace.delete("Pod", pod["metadata"]["name"])
 
     def _child(self, kind: str, chance: random.Random) -> Object | None:
-        found = self._namespace.all(kind, DIGEST_LABEL).objects
-        return chance.choice(found) if found else None
+        children = self._namespace.all(kind, DIGEST_LABEL).objects
+        return chance.choice(children) if children else None
 
 
 def _serving(chance: random.Random) -> Object:

@@ -57,7 +57,7 @@ class Place(NamedTuple):
         """The command of one replica."""
         token = self.folder / "operator.key"
         token.write_text(make.access.key("acme-operator"))
-        told = {
+        settings = {
             "namespace": self.namespace.namespace,
             "identity": name,
             "kubeconfig": self.cluster.kubeconfig_of(self.token, api_url),
@@ -74,7 +74,7 @@ class Place(NamedTuple):
             "webhook_settle_seconds": SETTLE_SECONDS,
         }
         own = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
-        environment = _environment(told) | own
+        environment = _environment(settings) | own
         return [sys.executable, "-m", "campaigns.operator.jumping"], environment
 
     def service(self, port: int) -> Command:
@@ -82,7 +82,7 @@ class Place(NamedTuple):
         keys = self.folder / "keys"
         ensure_signer(keys / SIMULATOR_KEYS)
         ensure_secret(keys / RUN_TOKENS)
-        told = {
+        settings = {
             "namespace": self.namespace.namespace,
             "kubeconfig": kubeconfig(self.cluster, self.namespace, "agentworld-service"),
             "ledger_url": f"sqlite:///{self.ledger}",
@@ -93,7 +93,7 @@ class Place(NamedTuple):
             "host": LOOPBACK,
             "port": port,
         }
-        return [sys.executable, "-m", "agentworld.serving.main"], _environment(told)
+        return [sys.executable, "-m", "agentworld.serving.main"], _environment(settings)
 
     def configuration(self, port: int, bundle: bytes) -> Object:
         """The webhook's configuration, which refuses changes while no operator runs."""
@@ -117,8 +117,8 @@ class Place(NamedTuple):
         return f"agentworld-{self.namespace.namespace}"
 
 
-def _environment(told: dict[str, object]) -> dict[str, str]:
-    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
+def _environment(settings: dict[str, object]) -> dict[str, str]:
+    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
     return own | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 

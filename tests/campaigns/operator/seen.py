@@ -48,12 +48,12 @@ def look(namespace: Namespace, ledger: Path, folder: Path) -> Seen:
 
 
 def _named(namespace: Namespace, kind: str) -> dict[str, Object]:
-    return {each["metadata"]["name"]: each for each in namespace.all(kind).objects}
+    return {item["metadata"]["name"]: item for item in namespace.all(kind).objects}
 
 
 def _engines(found: dict[str, Object]) -> dict[str, Object]:
-    """Also what has lost its label."""
-    return {name: each for name, each in found.items() if name.startswith("engine-")}
+    """Also those without their label."""
+    return {name: deployment for name, deployment in found.items() if name.startswith("engine-")}
 
 
 def _rows(ledger: Path, query: str) -> list[Any]:

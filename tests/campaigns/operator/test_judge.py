@@ -78,9 +78,9 @@ SPOILED = [
 ]
 
 
-def spoil(seen, path, value):
+def spoil(snapshot, path, value):
     *parents, last = path.split("/")
-    part = seen._asdict()
+    part = snapshot._asdict()
     for name in parents:
         part = part[place(part, name)]
     if value is NOTHING:
@@ -93,11 +93,11 @@ def place(part, name):
     """An index of a list, or the type of a condition in it."""
     if isinstance(part, dict):
         return name
-    return int(name) if name.isdigit() else [each["type"] for each in part].index(name)
+    return int(name) if name.isdigit() else [item["type"] for item in part].index(name)
 
 
-def kinds(seen):
-    return {finding.kind for finding in judge(seen)}
+def kinds(snapshot):
+    return {finding.kind for finding in judge(snapshot)}
 
 
 def test_nothing_is_found_where_all_is_as_it_should_be():
@@ -115,71 +115,73 @@ def test_the_judge_imports_nothing_of_the_operator(module):
 
 @pytest.mark.parametrize(("kind", "path", "value"), SPOILED)
 def test_what_is_not_as_it_should_be_is_found(kind, path, value):
-    seen = world()
-    spoil(seen, path, value)
-    assert kinds(seen) == {kind}
+    snapshot = world()
+    spoil(snapshot, path, value)
+    assert kinds(snapshot) == {kind}
 
 
 @pytest.mark.parametrize(
     "path", [path for _, path, _ in SPOILED if re.match(r"children/\w+/[^/]+/(spec|data)", path)]
 )
 def test_a_child_that_is_not_as_it_is_built_is_found_by_the_builder(path):
-    seen = world()
-    spoil(seen, path, {})
+    snapshot = world()
+    spoil(snapshot, path, {})
     _, kind, name, *_ = path.split("/")
-    assert {finding.subject for finding in otherwise(seen)} == {f"{kind} {name}"}
+    assert {finding.subject for finding in otherwise(snapshot)} == {f"{kind} {name}"}
 
 
 def test_a_field_that_only_the_builder_knows_is_found_by_its_word():
-    seen = world()
+    snapshot = world()
     field = "template/spec/securityContext/runAsNonRoot"
-    spoil(seen, f"children/Deployment/{ENGINE}/spec/{field}", False)
-    assert [finding.kind for finding in otherwise(seen)] == ["otherwise"]
+    spoil(snapshot, f"children/Deployment/{ENGINE}/spec/{field}", False)
+    assert [finding.kind for finding in otherwise(snapshot)] == ["otherwise"]
 
 
 def test_what_a_deleted_simulator_left_over_is_found():
-    seen = world()
-    del seen.simulators["idle"]
-    left = {finding.subject for finding in judge(seen) if finding.kind == "left over"}
+    snapshot = world()
+    del snapshot.simulators["idle"]
+    left = {finding.subject for finding in judge(snapshot) if finding.kind == "left over"}
     assert left == {f"{kind} {engine_name(OTHER)}" for kind in CHILDREN}
 
 
 def test_what_somebody_took_from_its_owner_before_that_went_is_not_left_over():
-    seen = world()
-    del seen.simulators["idle"]
+    snapshot = world()
+    del snapshot.simulators["idle"]
     for kind in CHILDREN:
-        seen.children[kind][engine_name(OTHER)]["metadata"]["ownerReferences"] = []
-    assert judge(seen) == []
+        snapshot.children[kind][engine_name(OTHER)]["metadata"]["ownerReferences"] = []
+    assert judge(snapshot) == []
 
 
 def test_one_that_waits_for_a_rival_that_is_gone_is_found():
-    seen = world()
-    del seen.simulators["one"]
-    assert {"otherwise", "untrue"} <= kinds(seen)
+    snapshot = world()
+    del snapshot.simulators["one"]
+    assert {"otherwise", "untrue"} <= kinds(snapshot)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["done", "not known"])
 def test_a_move_that_is_recorded_twice_is_found(number):
-    seen = world()
-    seen.rows.insert(0, dict(seen.rows[number]))
-    assert kinds(seen) == {"recorded twice"}
+    snapshot = world()
+    snapshot.rows.insert(0, dict(snapshot.rows[number]))
+    assert kinds(snapshot) == {"recorded twice"}
 
 
-def returned(seen, **fields):
-    """The operator lets `stable` mean again what it meant, or something else."""
+def returned(snapshot, **fields):
+    """The operator restores the previous target of `stable`, or sets another one."""
     words = {"set_by": "the operator (by comparing lists; nobody asked)", "override": "refused"}
-    seen.rows.append(seen.rows[0] | {"simulator": OTHER, "override": "move 3", "request": "u/1"})
-    seen.rows.append(seen.rows[0] | words | fields)
+    snapshot.rows.append(
+        snapshot.rows[0] | {"simulator": OTHER, "override": "move 3", "request": "u/1"}
+    )
+    snapshot.rows.append(snapshot.rows[0] | words | fields)
     condition = {"type": "Recorded", "status": "True", "reason": "Returned", "message": ""}
-    spoil(seen, "aliases/stable/status/conditions/Recorded", condition)
-    return seen
+    spoil(snapshot, "aliases/stable/status/conditions/Recorded", condition)
+    return snapshot
 
 
 def test_what_counts_again_after_a_refusal_is_as_it_should_be():
-    seen = returned(world())
-    assert judge(seen) == []
-    seen.aliases["stable"]["status"]["conditions"][1]["reason"] = "AsAsked"
-    assert kinds(seen) == {"untrue"}
+    snapshot = returned(world())
+    assert judge(snapshot) == []
+    snapshot.aliases["stable"]["status"]["conditions"][1]["reason"] = "AsAsked"
+    assert kinds(snapshot) == {"untrue"}
 
 
 @pytest.mark.parametrize("fields", [{"simulator": OTHER}, {"canary": OTHER}, {"request": "u/2"}])
@@ -188,10 +190,10 @@ def test_a_meaning_that_the_operator_gave_by_itself_is_found(fields):
 
 
 def test_several_findings_about_one_object_are_one_object():
-    seen = world()
-    del seen.simulators["one"]["status"]
-    assert len(judge(seen)) > 1
-    assert diverged(judge(seen)) == 1
+    snapshot = world()
+    del snapshot.simulators["one"]["status"]
+    assert len(judge(snapshot)) > 1
+    assert diverged(judge(snapshot)) == 1
 
 
 def lease(replica, sent):
@@ -203,13 +205,13 @@ def write(replica, sent):
 
 
 def test_who_renews_may_write_and_so_may_the_next_one():
-    written = [lease("a", 0), write("a", 3), lease("a", 4), write("a", 8), lease("b", 20)]
-    assert usurped([*written, write("b", 21)], [], 5.0) == []
+    writes = [lease("a", 0), write("a", 3), lease("a", 4), write("a", 8), lease("b", 20)]
+    assert usurped([*writes, write("b", 21)], [], 5.0) == []
 
 
 def test_who_did_not_renew_and_who_never_led_may_not_write():
-    late, never = write("a", 10), write("b", 1)
-    assert usurped([lease("a", 0), late, never], [], 5.0) == [never, late]
+    late_write, never = write("a", 10), write("b", 1)
+    assert usurped([lease("a", 0), late_write, never], [], 5.0) == [never, late_write]
 
 
 @pytest.mark.parametrize("process", ["a", OURS])
@@ -239,5 +241,7 @@ def test_a_traceback_through_our_code_is_found_and_no_other(tmp_path):
 
     log = tmp_path / "first.log"
     log.write_text(traceback("kopf/a.py", "KeyError: a") + traceback("ours/a.py", "KeyError: 1"))
-    assert [each.problem for each in mistakes([log], ["ours/"])] == ["first.log has KeyError: 1"]
+    assert [mistake.problem for mistake in mistakes([log], ["ours/"])] == [
+        "first.log has KeyError: 1"
+    ]
     assert len([*mistakes([log])]) == 2

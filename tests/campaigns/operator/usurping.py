@@ -19,16 +19,16 @@ def usurped(
     A stalled process may finish its active call.
     """
     renewed: dict[str, float] = {}
-    found = []
-    for each in sorted(written, key=lambda each: each.sent):
-        if each.matter == "lease":
-            if each.holds:
-                renewed[each.replica] = each.sent
+    findings = []
+    for write in sorted(written, key=lambda write: write.sent):
+        if write.matter == "lease":
+            if write.holds:
+                renewed[write.replica] = write.sent
             continue
-        may_until = renewed.get(each.replica, float("-inf")) + renewal_seconds
+        may_until = renewed.get(write.replica, float("-inf")) + renewal_seconds
         for stall in stalls:
-            if stall.process in (each.replica, OURS) and stall.since <= may_until:
+            if stall.process in (write.replica, OURS) and stall.since <= may_until:
                 may_until = max(may_until, stall.until)
-        if each.sent > may_until + _SLACK_SECONDS:
-            found.append(each)
-    return found
+        if write.sent > may_until + _SLACK_SECONDS:
+            findings.append(write)
+    return findings

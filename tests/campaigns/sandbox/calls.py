@@ -73,33 +73,35 @@ _SETS_AND_TELLS = {"setfsuid"}  # returns the previous value, and not whether it
 @cache
 def numbers() -> dict[str, int]:
     """The calls of this machine's C library, by name."""
-    told = subprocess.run(
+    result = subprocess.run(
         ["g++", "-E", "-dM", "-x", "c", "-include", "sys/syscall.h", "/dev/null"],
         capture_output=True,
         text=True,
         check=True,
     )
-    found = re.findall(r"#define __NR_(\w+) (\d+)$", told.stdout, re.MULTILINE)
-    return {name: int(number) for name, number in found}
+    pairs = re.findall(r"#define __NR_(\w+) (\d+)$", result.stdout, re.MULTILINE)
+    return {name: int(number) for name, number in pairs}
 
 
 def attempts() -> list[EscapeAttempt]:
-    """Each call of this machine's, once."""
-    known = numbers()
-    closed = {name: known[name] for name in _CLOSED if name in known} | _CLOSED_NUMBERS
+    """Each system call of this machine, once."""
+    call_numbers = numbers()
+    closed = {
+        name: call_numbers[name] for name in _CLOSED if name in call_numbers
+    } | _CLOSED_NUMBERS
     return [
         *(_call(name, _closed(number)) for name, number in closed.items()),
         *(
-            _call(f"clone a {name}", _cloned(known["clone"], flag))
+            _call(f"clone a {name}", _cloned(call_numbers["clone"], flag))
             for name, flag in _NAMESPACES.items()
         ),
         *(
-            _call(name, _succeeds(name, known[name], arguments))
+            _call(name, _succeeds(name, call_numbers[name], arguments))
             for name, arguments in _PRIVILEGED.items()
-            if name in known
+            if name in call_numbers
         ),
         *(
-            _call(f"fcntl {command}", _fcntl(known["fcntl"], command))
+            _call(f"fcntl {command}", _fcntl(call_numbers["fcntl"], command))
             for command in (5, 6, 7, 36, 37, 38, 1024, 1026, 1031)
         ),
         _call("the second table", f"syscall({0x40000000 + 39}) > 0 and print STDOUT {_WON}"),
@@ -114,8 +116,8 @@ def _call(name: str, script: str) -> EscapeAttempt:
 
 
 def _closed(number: int) -> str:
-    answered = f"$r = syscall({number}, 0, 0, 0, 0, 0, 0)"
-    return f"{answered}; $e = $! + 0; print {_WON} if $r >= 0 or ($e != 1 and $e != 38)"
+    call = f"$r = syscall({number}, 0, 0, 0, 0, 0, 0)"
+    return f"{call}; $e = $! + 0; print {_WON} if $r >= 0 or ($e != 1 and $e != 38)"
 
 
 def _succeeds(name: str, number: int, arguments: str) -> str:
@@ -124,13 +126,13 @@ def _succeeds(name: str, number: int, arguments: str) -> str:
 
 
 def _cloned(number: int, flag: int) -> str:
-    forked = f"$r = syscall({number}, {flag | 17}, 0, 0, 0, 0); exit if $r == 0"
-    return f"{forked}; print {_WON} if $r > 0"
+    call = f"$r = syscall({number}, {flag | 17}, 0, 0, 0, 0); exit if $r == 0"
+    return f"{call}; print {_WON} if $r > 0"
 
 
 def _fcntl(number: int, command: int) -> str:
     opened = "open(F, q(<), q(/usr/bin/env)); pipe(R, W)"
     of = "W" if command == 1031 else "F"
     lock = "pack(q(ssqqlx4), 0, 0, 0, 0, 0)" if command < 1000 else "1048576" if of == "W" else "0"
-    asked = f"$l = {lock}; $r = syscall({number}, fileno({of}), {command}, $l)"
-    return f"{opened}; {asked}; print {_WON} if $r >= 0 or $! + 0 != 1"
+    call = f"$l = {lock}; $r = syscall({number}, fileno({of}), {command}, $l)"
+    return f"{opened}; {call}; print {_WON} if $r >= 0 or $! + 0 != 1"

@@ -79,14 +79,16 @@ def try_all(
         *_try_in(open_shell, in_shell, host, others),
         *_try_in(LiveTerminal, in_terminal, host, others),
     ]
-    subjects = {kind: {each.subject for each in findings if each.kind == kind} for kind in _KINDS}
+    subjects = {
+        kind: {finding.subject for finding in findings if finding.kind == kind} for kind in _KINDS
+    }
     return SandboxReport(
         seed=seed,
         attempts=len(attempts),
         escapes=len(subjects["escape"]),
         leaks=len(subjects["leak"]),
         by_kind=count(attempt.kind for attempt in attempts),
-        sentences=[each.sentence for each in findings[:MOST_SENTENCES]],
+        sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
         seconds=round(time.monotonic() - start, 1),
     )
 
@@ -103,11 +105,11 @@ def _try_in(
 ) -> Iterator[Finding]:
     if not attempts:
         return
-    with open_room() as room:
-        room.reset(START)
-        first = room.step(_LOOK)
+    with open_room() as shell:
+        shell.reset(START)
+        first = shell.step(_LOOK)
         for attempt in attempts:
-            yield from _judged(attempt, room, host, first, others)
+            yield from _judged(attempt, shell, host, first, others)
 
 
 def _judged(
@@ -120,14 +122,14 @@ def _judged(
     """The problems after an attempt; `others` are processes outside of sandboxes."""
     before = census()
     shell.reset(START)
-    seen = _play(shell, attempt.actions)
-    reached = SEEN in seen or host.secret in seen or host.was_reached()
-    if reached:
-        yield _finding("escape", attempt, seen[-300:])
+    output = _play(shell, attempt.actions)
+    succeeded = SEEN in output or host.secret in output or host.was_reached()
+    if succeeded:
+        yield _finding("escape", attempt, output[-300:])
     after = _AFTER.get(attempt.kind, _nothing)(shell)
     if after:
         yield _finding("leak", attempt, after)
-    started = [each for each in family() if each not in others]
+    started = [item for item in family() if item not in others]
     shell.close()
     for name, left in (("processes", alive(started)), ("zombies", zombies(others))):
         if left:
@@ -143,23 +145,23 @@ def _judged(
 
 
 def _play(shell: _Room, actions: Sequence[str]) -> str:
-    """What was shown until the end, or until the sandbox broke."""
-    seen = []
+    """The output until the end, or until the sandbox broke."""
+    observations = []
     try:
         for action in actions:
-            seen.append(shell.step(action))
+            observations.append(shell.step(action))
     except EnvironmentBroken as error:
-        seen.append(str(error))
-    return "\n".join(seen)
+        observations.append(str(error))
+    return "\n".join(observations)
 
 
 def _moved(shell: _Room) -> str:
     """Changes in the observations of later commands."""
     try:
         for n in range(3):
-            seen = shell.step(f"\\builtin echo kolu {n}")
-            if seen.rpartition("\n")[0] != f"kolu {n}":
-                return f"a later command shows {seen!r}"
+            observation = shell.step(f"\\builtin echo kolu {n}")
+            if observation.rpartition("\n")[0] != f"kolu {n}":
+                return f"a later command shows {observation!r}"
     except EnvironmentBroken:
         pass
     return ""
@@ -190,6 +192,6 @@ def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:
 
 
 def _other_lines(first: str, look: str) -> list[str]:
-    known = {*first.splitlines()}
-    other = [line for line in look.splitlines() if line not in known]
+    lines = {*first.splitlines()}
+    other = [line for line in look.splitlines() if line not in lines]
     return [line for line in other if TOKEN in line] or other[:5] or ["fewer lines"]

@@ -20,7 +20,7 @@ def files(secret: str) -> list[EscapeAttempt]:
     return [
         *attempts_of("files", *(f"ls -d {path} && {WON}" for path in (*_HIDDEN, secret))),
         *attempts_of("files", *(f": <{path} && {WON}" for path in _DEVICES)),
-        *attempts_of("files", *(f"{who} && {WON}" for who in _BECOME_ROOT)),
+        *attempts_of("files", *(f"{item} && {WON}" for item in _BECOME_ROOT)),
         *attempts_of(
             "files",
             f"ln -s {secret} a; cat a && {WON}",
@@ -68,7 +68,7 @@ def network(port: int, path: str) -> list[EscapeAttempt]:
 def memory() -> list[EscapeAttempt]:
     """More than the limits: 8 MiB in 2048 files, 96 MiB and 64 open files in a process."""
     setxattr, timer_create = numbers()["setxattr"], numbers()["timer_create"]
-    written = f"@a = (q(a), qq(user.$_), q(x) x 60000, 60000, 0); syscall({setxattr}, @a) == 0"
+    call = f"@a = (q(a), qq(user.$_), q(x) x 60000, 60000, 0); syscall({setxattr}, @a) == 0"
     set_timer = f"syscall({timer_create}, 0, 0, my $t = q(12345678)) >= 0"
     return attempts_of(
         "memory",
@@ -79,7 +79,7 @@ def memory() -> list[EscapeAttempt]:
         f"i=0; : >a; while (( i < 4000 )) && ln a l$((++i)); do :; done; (( i > 2048 )) && {WON}",
         f"i=0; while (( i < 4000 )) && mkdir d$((++i)); do :; done; (( i > 2048 )) && {WON}",
         perl(f"for (1 .. 5000) {{ symlink(q(x) x 4000, $_) or last; $n += 4000 }} {_past(16)}"),
-        perl(f"open F, q(>a); for (1 .. 300) {{ {written} or last; $n += 60000 }} {_past(12)}"),
+        perl(f"open F, q(>a); for (1 .. 300) {{ {call} or last; $n += 60000 }} {_past(12)}"),
         perl(f"$a = q(x) x (120 << 20); $n = length $a; {_past(96)}"),
         perl(f"for (1 .. 90) {{ pipe($r[$_], $w[$_]) or last; $n += 2 << 20 }} {_past(128)}"),
         perl(f"for (1 .. 400) {{ {set_timer} or last; $n += 1 << 20 }} {_past(256)}"),

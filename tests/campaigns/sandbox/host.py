@@ -109,17 +109,17 @@ def family() -> list[psutil.Process]:
 def alive(processes: list[psutil.Process]) -> list[str]:
     """The names of processes that do not end within their time."""
     _, left = psutil.wait_procs(processes, timeout=END_SECONDS)
-    return [_name(each) for each in left]
+    return [_name(item) for item in left]
 
 
 def zombies(others: Container[psutil.Process]) -> list[str]:
     """Zombies of this process, without those in `others`."""
     deadline = time.monotonic() + END_SECONDS
     while True:
-        started = [each for each in family() if each not in others]
-        dead = [each for each in started if _status(each) == psutil.STATUS_ZOMBIE]
+        started = [item for item in family() if item not in others]
+        dead = [item for item in started if _status(item) == psutil.STATUS_ZOMBIE]
         if not dead or time.monotonic() > deadline:
-            return [_name(each) for each in dead]
+            return [_name(item) for item in dead]
         time.sleep(0.02)
 
 

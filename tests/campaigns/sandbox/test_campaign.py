@@ -26,10 +26,10 @@ def host(tmp_path):
 
 def some(host):
     """A few of each kind."""
-    taken, known = Counter(), all_attempts(host)
-    for attempt, _ in zip(shuffled(dict.fromkeys(known, 1), "short"), known, strict=False):
-        taken[attempt.kind] += 1
-        if taken[attempt.kind] <= _OF_EACH_KIND:
+    counts, attempts = Counter(), all_attempts(host)
+    for attempt, _ in zip(shuffled(dict.fromkeys(attempts, 1), "short"), attempts, strict=False):
+        counts[attempt.kind] += 1
+        if counts[attempt.kind] <= _OF_EACH_KIND:
             yield attempt
 
 
@@ -41,14 +41,14 @@ def test_nothing_gets_out_of_a_sandbox_and_nothing_stays(host):
 
 
 def test_there_are_more_than_a_hundred_attempts_and_each_is_another_one(host):
-    known = all_attempts(host)
-    assert len({*known}) == len(known) > 200
+    attempts = all_attempts(host)
+    assert len({*attempts}) == len(attempts) > 200
 
 
 def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypatch):
     monkeypatch.setattr("agentworld.domains.sandbox.filter_of", lambda **_: ALLOW_ALL)
     open_calls = [
-        each for each in all_attempts(host) if each.name in {"shmget", "keyctl", "socket"}
+        attempt for attempt in all_attempts(host) if attempt.name in {"shmget", "keyctl", "socket"}
     ]
     report = try_all(open_calls, host, "open")
     assert (report.escapes, report.attempts) == (3, 3)
@@ -57,7 +57,7 @@ def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypat
 def test_what_a_shell_with_the_first_processs_capability_reaches_is_found(host, monkeypatch):
     name = "agentworld.domains.terminal.process._SHELL"
     monkeypatch.setattr(name, _SHELL[_SHELL.index("setsid") :])
-    looks = [each for each in terminal.attempts("") if "/proc/1/environ" in each.name]
+    looks = [attempt for attempt in terminal.attempts("") if "/proc/1/environ" in attempt.name]
     report = try_all(looks, host, "capable")
     assert (report.attempts, report.escapes) == (1, 1)
 

@@ -40,9 +40,9 @@ class Episode(NamedTuple):
 
     @property
     def opening(self) -> Row:
-        """What it was opened with."""
-        told: Row = json.loads(self.opening_text)
-        return told
+        """The episode's opening."""
+        fields: Row = json.loads(self.opening_text)
+        return fields
 
     def content(self, number: int) -> tuple[object, ...] | None:
         """The client-visible content of a step."""

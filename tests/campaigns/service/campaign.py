@@ -112,7 +112,7 @@ async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: 
     """Returns when all processes have ended."""
     for network in crew.networks:
         await network.open()
-    keeping = asyncio.create_task(keep_running((*crew.engines, *crew.services)))
+    keeper = asyncio.create_task(keep_running((*crew.engines, *crew.services)))
     try:
         await crew.ready()
         async with asyncio.TaskGroup() as group:
@@ -128,7 +128,7 @@ async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: 
             await crew.ready()
             await _finish(crew, playing)
     finally:
-        keeping.cancel()
+        keeper.cancel()
         await crew.end()
         for network in crew.networks:
             await network.shut()
@@ -141,12 +141,12 @@ async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
     """
     for client in crew.clients:
         client.end()
-    _, late = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
+    _, pending = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
     names = {
-        client.name for client, task in zip(crew.clients, playing, strict=True) if task in late
+        client.name for client, task in zip(crew.clients, playing, strict=True) if task in pending
     }
     last = {name: _last_answers(crew.place, name) for name in sorted(names)}
-    assert not late, f"{len(late)} clients do not come to an end; what each got last: {last}"
+    assert not pending, f"{len(pending)} clients do not come to an end; what each got last: {last}"
 
 
 def _last_answers(place: Place, client: str) -> list[str]:
@@ -178,5 +178,8 @@ def _accused(place: Place) -> Iterator[Finding]:
     """The problems that our own audit finds: none, because the service is honest."""
     with closing(place.ledger()) as ledger:
         verified = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
-    for each in verified:
-        yield from (Finding("accused", f"{each.subject}: {problem}") for problem in each.problems)
+    for verification in verified:
+        yield from (
+            Finding("accused", f"{verification.subject}: {problem}")
+            for problem in verification.problems
+        )

@@ -30,15 +30,18 @@ def chain_findings(books: Books) -> Iterator[Finding]:
         copied = (opening.get("fork") or {"step": 0})["step"]
         if (row["run"], row["num_copied"]) != (opening.get("run"), copied):
             yield Finding("unchained", f"the row of {name} is not of its opening")
-        begun = [name, simulator, row["run"], row["num_copied"], row["opening_digest"]]
-        head = digest(rfc8785.dumps(begun))
+        start_fields = [name, simulator, row["run"], row["num_copied"], row["opening_digest"]]
+        head = digest(rfc8785.dumps(start_fields))
         if sorted(episode.steps) != list(range(1, len(episode.steps) + 1)):
             yield Finding("unchained", f"the steps of {name} are {sorted(episode.steps)}")
             continue
         for number, step in sorted(episode.steps.items()):
             head = _head(head, number, step)
-            for text, named in _texts(step):
-                if text is not None and digest(text.encode("utf-8", "surrogatepass")) != named:
+            for text, text_digest in _texts(step):
+                if (
+                    text is not None
+                    and digest(text.encode("utf-8", "surrogatepass")) != text_digest
+                ):
                     yield Finding("unchained", f"a text of step {number} of {name} is another")
             if head != step.row["head"]:
                 yield Finding("unchained", f"the head of step {number} of {name} is another")
@@ -48,17 +51,17 @@ def chain_findings(books: Books) -> Iterator[Finding]:
 def log_findings(books: Books) -> Iterator[Finding]:
     """Every entry must be in its place, and every episode and step under an entry."""
     for run, entries in books.log.items():
-        told = [json.loads(body) for _, body in entries]
+        bodies = [json.loads(body) for _, body in entries]
         places = [
-            (place, each["sequence"], each["run"])
-            for (place, _), each in zip(entries, told, strict=True)
+            (place, entry_body["sequence"], entry_body["run"])
+            for (place, _), entry_body in zip(entries, bodies, strict=True)
         ]
         if places != [(n, n, run) for n in range(1, books.runs[run]["log_length"] + 1)]:
             yield Finding("unaccounted", f"the log of run {run} is not whole")
-        yield from _run_findings(books.runs[run], [each["kind"] for each in told])
+        yield from _run_findings(books.runs[run], [item["kind"] for item in bodies])
         own = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
-        yield from _steps_findings(run, told, own)
-        yield from _episodes_findings(run, told, own)
+        yield from _steps_findings(run, bodies, own)
+        yield from _episodes_findings(run, bodies, own)
 
 
 def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
@@ -85,8 +88,8 @@ def _head(before: str, number: int, step: Step) -> str:
 
 
 def _texts(step: Step) -> list[tuple[str | None, str]]:
-    named = step.row["action_digest"], step.row["observation_digest"]
-    return list(zip((step.action, step.observation), named, strict=True))
+    digests = step.row["action_digest"], step.row["observation_digest"]
+    return list(zip((step.action, step.observation), digests, strict=True))
 
 
 def _run_findings(run: Row, kinds: list[str]) -> Iterator[Finding]:
@@ -97,25 +100,25 @@ def _run_findings(run: Row, kinds: list[str]) -> Iterator[Finding]:
         yield Finding("unaccounted", f"the log of run {run['id']} does not end as the run")
 
 
-def _steps_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
+def _steps_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
     rows = [step.row for episode in own.values() for step in episode.steps.values()]
     by_entry: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["entry"], row["place"])):
         by_entry.setdefault(row["entry"], []).append(row)
-    named = {each["sequence"]: each for each in told if each["kind"] == "steps"}
-    for entry in named.keys() | by_entry.keys():
+    step_entries = {item["sequence"]: item for item in bodies if item["kind"] == "steps"}
+    for entry in step_entries.keys() | by_entry.keys():
         heads = [row["head"] for row in by_entry.get(entry, [])]
-        known = named.get(entry, {})
-        if (known.get("num_steps"), known.get("heads")) != (
+        own_heads = step_entries.get(entry, {})
+        if (own_heads.get("num_steps"), own_heads.get("heads")) != (
             len(heads),
             digest("\n".join(heads).encode()),
         ):
             yield Finding("unaccounted", f"entry {entry} of run {run} names other steps")
 
 
-def _episodes_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
-    opened = [each["episode"] for each in told if each["kind"] == "episode-opened"]
-    closed = {each["episode"]: each for each in told if each["kind"] == "episode-closed"}
+def _episodes_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
+    opened = [item["episode"] for item in bodies if item["kind"] == "episode-opened"]
+    closed = {item["episode"]: item for item in bodies if item["kind"] == "episode-closed"}
     if sorted(opened) != sorted(own):
         yield Finding("unaccounted", f"the log of run {run} names other episodes")
     for name, episode in own.items():
@@ -141,8 +144,8 @@ def _is_true(envelope: bytes, keys: dict[str, Any], run: str, length: int, root:
         key.verify(base64.b64decode(signature["sig"]), signed)
     except InvalidSignature:
         return False
-    told = json.loads(payload)["predicate"]
-    return (told["run"], told["length"], told["root"]) == (run, length, root)
+    predicate = json.loads(payload)["predicate"]
+    return (predicate["run"], predicate["length"], predicate["root"]) == (run, length, root)
 
 
 def _root(leaves: list[bytes]) -> str:

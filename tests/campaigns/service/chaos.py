@@ -32,9 +32,9 @@ async def rage(crew: Crew, database: Sequence[Fault], seed: str) -> None:
 async def _strand(crew: Crew, pause: float, faults: Sequence[Fault], seed: str) -> None:
     chance, order = random.Random(seed), shuffled(dict.fromkeys(faults, 1), seed)
     while not crew.over:
-        enough = crew.num_steps + _STEPS_BETWEEN
+        target_steps = crew.num_steps + _STEPS_BETWEEN
         await asyncio.sleep(pause * chance.uniform(0.5, 1.5))
-        await until(partial(crew.took, enough), "no step succeeds any more")
+        await until(partial(crew.took, target_steps), "no step succeeds any more")
         await next(order)(crew, chance)
 
 
@@ -81,12 +81,12 @@ async def _stop_engine(crew: Crew, chance: random.Random) -> None:
     await _stop(crew, chance.choice(crew.engines), "engine stopped", chance)
 
 
-async def _stop(crew: Crew, kept: Kept, kind: str, chance: random.Random) -> None:
-    hits = crew.is_used(kept)
-    if kept.program.send(signal.SIGSTOP):
-        crew.count(f"process: {kind}", kept.program.name, hits=hits)
+async def _stop(crew: Crew, program: Kept, kind: str, chance: random.Random) -> None:
+    hits = crew.is_used(program)
+    if program.program.send(signal.SIGSTOP):
+        crew.count(f"process: {kind}", program.program.name, hits=hits)
     await asyncio.sleep(chance.uniform(0.2, 1.5))
-    kept.program.send(signal.SIGCONT)
+    program.program.send(signal.SIGCONT)
 
 
 async def _kill_engine(crew: Crew, chance: random.Random) -> None:
@@ -127,15 +127,15 @@ async def _shut_network(crew: Crew, chance: random.Random) -> None:
 async def _take_store(crew: Crew, chance: random.Random) -> None:
     """Removes the store of long texts, or that of signed logs, for a while."""
     store = crew.place.folder / chance.choice(("objects", "mirror"))
-    away = store.with_suffix(".away")
+    moved_store = store.with_suffix(".away")
     if not store.exists():
-        return  # nobody needed it so far
-    store.rename(away)
+        return  # not needed so far
+    store.rename(moved_store)
     store.touch()
     crew.count("database: store away", store.name)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
     store.unlink()
-    away.rename(store)
+    moved_store.rename(store)
 
 
 async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
@@ -144,14 +144,14 @@ async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
         crew.count("process: trainer killed", trainer.name)
 
 
-async def _back(kept: Kept) -> None:
+async def _back(program: Kept) -> None:
     """Returns when it listens again."""
 
     def listens() -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex((LOOPBACK, kept.port)) == 0
+            return probe.connect_ex((LOOPBACK, program.port)) == 0
 
-    await until(listens, f"{kept.program.name} does not come back")
+    await until(listens, f"{program.program.name} does not come back")
 
 
 _STRANDS: dict[str, tuple[float, Sequence[Fault]]] = {

@@ -49,7 +49,7 @@ def check(folder: Path, ledger_url: str) -> Verdict:
     saying = Saying(
         said={line["observation"]: line for line in read(folder / "said.jsonl")},
         secrets={path.name: path.read_text() for path in (folder / "secrets").iterdir()},
-        manifests={digest(rfc8785.dumps(each)): each for each in manifests},
+        manifests={digest(rfc8785.dumps(manifest)): manifest for manifest in manifests},
     )
     findings = [
         *heard.broken,
@@ -58,8 +58,8 @@ def check(folder: Path, ledger_url: str) -> Verdict:
         *_doubled(heard),
         *_lost(heard, books),
         *_denied(heard, books),
-        *(finding for shown in _heard_steps(heard, books) for finding in saying.findings(shown)),
-        *(finding for shown in _ledger_steps(books) for finding in saying.findings(shown)),
+        *(finding for step in _heard_steps(heard, books) for finding in saying.findings(step)),
+        *(finding for step in _ledger_steps(books) for finding in saying.findings(step)),
         *chain_findings(books),
         *log_findings(books),
         *signature_findings(books, folder / "keys/simulator/trusted"),
@@ -68,11 +68,11 @@ def check(folder: Path, ledger_url: str) -> Verdict:
 
 
 def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
-    """A run has one simulator, for everybody and for ever."""
-    for run, named in heard.runs.items():
-        here = {books.runs[run]["simulator"]} if run in books.runs else set()
-        if len(named | here) != 1:
-            yield Finding("crossed_versions", f"run {run} is of {_told(named | here)}")
+    """A run must have one simulator for ever."""
+    for run, names in heard.runs.items():
+        simulators = {books.runs[run]["simulator"]} if run in books.runs else set()
+        if len(names | simulators) != 1:
+            yield Finding("crossed_versions", f"run {run} is of {_told(names | simulators)}")
     for episode, opening in heard.openings.items():
         if opening["simulators"] != heard.runs.get(opening["run"], opening["simulators"]):
             yield Finding("crossed_versions", f"episode {episode} is of another simulator")
@@ -84,8 +84,8 @@ def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
 def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
     """A response must be to the requested step."""
     for answer in heard.answers:
-        asked = heard.openings[answer.episode]["run"], answer.episode, answer.number
-        if asked != tuple(answer.told[name] for name in ("run", "episode", "step")):
+        request = heard.openings[answer.episode]["run"], answer.episode, answer.number
+        if request != tuple(answer.told[name] for name in ("run", "episode", "step")):
             yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
 
 
@@ -99,9 +99,9 @@ def _doubled(heard: Heard) -> Iterator[Finding]:
 
 
 def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
-    """What was answered is in the ledger, as it was answered."""
-    known = heard.openings.keys() | heard.runs.keys()
-    for name in heard.missed & known:
+    """Responses must be in the ledger, unchanged."""
+    known_names = heard.openings.keys() | heard.runs.keys()
+    for name in heard.missed & known_names:
         yield Finding("lost", f"{name} was answered and later said not to be there")
     for run in heard.runs.keys() - books.runs.keys():
         yield Finding("lost", f"run {run} is not there")
@@ -125,9 +125,9 @@ def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
     for refused in heard.refused:
         opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
         step = episode and episode.steps.get(refused.number)
-        ours = opening and refused.simulator in opening["simulators"]
-        taken = step and step.row["at"] < refused.sent
-        if ours and step and taken and step.action == refused.action:
+        is_own = opening and refused.simulator in opening["simulators"]
+        is_taken = step and step.row["at"] < refused.sent
+        if is_own and step and is_taken and step.action == refused.action:
             yield Finding("denied", f"step {refused.number} of {refused.episode} is out of turn")
 
 
@@ -136,27 +136,27 @@ def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
 
     An earlier response may have been lost; then the step is the ledger's.
     """
-    answered = {(each.episode, each.number): each for each in heard.answers}
+    responses = {(answer.episode, answer.number): answer for answer in heard.answers}
 
     def turn(episode: str, number: int) -> Turn | None:
         fork = heard.openings[episode].get("fork")
         if fork and number <= fork["step"]:
             return turn(fork["episode"], number)
-        answer = answered.get((episode, number))
+        answer = responses.get((episode, number))
         if answer is not None:
             return answer.action, answer.told["observation"]
         return books.turn(episode, number)
 
     for answer in heard.answers:
-        told = answer.told
+        body = answer.told
         yield Shown(
             where=_where(answer),
             simulator=next(iter(heard.openings[answer.episode]["simulators"])),
             opening=heard.start(answer.episode),
             before=[turn(answer.episode, number) for number in range(1, answer.number)],
             action=answer.action,
-            observation=told["observation"],
-            outcome=law.Outcome(told["reward"], told["done"], told["truncated"]),
+            observation=body["observation"],
+            outcome=law.Outcome(body["reward"], body["done"], body["truncated"]),
         )
 
 

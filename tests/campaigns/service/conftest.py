@@ -42,9 +42,9 @@ class Campaign(NamedTuple):
     folder: Path
 
     def kinds(self) -> set[str]:
-        """What the checker finds."""
-        found = check(self.folder, f"sqlite:///{self.folder / 'ledger.db'}").findings
-        return {finding.kind for finding in found}
+        """The kinds of the checker's findings."""
+        findings = check(self.folder, f"sqlite:///{self.folder / 'ledger.db'}").findings
+        return {finding.kind for finding in findings}
 
     def edit(self, journal: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
         """Changes the lines of a journal."""
@@ -74,7 +74,7 @@ def honest(honest_folder, tmp_path) -> Campaign:
 
 async def _play(folder: Path) -> None:
     place = Place.create(folder, f"sqlite:///{folder / 'ledger.db'}", "")
-    told, wire = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
+    client_journal, wire_journal = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     log_signer = LogCheckpointSigner(
@@ -82,14 +82,16 @@ async def _play(folder: Path) -> None:
     )
     alone = make.service.of_one(manifest, _engine(place), ledger)
     app = create_app(*alone, log_signer, ACCESS)
-    transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))
+    transport = JournalledTransport("trainer", wire_journal, httpx.ASGITransport(app))
     client = SimulatorClient("http://simulator", transport=transport)
     run = (await client.open_run(RunOpening(agent="a", starting_weights=records.digest("s")))).id
-    first = await _episode(client, told, EpisodeOpening(run=run, task=TASK))
-    await _episode(client, told, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2)
+    first = await _episode(client, client_journal, EpisodeOpening(run=run, task=TASK))
+    await _episode(
+        client, client_journal, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2
+    )
     await app.state.app_state.runs.seal()
     other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
-    await _episode(client, told, other)
+    await _episode(client, client_journal, other)
     await client.close_run(records.digest("final"))
     await alone.episode_store.close()
     await app.state.app_state.runs.seal()
@@ -107,15 +109,15 @@ async def _episode(
 
 
 def _engine(place: Place) -> FakeEngine:
-    """Says what engines of this world say, and writes it down."""
-    said, secret = Journal(place.folder / "said.jsonl"), place.secret("first-0")
+    """Responds as this world's engines do, and records it."""
+    journal, secret = Journal(place.folder / "said.jsonl"), place.secret("first-0")
 
     def answer(messages: list[dict[str, str]]) -> str:
         nonce = secrets.token_hex(8)
-        shown = law.observation(secret, "first", messages, nonce)
-        told = {"engine": "first-0", "version": "first", "nonce": nonce}
-        said.write(**told, observation=shown, fault=None)
-        return shown
+        observation = law.observation(secret, "first", messages, nonce)
+        record = {"engine": "first-0", "version": "first", "nonce": nonce}
+        journal.write(**record, observation=observation, fault=None)
+        return observation
 
     return FakeEngine(answer)
 

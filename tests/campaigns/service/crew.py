@@ -44,15 +44,15 @@ class Crew:
             for engine in self.engines
         }
         self.services = [self._service(f"service-{number}", free_port()) for number in range(2)]
-        doors = [service.port for service in self.services]
+        ports = [service.port for service in self.services]
         self._fronts = [
             self._proxy(name, free_port(), behind)
-            for name, behind in [("front", doors), ("front-0", doors[:1]), ("front-1", doors[1:])]
+            for name, behind in [("front", ports), ("front-0", ports[:1]), ("front-1", ports[1:])]
         ]
         self.networks = [*self._fronts, *self.to_engine.values()]
         self.trainers = [
-            Trainer(place, name, self._fronts[0].url, seats, seed)
-            for name, seats in _TRAINERS.items()
+            Trainer(place, name, self._fronts[0].url, num_seats, seed)
+            for name, num_seats in _TRAINERS.items()
         ]
         self.clients: list[Client] = [*self.trainers, *self._others()]
 
@@ -75,9 +75,9 @@ class Crew:
         """Whether clients took that many steps."""
         return self.num_steps >= num_steps
 
-    def is_used(self, kept: Kept) -> bool:
-        """Whether a request to it is under way, who would be hit."""
-        network = self.to_engine.get(kept.program.name)
+    def is_used(self, program: Kept) -> bool:
+        """Whether it has an active request."""
+        network = self.to_engine.get(program.program.name)
         return network.in_use if network else self.busy
 
     def count(self, kind: str, target: str, *, hits: bool | None = None) -> None:
@@ -106,25 +106,25 @@ class Crew:
                 assert await service.program.end(), f"{service.program.name} does not end"
 
     async def end(self) -> None:
-        """Nothing of it runs any more."""
-        for kept in (*self.services, *self.engines):
-            await kept.program.end()
+        """Ends all processes."""
+        for service in (*self.services, *self.engines):
+            await service.program.end()
 
     def _engine(self, name: str, port: int) -> Kept:
-        def command(kept: Kept) -> Command:
-            seed = f"{self._seed} {kept.program.lives}"
-            return self.place.engine(name, kept.version, kept.port, self._engine_rate, seed)
+        def command(program: Kept) -> Command:
+            seed = f"{self._seed} {program.program.lives}"
+            return self.place.engine(name, program.version, program.port, self._engine_rate, seed)
 
         return Kept(self._program(name), port, name.partition("-")[0], command)
 
     def _service(self, name: str, port: int) -> Kept:
-        def command(kept: Kept) -> Command:
+        def command(program: Kept) -> Command:
             engines = [
                 proxy.port
                 for engine, proxy in self.to_engine.items()
-                if engine.startswith(kept.version)
+                if engine.startswith(program.version)
             ]
-            return self.place.service(kept.version, kept.port, engines)
+            return self.place.service(program.version, program.port, engines)
 
         return Kept(self._program(name), port, VERSIONS[0], command)
 
@@ -135,12 +135,12 @@ class Crew:
         return Proxy(name, port, servers, _NETWORK_RATE, self._seed, self.faults)
 
     def _others(self) -> list[Client]:
-        """Those who keep to no rule, and those of another wire."""
-        front, *each = (front.url for front in self._fronts)
-        wire, numbers = Journal(self.place.folder / "wire.jsonl"), range(_NUM_OTHERS)
+        """The clients that break rules, and those of another protocol."""
+        front, *urls = (front.url for front in self._fronts)
+        journal, numbers = Journal(self.place.folder / "wire.jsonl"), range(_NUM_OTHERS)
         return [
-            *(RoughClient(f"rough-{number}", each, self._seed, wire) for number in numbers),
-            *(SocketClient(f"socket-{number}", front, self._seed, wire) for number in numbers),
+            *(RoughClient(f"rough-{number}", urls, self._seed, journal) for number in numbers),
+            *(SocketClient(f"socket-{number}", front, self._seed, journal) for number in numbers),
         ]
 
 

@@ -59,13 +59,13 @@ class Engine:
         if not body:  # a route of vLLM that can change its settings
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
             return True
-        asked: Answer = json.loads(body)
+        request_body: Answer = json.loads(body)
         self._number += 1
         chance = random.Random(f"{self._words.name} {self._words.seed} {self._number}")
         # Long enough for another replica to reach the same step.
         await asyncio.sleep(chance.uniform(0, _LONGEST_THOUGHT_SECONDS))
         fault = self._draw(chance)
-        answer = self._say(request, asked, fault, chance)
+        answer = self._say(request, request_body, fault, chance)
         if fault == "hang":
             await reader.read()  # until the other side closes
             return False
@@ -87,18 +87,18 @@ class Engine:
         self._faults.write(kind=f"engine: {fault}", target=self._words.name)
         return fault
 
-    def _say(self, request: str, asked: Answer, fault: str | None, chance: random.Random) -> Answer:
+    def _say(self, request: str, body: Answer, fault: str | None, chance: random.Random) -> Answer:
         words, nonce = self._words, secrets.token_hex(8)
-        shown = law.observation(words.secret, words.version, asked["messages"], nonce)
-        told = {"engine": words.name, "version": words.version, "nonce": nonce}
+        observation = law.observation(words.secret, words.version, body["messages"], nonce)
+        record = {"engine": words.name, "version": words.version, "nonce": nonce}
         spoiled = None if fault in _HARMLESS else fault
-        self._said.write(**told, observation=shown, fault=spoiled)
+        self._said.write(**record, observation=observation, fault=spoiled)
         thought = "<think>so be it</think>" if chance.random() < 0.2 else ""
         return {
             "id": f"chatcmpl-{request}",
             "object": "chat.completion",
             "model": words.version,
-            "choices": [_choice(thought + shown, -chance.random())],
+            "choices": [_choice(thought + observation, -chance.random())],
             "usage": {"prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16},
         }
 

@@ -79,17 +79,17 @@ class Heard(NamedTuple):
 
 
 def read_heard(folder: Path) -> Heard:
-    """From what came over the wire, and what the client library handed on."""
-    heard = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
+    """From the raw responses, and from the client library's."""
+    responses = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
     lost = 0
     for line in read(folder / "wire.jsonl"):
         lost += "lost" in line
         if "lost" not in line:
-            _hear(heard, line)
+            _hear(responses, line)
     for line in read(folder / "told.jsonl"):
         if "result" in line:
-            heard.answers.append(_handed_on(line))
-    return heard._replace(lost=lost)
+            responses.answers.append(_handed_on(line))
+    return responses._replace(lost=lost)
 
 
 def _handed_on(line: Row) -> Answer:
@@ -97,58 +97,58 @@ def _handed_on(line: Row) -> Answer:
     return Answer(*names, line["result"], None)
 
 
-def _hear(heard: Heard, line: Row) -> None:
-    told = _parsed(line["text"])
-    if told is None or line["simulator"] is None:
+def _hear(responses: Heard, line: Row) -> None:
+    body = _parsed(line["text"])
+    if body is None or line["simulator"] is None:
         words = f"{line['path']} was answered by {line['status']} {line['text'][:200]!r}"
-        heard.broken.append(Finding("untyped", words))
+        responses.broken.append(Finding("untyped", words))
     elif line["status"] >= 400:
-        _hear_refusal(heard, line, told)
+        _hear_refusal(responses, line, body)
     else:
-        _hear_answer(heard, line, told)
+        _hear_answer(responses, line, body)
 
 
 def _parsed(text: str) -> Row | None:
     """Null if it is not an object; a response may be empty if the request has no result."""
     try:
-        told = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except ValueError:
         return None
-    return told if isinstance(told, dict) else None
+    return value if isinstance(value, dict) else None
 
 
-def _hear_answer(heard: Heard, line: Row, told: Row) -> None:
+def _hear_answer(responses: Heard, line: Row, body: Row) -> None:
     simulator = line["simulator"]
     match [line["method"], *line["path"].strip("/").split("/")]:
         case ["POST", "steps"]:
-            heard.answers.append(Answer(*_asked(line), told, simulator))
+            responses.answers.append(Answer(*_asked(line), body, simulator))
         case ["POST", "episodes"]:
-            named = {told["simulator"], simulator}
-            heard.openings[told["episode"]] = {**line["body"], "simulators": named}
+            simulators = {body["simulator"], simulator}
+            responses.openings[body["episode"]] = {**line["body"], "simulators": simulators}
         case ["POST", "runs"]:
-            run = told["run"]
-            heard.runs.setdefault(run["id"], set()).update((run["simulator"], simulator))
+            run = body["run"]
+            responses.runs.setdefault(run["id"], set()).update((run["simulator"], simulator))
         case ["GET", "runs", _]:
-            heard.runs.setdefault(told["id"], set()).update((told["simulator"], simulator))
+            responses.runs.setdefault(body["id"], set()).update((body["simulator"], simulator))
         case ["POST", "runs", run, "close"]:
-            heard.runs[run].update((told["simulator"], simulator))
-            heard.closed_runs.add(run)
+            responses.runs[run].update((body["simulator"], simulator))
+            responses.closed_runs.add(run)
         case ["POST", "episodes", episode, "close"]:
-            heard.closed_episodes.add(episode)
+            responses.closed_episodes.add(episode)
 
 
-def _hear_refusal(heard: Heard, line: Row, told: Row) -> None:
-    error = told.get("error")
+def _hear_refusal(responses: Heard, line: Row, body: Row) -> None:
+    error = body.get("error")
     if not _is_typed(error):
         words = f"{line['path']} failed with {line['status']} {line['text'][:200]!r}"
-        heard.broken.append(Finding("untyped", words))
+        responses.broken.append(Finding("untyped", words))
         return
-    kind = told["error"]["kind"]
-    heard.refusals[kind] = heard.refusals.get(kind, 0) + 1
+    kind = body["error"]["kind"]
+    responses.refusals[kind] = responses.refusals.get(kind, 0) + 1
     if kind == "conflict" and line["path"] == "/steps":
-        heard.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
+        responses.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
     if kind == "not-found":
-        heard.missed.update(_named(line))
+        responses.missed.update(_named(line))
 
 
 def _is_typed(error: object) -> bool:

@@ -30,13 +30,13 @@ class Outcome(NamedTuple):
 
 
 def observation(secret: str, version: str, messages: Sequence[Message], nonce: str) -> str:
-    """What an engine shows; `echo` shows its words, `cat long` more than fits in a row."""
-    told = json.dumps([version, list(messages), nonce]).encode()
-    mark = hmac.new(secret.encode(), told, hashlib.sha256).hexdigest()
+    """An engine's observation; `echo` prints its arguments, `cat long` more than fits in a row."""
+    message = json.dumps([version, list(messages), nonce]).encode()
+    mark = hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
     action = messages[-1]["content"]
     word = action.removeprefix("echo ") if action.startswith("echo ") else mark[:8]
-    shown = mark * _LONG if action.startswith("cat long") else word
-    return f"{shown}\n[0] ~ {nonce} {mark}"
+    text = mark * _LONG if action.startswith("cat long") else word
+    return f"{text}\n[0] ~ {nonce} {mark}"
 
 
 def messages(
@@ -45,15 +45,18 @@ def messages(
     """An engine's input for an action."""
     system = "\n".join(part for part in (system_prompt, start, control) if part)
     read = [{"role": "system", "content": system}]
-    for acted, shown in turns:
-        read += [{"role": "user", "content": acted}, {"role": "assistant", "content": shown}]
+    for past_action, past_observation in turns:
+        read += [
+            {"role": "user", "content": past_action},
+            {"role": "assistant", "content": past_observation},
+        ]
     return [*read, {"role": "user", "content": action}]
 
 
-def outcome(output: str | None, limit: int, step: int, action: str, shown: str) -> Outcome:
-    """What a step means: `output` is what the task wants to be shown, null without a task."""
+def outcome(output: str | None, limit: int, step: int, action: str, text: str) -> Outcome:
+    """The result of a step: `output` is the task's expected output, null without a task."""
     if output is not None and action.startswith("echo ") and len(action) > len("echo "):
-        return Outcome(float(shown.rpartition("\n")[0] == output), done=True, truncated=False)
+        return Outcome(float(text.rpartition("\n")[0] == output), done=True, truncated=False)
     if step >= limit:
         return Outcome(None if output is None else 0.0, done=True, truncated=True)
     return Outcome(None, done=False, truncated=False)

@@ -44,13 +44,13 @@ class RoughClient(Client):
 
     async def _episode(self, run: str, start: str) -> None:
         plan = draw(run, start, self._random)
-        begun = await self._insist("/episodes", plan.opening.model_dump(mode="json"))
+        episode = await self._insist("/episodes", plan.opening.model_dump(mode="json"))
         tries = 0
-        for number, action in enumerate(plan.actions if begun else (), 1):
+        for number, action in enumerate(plan.actions if episode else (), 1):
             if self._random.random() < _CLOSING_RATE:
-                await self._close(begun["episode"], number, action)
+                await self._close(episode["episode"], number, action)
                 return
-            while (answer := await self._step(begun["episode"], number, action)) is None:
+            while (answer := await self._step(episode["episode"], number, action)) is None:
                 tries += 1
                 if self._ending or tries > _MOST_TRIES:
                     return
@@ -73,7 +73,7 @@ class RoughClient(Client):
     async def _step(self, episode: str, number: int, action: str) -> dict[str, Any] | None:
         """A response to this step, if there was one."""
         first, second = self._random.sample(self._urls, 2)
-        sent = {
+        requests = {
             "once": [(first, number, action)],
             "twice": [(first, number, action)] * 2,
             "everywhere": [(url, number, action) for url in self._urls],
@@ -82,12 +82,12 @@ class RoughClient(Client):
             "early": [(first, number + 1, f"{action} too early"), (second, number, action)],
         }[self._random.choice(_MANNERS)]
         bodies = [
-            (url, {"episode": episode, "step": step, "action": wanted})
-            for url, step, wanted in sent
+            (url, {"episode": episode, "step": step, "action": response})
+            for url, step, response in requests
         ]
         answers = await asyncio.gather(*(self._post(url, "/steps", body) for url, body in bodies))
-        taken = [answer for answer in answers if answer and answer.get("step") == number]
-        return taken[0] if taken else None
+        accepted = [answer for answer in answers if answer and answer.get("step") == number]
+        return accepted[0] if accepted else None
 
     async def _insist(self, path: str, body: object) -> dict[str, Any]:
         """A response of any replica, or null if all refuse."""

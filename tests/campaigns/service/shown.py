@@ -37,37 +37,39 @@ class Saying(NamedTuple):
     manifests: dict[str, Row]
     """By digest."""
 
-    def findings(self, shown: Shown) -> Iterator[Finding]:
-        """What is wrong with a step."""
-        yield from self._origin(shown)
-        outcome = _outcome(shown)
-        if outcome != shown.outcome:
-            yield Finding("rewarded", f"{shown.where} gave {shown.outcome} and not {outcome}")
+    def findings(self, step: Shown) -> Iterator[Finding]:
+        """The problems of a step."""
+        yield from self._origin(step)
+        outcome = _outcome(step)
+        if outcome != step.outcome:
+            yield Finding("rewarded", f"{step.where} gave {step.outcome} and not {outcome}")
 
-    def _origin(self, shown: Shown) -> Iterator[Finding]:
-        said = self.said.get(shown.observation or "")
-        if said is None:
-            yield Finding("fabricated", f"{shown.where} shows {_short(shown)}, which nobody said")
-        elif said["version"] != _version(self.manifests[shown.simulator]):
-            yield Finding("crossed_versions", f"{shown.where} was said by {said['version']}")
-        elif said["fault"] is not None:
-            yield Finding("fabricated", f"{shown.where} was said in an answer of no use")
-        elif shown.observation != self._said_to(shown, said):
-            yield Finding("fabricated", f"{shown.where} was said after something else")
+    def _origin(self, step: Shown) -> Iterator[Finding]:
+        text_row = self.said.get(step.observation or "")
+        if text_row is None:
+            yield Finding("fabricated", f"{step.where} shows {_short(step)}, which nobody said")
+        elif text_row["version"] != _version(self.manifests[step.simulator]):
+            yield Finding("crossed_versions", f"{step.where} was said by {text_row['version']}")
+        elif text_row["fault"] is not None:
+            yield Finding("fabricated", f"{step.where} was said in an answer of no use")
+        elif step.observation != self._said_to(step, text_row):
+            yield Finding("fabricated", f"{step.where} was said after something else")
 
-    def _said_to(self, shown: Shown, said: Row) -> str | None:
-        """What the engine would have said to the messages of this step."""
-        turns = [turn for turn in shown.before if turn is not None]
-        if len(turns) != len(shown.before):
+    def _said_to(self, step: Shown, text_row: Row) -> str | None:
+        """The engine's text for the messages of this step."""
+        turns = [turn for turn in step.before if turn is not None]
+        if len(turns) != len(step.before):
             return None
-        manifest, opening = self.manifests[shown.simulator], _DEFAULTS | shown.opening
+        manifest, opening = self.manifests[step.simulator], _DEFAULTS | step.opening
         start = (opening.get("task") or opening)["initial_state"]
         control = opening["simulation_instruction"] or manifest["control_text"]
         prompt = _system_prompt(manifest, opening)
         if prompt is None:
             return None
-        asked = law.messages(prompt, start, control, turns, shown.action)
-        return law.observation(self.secrets[said["engine"]], said["version"], asked, said["nonce"])
+        messages = law.messages(prompt, start, control, turns, step.action)
+        return law.observation(
+            self.secrets[text_row["engine"]], text_row["version"], messages, text_row["nonce"]
+        )
 
 
 def _system_prompt(manifest: Row, opening: Row) -> str | None:
@@ -79,13 +81,13 @@ def _system_prompt(manifest: Row, opening: Row) -> str | None:
     return str(domains[name]["system_prompt"]) if name in domains else None
 
 
-def _outcome(shown: Shown) -> law.Outcome:
-    opening = _DEFAULTS | shown.opening
+def _outcome(step: Shown) -> law.Outcome:
+    opening = _DEFAULTS | step.opening
     task = opening.get("task")
     output = task["success"]["output"] if task else None
     limit = (task or opening)["turn_limit"]
-    number = len(shown.before) + 1
-    return law.outcome(output, limit, number, shown.action, shown.observation or "")
+    number = len(step.before) + 1
+    return law.outcome(output, limit, number, step.action, step.observation or "")
 
 
 def _version(manifest: Row) -> str:
@@ -93,5 +95,5 @@ def _version(manifest: Row) -> str:
     return str(manifest["control_text"]).removeprefix("You are the ").removesuffix(".")
 
 
-def _short(shown: Shown) -> str:
-    return repr((shown.observation or "")[:60])
+def _short(step: Shown) -> str:
+    return repr((step.observation or "")[:60])

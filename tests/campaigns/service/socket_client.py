@@ -64,19 +64,19 @@ class SocketClient(Client):
         self._num_episodes += 1
         plan = draw(run["id"], f"{self.name}-{self._num_episodes}.txt: kolu", self._random)
         opening = plan.opening.model_dump(mode="json")
-        sent = {name: value for name, value in opening.items() if name != "run"}
-        begun = await self._insist(socket, "reset", sent, opening, run)
-        if begun is not None:
-            await self._play(socket, plan, begun["observation"]["episode"], run)
+        fields = {name: value for name, value in opening.items() if name != "run"}
+        reply = await self._insist(socket, "reset", fields, opening, run)
+        if reply is not None:
+            await self._play(socket, plan, reply["observation"]["episode"], run)
 
     async def _play(self, socket: ClientConnection, plan: Plan, episode: str, run: Row) -> None:
         for number, action in enumerate(plan.actions, 1):
-            asked = {"episode": episode, "step": number, "action": action}
-            shown = await self._insist(socket, "step", {"action": action}, asked, run)
-            if shown is None:
+            request = {"episode": episode, "step": number, "action": action}
+            reply = await self._insist(socket, "step", {"action": action}, request, run)
+            if reply is None:
                 return
             self.num_steps += 1
-            if shown["done"]:
+            if reply["done"]:
                 return
 
     async def _insist(
@@ -84,24 +84,26 @@ class SocketClient(Client):
     ) -> Row | None:
         """Repeats a request until there is an observation; `asked` is its form for the journal."""
         for _ in range(_MOST_TRIES):
-            sent = time.time()
+            sent_at = time.time()
             async with asyncio.timeout(_LONGEST_SECONDS):
                 await socket.send(json.dumps({"type": kind, "data": data}))
                 frame = json.loads(await socket.recv())
-            self._note(kind, frame, asked, run, sent)
+            self._note(kind, frame, asked, run, sent_at)
             if frame["type"] == "observation":
-                told: Row = frame["data"]
-                return told
+                data_fields: Row = frame["data"]
+                return data_fields
             await asyncio.sleep(_PAUSE_SECONDS)
         return None
 
     def _note(self, kind: str, frame: Row, asked: Row, run: Row, sent: float) -> None:
-        """A failure of this wire names no simulator: it is the run's, or a mistake anyway."""
-        told, status, simulator = {"error": frame["data"]}, 500, run["simulator"]
+        """A failure in this protocol names no simulator: it is the run's, or an error in any
+        case.
+        """
+        body, status, simulator = {"error": frame["data"]}, 500, run["simulator"]
         if frame["type"] == "observation":
-            shown, outcome = frame["data"]["observation"], frame["data"]
-            told = {**outcome, "run": run["id"], **shown, "observation": shown["text"]}
-            status, simulator = 200, shown["simulator"]
+            fields, outcome = frame["data"]["observation"], frame["data"]
+            body = {**outcome, "run": run["id"], **fields, "observation": fields["text"]}
+            status, simulator = 200, fields["simulator"]
         self._wire.write(
             client=self.name,
             method="POST",
@@ -110,5 +112,5 @@ class SocketClient(Client):
             sent=sent,
             status=status,
             simulator=simulator,
-            text=json.dumps(told),
+            text=json.dumps(body),
         )

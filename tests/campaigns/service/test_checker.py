@@ -58,8 +58,8 @@ def said(**fields):
 
 def exchange(lines):
     first, *_, last = steps(lines)
-    shown = json.loads(last["text"])["observation"]
-    first["text"] = json.dumps(json.loads(first["text"]) | {"observation": shown})
+    observation = json.loads(last["text"])["observation"]
+    first["text"] = json.dumps(json.loads(first["text"]) | {"observation": observation})
 
 
 def hand_on_another(lines):

@@ -99,9 +99,9 @@ class Trainer(Client):
             if self._random.random() < _CLOSING_RATE:
                 await self._leave(client)
         if self._run is None:
-            asked = self._simulator if self._random.random() < 0.5 else None
+            simulator = self._simulator if self._random.random() < 0.5 else None
             opening = RunOpening(
-                agent=self.name, starting_weights=records.digest("starting"), simulator=asked
+                agent=self.name, starting_weights=records.digest("starting"), simulator=simulator
             )
             self._run = (await self._patiently(lambda: client.open_run(opening))).id
 
@@ -118,15 +118,15 @@ class Trainer(Client):
                 seat.episode = None
 
     async def _play(self, client: SimulatorClient, seat: _Seat) -> None:
-        taken = 0
+        num_steps = 0
         if seat.episode is None:
             seat.plan = self._next_plan(seat)
             opening = seat.plan.opening
-            begun = await self._patiently(lambda: client.begin(opening))
-            seat.episode, taken = begun.episode, begun.step
+            new_episode = await self._patiently(lambda: client.begin(opening))
+            seat.episode, num_steps = new_episode.episode, new_episode.step
         assert seat.plan is not None
-        episode, number = seat.episode, taken
-        for number, action in enumerate(seat.plan.actions[taken:], taken + 1):
+        episode, number = seat.episode, num_steps
+        for number, action in enumerate(seat.plan.actions[num_steps:], num_steps + 1):
             if await self._step(client, episode, number, action):
                 break
             if self._random.random() < _ENDING_RATE:
@@ -138,8 +138,8 @@ class Trainer(Client):
 
     async def _step(self, client: SimulatorClient, episode: str, number: int, action: str) -> bool:
         result = await self._patiently(lambda: client.step(episode, action))
-        asked = {"client": self.name, "episode": episode, "step": number, "action": action}
-        self._told.write(**asked, result=result._asdict())
+        request = {"client": self.name, "episode": episode, "step": number, "action": action}
+        self._told.write(**request, result=result._asdict())
         self.num_steps += 1
         return result.done
 
@@ -161,8 +161,8 @@ class Trainer(Client):
             try:
                 return await ask()
             except SimulatorError as error:
-                told = {"kind": error.kind, "retryable": error.retryable, "message": str(error)}
-                self._told.write(client=self.name, error=told)
+                failure = {"kind": error.kind, "retryable": error.retryable, "message": str(error)}
+                self._told.write(client=self.name, error=failure)
                 if error.kind in _LOST:
                     raise
                 pause = error.retry_after_seconds or _PAUSE_SECONDS

@@ -24,7 +24,7 @@ class JournalledTransport(httpx.AsyncBaseTransport):
         self._inner = inner or httpx.AsyncHTTPTransport(trust_env=False, limits=_LIMITS)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        asked = {
+        request_fields = {
             "client": self._client,
             "method": request.method,
             "path": request.url.path,
@@ -34,11 +34,15 @@ class JournalledTransport(httpx.AsyncBaseTransport):
         try:
             response = await self._read(request)
         except httpx.TransportError as error:
-            self._journal.write(**asked, lost=type(error).__name__)
+            self._journal.write(**request_fields, lost=type(error).__name__)
             raise
         simulator = response.headers.get(SIMULATOR_HEADER)
-        told = {"status": response.status_code, "simulator": simulator, "text": response.text}
-        self._journal.write(**asked, **told)
+        response_fields = {
+            "status": response.status_code,
+            "simulator": simulator,
+            "text": response.text,
+        }
+        self._journal.write(**request_fields, **response_fields)
         return response
 
     async def _read(self, request: httpx.Request) -> httpx.Response:

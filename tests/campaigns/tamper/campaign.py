@@ -89,7 +89,7 @@ def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
                 url = "" if name == "sqlite" else databases.enter_context(server.database())
                 parts[name].append(pool.submit(_built, folder / f"{name}-{number}", url, work))
         reports = {
-            name: reduce(TamperReport.plus, (each.result() for each in part))
+            name: reduce(TamperReport.plus, (item.result() for item in part))
             for name, part in parts.items()
         }
     whole = reduce(TamperReport.plus, reports.values())
@@ -130,8 +130,8 @@ def _judged(tampered: Iterable[Tampered]) -> TamperReport:
         kinds[kind] += 1
         if not any(place in problem for problem in problems for place in mutation.places):
             wrong["misnamed" if problems else "unfound"] += 1
-            seen = f"only {problems[0]}" if problems else "nothing"
-            sentences.append(f"{kind} ({mutation.detail}): {seen}")
+            findings = f"only {problems[0]}" if problems else "nothing"
+            sentences.append(f"{kind} ({mutation.detail}): {findings}")
     return TamperReport(
         mutations=kinds.total(),
         found=kinds.total() - sum(wrong.values()),
@@ -160,8 +160,11 @@ def _tampered(world: World, chance: random.Random) -> Iterator[Tampered]:
 
 def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
     try:
-        used = registry_problems(world.sources(ledger))
-        return [*verify_ledger(ledger, evidence).problems, *readable("what is in use", used)]
+        use_problems = registry_problems(world.sources(ledger))
+        return [
+            *verify_ledger(ledger, evidence).problems,
+            *readable("what is in use", use_problems),
+        ]
     except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
         return [f"the audit ended: {error!r}"]
 
@@ -181,9 +184,9 @@ def _undo(world: World) -> None:
     """Links a changed or removed object again."""
     world.database.put_back(_UNTOUCHED)
     untouched = world.folder / _UNTOUCHED
-    for kept in untouched.glob("*/*"):
-        own = world.objects / kept.relative_to(untouched)
-        if not (own.exists() and own.samefile(kept)):
+    for path in untouched.glob("*/*"):
+        own = world.objects / path.relative_to(untouched)
+        if not (own.exists() and own.samefile(path)):
             own.parent.mkdir(parents=True, exist_ok=True)
             own.unlink(missing_ok=True)
-            os.link(kept, own)
+            os.link(path, own)

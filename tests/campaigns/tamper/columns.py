@@ -68,10 +68,10 @@ def _drawn(column: Column[object], draw: Draw) -> Row:
 
 
 def _names(column: Column[object], value: object) -> set[str]:
-    """What the row is now found by: a key's name, or the run of a checkpoint that has a copy."""
-    named = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
+    """The new identifier of the row: a key's name, or the run of a checkpoint that has a copy."""
+    names = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
     unread = {"the signing keys cannot be read"} if str(column.table) == "signing_keys" else set()
-    return named | unread
+    return names | unread
 
 
 _Way = Callable[[Column[object], object, random.Random], object]
@@ -110,13 +110,13 @@ def _nothing(*_: object) -> None:
 
 
 def _made_up(column: Column[object], _value: object, chance: random.Random) -> object:
-    made: dict[type, object] = {
+    functions: dict[type, object] = {
         str: _another_digest(column, None, chance),
         int: chance.randrange(1, 100),
         bytes: chance.randbytes(chance.randrange(40)),
         float: chance.random(),
     }
-    return made[column.type.python_type]
+    return functions[column.type.python_type]
 
 
 def _one_more(_column: Column[object], value: float, _chance: random.Random) -> object:

@@ -18,10 +18,10 @@ from campaigns.tamper.world import World
 def false_alarms(world: World) -> list[str]:
     """The audit's findings in an active world, which changes."""
     with world.named():
-        told = [f"untouched: {problem}" for problem in _problems(world)]
+        alarms = [f"untouched: {problem}" for problem in _problems(world)]
         for situation, problems in _life(world):
-            told += [f"{situation}: {problem}" for problem in problems]
-    return told
+            alarms += [f"{situation}: {problem}" for problem in problems]
+    return alarms
 
 
 def _life(world: World) -> Iterator[tuple[str, list[str]]]:
@@ -32,10 +32,10 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
     rotate(world.folder / "keys" / SIMULATOR_KEYS)
     yield "after a rotation", _problems(world)
     player.name_key()
-    made = player.close(run, signed=True)
-    ref = player.register(made, "data")
+    closed_run = player.close(run, signed=True)
+    ref = player.register(closed_run, "data")
     yield "signed with the new key", _problems(world)
-    player.register(made, "data", "more data")
+    player.register(closed_run, "data", "more data")
     yield "registered again with more data", _problems(world)
     player.use(ref, "production")
     yield "after an agent was used", _problems(world)
@@ -86,12 +86,12 @@ def _while_served(player: Player, world: World) -> list[str]:
             player.register(player.close(run, signed=number % 2 == 0))
             player.move("shell-stable", number, "ada")
 
-    told, thread = [], threading.Thread(target=serve)
+    alarms, thread = [], threading.Thread(target=serve)
     thread.start()
     while thread.is_alive():
-        told += _problems_of_ledger(world)
+        alarms += _problems_of_ledger(world)
     thread.join()
-    return told
+    return alarms
 
 
 def _problems_of_ledger(world: World) -> list[str]:

@@ -37,10 +37,10 @@ def _model_copied(victim: Victim) -> None:
 
 
 def _files_elsewhere(victim: Victim) -> None:
-    """For who asks MLflow for the version by its name."""
-    found = victim.other.column("storage_location")
+    """Changes the location for downloads by the version's name."""
+    location = victim.other.column("storage_location")
     victim.change(
-        "UPDATE model_versions SET storage_location = ? WHERE name = ?", found, victim.name
+        "UPDATE model_versions SET storage_location = ? WHERE name = ?", location, victim.name
     )
 
 
@@ -52,9 +52,9 @@ def _renumbered(victim: Victim) -> None:
 
 def _copy_row(victim: Victim, table: str, key: str, value: str, copy: str) -> None:
     (names,) = victim.row(f"SELECT group_concat(name, ' ') FROM pragma_table_info('{table}')")
-    listed = ", ".join(name for name in str(names).split() if name != key)
+    columns = ", ".join(name for name in str(names).split() if name != key)
     victim.change(
-        f"INSERT INTO {table} ({key}, {listed}) SELECT ?, {listed} FROM {table} WHERE {key} = ?",
+        f"INSERT INTO {table} ({key}, {columns}) SELECT ?, {columns} FROM {table} WHERE {key} = ?",
         copy,
         value,
     )

@@ -61,8 +61,8 @@ def executed(places: str | Iterable[str], *statements: Statement, detail: str = 
             for statement in statements:
                 hand.run(*statement)
 
-    named = frozenset([places] if isinstance(places, str) else places)
-    return Mutation(named, do, detail or ", ".join(sorted(named)))
+    names = frozenset([places] if isinstance(places, str) else places)
+    return Mutation(names, do, detail or ", ".join(sorted(names)))
 
 
 @cache

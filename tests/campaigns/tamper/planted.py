@@ -34,8 +34,8 @@ def _step(draw: Draw) -> Mutation:
     on = "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
     newest = "(SELECT max(number) FROM steps WHERE episode = e.key)"
     row = draw.row(f"{rows} {on} {newest}")
-    played = records.episode(f"planted {draw.chance.random()}")
-    step = played.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
+    episode = records.episode(f"planted {draw.chance.random()}")
+    step = episode.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
     texts = {
         "action": b"ls",
         "observation": step.observation.encode() if step.observation else b"",
@@ -78,11 +78,11 @@ def _checkpoint(draw: Draw) -> Mutation:
     row = draw.row("SELECT id, simulator, log_length FROM runs")
     run, length = row["id"], draw.chance.randrange(1, row["log_length"] + 1)
     entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
-    root = merkle_root(bytes(each["body"]) for each in draw.hand.rows(entries, run, length))
-    made = RunCheckpoint(
+    root = merkle_root(bytes(row["body"]) for row in draw.hand.rows(entries, run, length))
+    checkpoint = RunCheckpoint(
         run=run, simulator=row["simulator"], length=length, root=root, traffic=Traffic()
     )
-    own = {"run": run, "length": length, "envelope": sign_checkpoint(made, stranger())}
+    own = {"run": run, "length": length, "envelope": sign_checkpoint(checkpoint, stranger())}
     return executed(run, removed("checkpoints", own), inserted("checkpoints", own))
 
 

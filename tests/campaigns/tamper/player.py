@@ -63,24 +63,24 @@ class Player:
         agent = f"agent-{number % _NAMES}"
         opening = RunOpening(agent=agent, starting_weights=STARTED, purpose=purpose)
         run = self.ledger.open_run(opening, service.digest, tenant=tenant).id
-        begun = [
+        openings = [
             EpisodeOpening(run=run, task=TASK),
             EpisodeOpening(run=run, initial_state=f"{number}.txt: besa", turn_limit=_STEPS),
             EpisodeOpening(run=run, simulation_instruction=f"{number}: be brief"),
             EpisodeOpening(run=run, simulation_instruction=LONG * 800),
             EpisodeOpening(run=run, task=UNSOLVED),
         ]
-        played = [(await service.reset(opening)).episode for opening in begun]
+        episodes = [(await service.reset(opening)).episode for opening in openings]
         for step in range(1, _STEPS + 1):
-            await asyncio.gather(*(self._step(service, each, step) for each in played))
-        copied = EpisodeOpening(run=run, fork=Source(episode=played[2], step=4))
+            await asyncio.gather(*(self._step(service, item, step) for item in episodes))
+        copied = EpisodeOpening(run=run, fork=Source(episode=episodes[2], step=4))
         fork = (await service.reset(copied)).episode
         await self._step(service, fork, 11)
-        again = EpisodeOpening(run=run, replay=Source(episode=played[1], step=3))
-        replay = (await service.reset(again)).episode
+        replay_opening = EpisodeOpening(run=run, replay=Source(episode=episodes[1], step=3))
+        replay = (await service.reset(replay_opening)).episode
         for step in range(1, 4):
             await self._step(service, replay, step)
-        await self.episode_store.end(played[2])
+        await self.episode_store.end(episodes[2])
         return run
 
     async def go_on(self, run: str, number: int) -> None:
@@ -95,23 +95,23 @@ class Player:
         model.mkdir(parents=True)
         (model / "model.safetensors").write_bytes(f"made by {run}".encode())
         weights, simulator = ArtifactManifest.of(model).digest, self.ledger.run(run).simulator
-        made = RunWeights(run=run, simulator=simulator, weights=weights)
+        weights_statement = RunWeights(run=run, simulator=simulator, weights=weights)
         steps = load_signer(self.world.folder / "keys" / STEP_KEYS)
-        signature = sign_weights(made, steps) if signed else None
-        found = self.ledger.close_run(run, RunClosing(final_weights=weights, signature=signature))
+        signature = sign_weights(weights_statement, steps) if signed else None
+        closed = self.ledger.close_run(run, RunClosing(final_weights=weights, signature=signature))
         self.log_signer.seal(run)
-        return found
+        return closed
 
     def claim(self, run: AgentRun, *data: str) -> Agent:
         """The simulator's signature at an agent's registration."""
         assert run.final_weights
-        known = {"artifact": run.final_weights, "simulator": run.simulator}
-        told = {"starting_weights": STARTED, "data": tuple(map(records.digest, data))}
+        fields = {"artifact": run.final_weights, "simulator": run.simulator}
+        claim = {"starting_weights": STARTED, "data": tuple(map(records.digest, data))}
         edge = self.log_signer.statement_signer.edge(
-            run, Claim(agent=run.opening.agent, **known, **told)
+            run, Claim(agent=run.opening.agent, **fields, **claim)
         )
-        made = records.checkpoint("agent", parents=[STARTED], **known)
-        return Agent(checkpoint=made, run=run.id, edge=edge)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
+        return Agent(checkpoint=checkpoint, run=run.id, edge=edge)
 
     def register(self, run: AgentRun, *data: str) -> VersionRef:
         """Registers an agent, with its signed registration."""
@@ -119,19 +119,19 @@ class Player:
         model = self.world.folder / "models" / run.id
         ref = registered(name, agent, model, registry, self.world.folder)
         signature = registry.stored(ref).signature
-        told = {"name": name, "agent": agent.model_dump(mode="json"), "signature": signature}
+        body = {"name": name, "agent": agent.model_dump(mode="json"), "signature": signature}
         with self.world.agents.open("a") as agents:
-            agents.write(json.dumps(told) + "\n")
+            agents.write(json.dumps(body) + "\n")
         return ref
 
     def withdraw(self, run: AgentRun, *data: str) -> None:
-        """Registers an agent that people take away again, which they declare."""
-        known = self.world.agents.read_text()
+        """Registers an agent and withdraws it, with a declaration."""
+        agents_text = self.world.agents.read_text()
         self.register(run, *data)
-        self.world.agents.write_text(known)
-        found = missing_versions(self.world.sources(self.ledger))
-        for each in found.withdrawals("it was no good", "ada", now()):
-            self.log_signer.statement_signer.declare(each)
+        self.world.agents.write_text(agents_text)
+        missing = missing_versions(self.world.sources(self.ledger))
+        for withdrawal in missing.withdrawals("it was no good", "ada", now()):
+            self.log_signer.statement_signer.declare(withdrawal)
 
     @property
     def registry(self) -> MemoryRegistry:
@@ -155,8 +155,8 @@ class Player:
         read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
         folder = records.finished_step(self.world.folder, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "imitated": STARTED, "step": folder.name, "at": now()}
-        file(Validation(report=report, **known), self.world.folder)
+        fields = {"artifact": artifact, "imitated": STARTED, "step": folder.name, "at": now()}
+        file(Validation(report=report, **fields), self.world.folder)
 
     def name_key(self) -> None:
         """Records the current signing key in the ledger, as a service on a cluster does."""
@@ -170,24 +170,24 @@ class Player:
                 with self.log_signer.statement_signer.declaring("erasure", episode.id) as declare:
                     self.ledger.erase_texts(episode.id, "retention", declare)
 
-    def move(self, alias: str, number: int, by: str, **shown: object) -> None:
-        """The alias means a service's simulator from now on."""
+    def move(self, alias: str, number: int, by: str, **fields: object) -> None:
+        """Points the alias at a service's simulator."""
         move = AliasMove.model_validate(
-            {"kind": "simulator", "simulator": self.services[number % 2].digest, "by": by, **shown}
+            {"kind": "simulator", "simulator": self.services[number % 2].digest, "by": by, **fields}
         )
         self.names.move(alias, move, None, new_name(), dry_run=False)
 
     def move_all(self, number: int) -> None:
-        """Past a gate by a report, in spite of one, with a canary for an object, and to an end."""
-        simulator, other = (self.services[(number + each) % 2].digest for each in (0, 1))
+        """Moves by a gate, by an override, with a canary for an object, and an end."""
+        simulator, other = (self.services[(number + item) % 2].digest for item in (0, 1))
         report = records.agent_report(simulator=simulator)
         assert self.ledger.objects
-        kept = self.ledger.objects.put(report.model_dump_json().encode())
+        report_digest = self.ledger.objects.put(report.model_dump_json().encode())
         gate = ({"metric": "live_gain", "least": 0.05 * number},)
-        self.move("shell-stable", number, "ada", report=kept, gate=gate, override="yes")
+        self.move("shell-stable", number, "ada", report=report_digest, gate=gate, override="yes")
         canary = {"simulator": other, "percent": 10 + number}
-        asked = {"override": "it is wanted", "request": f"an-object/{number}"}
-        self.move("terminal-next", number, "bob", canary=canary, **asked)
+        request = {"override": "it is wanted", "request": f"an-object/{number}"}
+        self.move("terminal-next", number, "bob", canary=canary, **request)
         if number % 2:
             self.names.end("terminal-next", "bob", new_name(), dry_run=False)
 
@@ -204,10 +204,10 @@ class Player:
 
 
 def _answer(messages: list[dict[str, str]]) -> Completion:
-    """Sure of some answers, and always of the same."""
-    asked = messages[-1]["content"]
-    drawn = int(digest_bytes(f"{asked} {len(messages)}".encode())[-4:], 16)
-    shown = "besa\n[0] ~" if asked.startswith("echo") else f"{drawn}\n[0] ~"
-    if drawn % 7 == 0:
-        shown = f"{LONG * 700} {drawn}\n[0] ~"
-    return Completion(shown, 10 + drawn % 90, 7, "stop", -drawn / 20_000, drawn % 10)
+    """Deterministic responses, some with low confidence."""
+    action = messages[-1]["content"]
+    number = int(digest_bytes(f"{action} {len(messages)}".encode())[-4:], 16)
+    observation = "besa\n[0] ~" if action.startswith("echo") else f"{number}\n[0] ~"
+    if number % 7 == 0:
+        observation = f"{LONG * 700} {number}\n[0] ~"
+    return Completion(observation, 10 + number % 90, 7, "stop", -number / 20_000, number % 10)

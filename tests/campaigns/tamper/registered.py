@@ -49,8 +49,8 @@ class Store:
         """A world model, and its simulator."""
         model, artifact = self._model(name)
         data = records.digest(f"data of {name}")
-        made = records.checkpoint("rl", artifact=artifact, data=data)
-        what = WorldModel(stages=(made,), report=records.digest(f"report of {name}"))
+        checkpoint = records.checkpoint("rl", artifact=artifact, data=data)
+        what = WorldModel(stages=(checkpoint,), report=records.digest(f"report of {name}"))
         registered(name, what, model, self.registry, self.folder)
         return records.pinned(self.folder, artifact=artifact).digest
 
@@ -58,12 +58,12 @@ class Store:
         """An agent that was trained in a run of the simulator."""
         model, artifact = self._model(name)
         run = self._run(name, simulator, artifact)
-        known = {"artifact": artifact, "simulator": simulator}
-        claim = Claim(agent=name, starting_weights=STARTED, **known)
+        fields = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **fields)
         data = records.digest(f"data of {name}")
-        made = records.checkpoint("agent", parents=[STARTED], data=data, **known)
+        checkpoint = records.checkpoint("agent", parents=[STARTED], data=data, **fields)
         edge = self.statement_signer.edge(self.ledger.run(run), claim)
-        agent = Agent(checkpoint=made, run=run, edge=edge)
+        agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         ref = registered(name, agent, model, self.registry, self.folder)
         version = AgentVersion(version=ref.version, artifact=artifact, run=run)
         self._move(f"{name}@production", AgentMove(kind="agent", agent=version, by="ada"))
@@ -76,8 +76,8 @@ class Store:
         read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
         folder = records.finished_step(self.folder, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
-        file(Validation(report=report, at=now(), **known), self.folder)
+        fields = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
+        file(Validation(report=report, at=now(), **fields), self.folder)
 
     def moved(self, alias: str, *simulators: Digest) -> None:
         """Points a simulator's alias at these, one after another."""

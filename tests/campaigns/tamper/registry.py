@@ -68,8 +68,8 @@ def _made_older(victim: Victim) -> None:
     """As if it had been registered before signing began."""
     _signature_removed(victim)
     record = victim.file("lineage.json")
-    told = json.loads(record.read_text())
-    record.write_text(json.dumps({**told, "edge": None} if victim.name in AGENTS else told))
+    fields = json.loads(record.read_text())
+    record.write_text(json.dumps({**fields, "edge": None} if victim.name in AGENTS else fields))
 
 
 def _version_removed(victim: Victim) -> None:
@@ -104,9 +104,9 @@ REGISTRY_MUTATIONS: dict[str, Change] = {
 
 
 def tampered(folder: Path, chance: random.Random) -> Iterator[tuple[str, Mutation, list[str]]]:
-    """One mutation of every kind in turn and what the audit says of it; without an end."""
-    sources, kept = built(folder), folder.with_name("untouched")
-    shutil.copytree(folder, kept)
+    """One mutation of every kind in rotation, with the audit's findings; endless."""
+    sources, backup = built(folder), folder.with_name("untouched")
+    shutil.copytree(folder, backup)
     untouched = verify_everything(sources)
     assert (untouched.problems, untouched.num_unsigned) == ((), 0)
     for kind, change in cycle(REGISTRY_MUTATIONS.items()):
@@ -115,7 +115,7 @@ def tampered(folder: Path, chance: random.Random) -> Iterator[tuple[str, Mutatio
         mutation = Mutation(frozenset({name, *victim.steps()}), lambda _: None, name)
         change(victim)
         yield kind, mutation, [*verify_everything(sources).problems, *_doubts(kind, sources)]
-        _undo(kept, folder)
+        _undo(backup, folder)
 
 
 def _names(kind: str) -> tuple[str, ...]:
@@ -130,17 +130,20 @@ def _doubts(kind: str, sources: Sources) -> list[str]:
         return []
     agents = audit_agents(sources).agents
     return [
-        f"{each.agent}: {why.problem}" for each in agents for why in each.revalidate if why.problem
+        f"{agent.agent}: {item.problem}"
+        for agent in agents
+        for item in agent.revalidate
+        if item.problem
     ]
 
 
-def _undo(kept: Path, folder: Path) -> None:
-    """In the same files: MLflow keeps its database open."""
+def _undo(backup: Path, folder: Path) -> None:
+    """Restores the same files, because MLflow keeps its database open."""
     with (
-        closing(sqlite3.connect(kept / "mlflow.db")) as before,
+        closing(sqlite3.connect(backup / "mlflow.db")) as before,
         closing(sqlite3.connect(folder / "mlflow.db")) as database,
     ):
         before.backup(database)
     for name in ("mlflow-artifacts", "steps"):
         shutil.rmtree(folder / name)
-        shutil.copytree(kept / name, folder / name)
+        shutil.copytree(backup / name, folder / name)

@@ -74,20 +74,22 @@ def _moves(draw: Draw, kind: str = "simulator", *, all_of_it: bool = False) -> M
     moves = moves[0 if all_of_it else draw.chance.randrange(len(moves)) :]
     signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
     done = [(removed("aliases", move), sql(signed, alias, move["at"])) for move in moves]
-    return executed(alias, *(each for pair in done for each in pair))
+    return executed(alias, *(item for pair in done for item in pair))
 
 
 def _texts_put_back(draw: Draw) -> Mutation | None:
     """From an old copy; with the declaration removed or kept."""
     row = draw.row("SELECT id, run, key FROM episodes WHERE erased")
     with draw.world.database.hand(draw.world.snapshots[-1]) as before:
-        known = before.rows("SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"])
+        openings = before.rows(
+            "SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"]
+        )
         texts = "SELECT episode, number, action, observation FROM steps WHERE episode = ?"
         steps = before.rows(texts, row["key"])
-    if not known:
+    if not openings:
         return None
     changes = [
-        changed("episodes", row, opening=known[0]["opening"], erased=False),
+        changed("episodes", row, opening=openings[0]["opening"], erased=False),
         *(changed("steps", step, **{name: step[name] for name in _TEXTS}) for step in steps),
         sql("DELETE FROM attestations WHERE subject = ?", row["id"]),
     ]
@@ -113,12 +115,12 @@ def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
     """Deletes everything after the first entries of a run, with all that refers to it."""
     bodies = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, keep)
     entries = [json.loads(row["body"]) for row in bodies]
-    opened = [each["episode"] for each in entries if each["kind"] == "episode-opened"]
-    closed = [each["episode"] for each in entries if each["kind"] == "episode-closed"]
+    opened = [entry["episode"] for entry in entries if entry["kind"] == "episode-opened"]
+    closed = [entry["episode"] for entry in entries if entry["kind"] == "episode-closed"]
     return [
         sql(f"DELETE FROM steps WHERE entry > ? AND {_OF_RUN}", keep, run),
-        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", each) for each in closed),
-        *(sql("DELETE FROM episodes WHERE id = ?", each) for each in opened),
+        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", item) for item in closed),
+        *(sql("DELETE FROM episodes WHERE id = ?", item) for item in opened),
         sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, keep),
         sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, keep),
         sql("UPDATE runs SET log_length = ? WHERE id = ?", keep, run),
@@ -128,8 +130,8 @@ def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
 def _snapshot(draw: Draw) -> Mutation:
     old = draw.chance.choice([*draw.world.snapshots, draw.world.lost])
     with draw.world.database.hand(old) as before:
-        grown = _known(draw.hand) - _known(before)
-    places = frozenset(str(run) for run, *_ in grown)
+        new_rows = _known(draw.hand) - _known(before)
+    places = frozenset(str(run) for run, *_ in new_rows)
     return Mutation(places, lambda world: world.database.put_back(old), old)
 
 
@@ -150,13 +152,13 @@ def _runs_joined(draw: Draw) -> Mutation | None:
     row, other = (draw.row("SELECT id, log_length FROM runs") for _ in range(2))
     if other["id"] == row["id"]:
         return None
-    run, into, by = row["id"], other["id"], other["log_length"]
+    run, target, by = row["id"], other["id"], other["log_length"]
     moved = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
     return executed(
-        {run, into},
+        {run, target},
         sql(f"UPDATE steps SET entry = entry + ? WHERE {_OF_RUN}", by, run),
-        sql("UPDATE episodes SET run = ? WHERE run = ?", into, run),
-        sql(moved, into, by, run),
+        sql("UPDATE episodes SET run = ? WHERE run = ?", target, run),
+        sql(moved, target, by, run),
         sql("DELETE FROM checkpoints WHERE run = ?", run),
         changed("runs", other, log_length=by + row["log_length"]),
         removed("runs", row),

@@ -52,11 +52,11 @@ def _old_use(draw: Draw) -> Mutation | None:
 def _told_as(draw: Draw, row: Row, other: Row) -> Mutation | None:
     if row["envelope"] == other["envelope"]:
         return None
-    own, told = _change_of(draw, row), _change_of(draw, other)
+    own, other_change = _change_of(draw, row), _change_of(draw, other)
     return executed(
         row["alias"],
         changed("attestations", row, **{name: other[name] for name in _SIGNED}),
-        changed("aliases", own, **{name: told[name] for name in _MEANT}),
+        changed("aliases", own, **{name: other_change[name] for name in _MEANT}),
     )
 
 
@@ -84,8 +84,8 @@ def _use_repeated(draw: Draw) -> Mutation:
 
 
 def _change_of(draw: Draw, row: Row) -> Row:
-    known = row["alias"], row["at"]
-    (change,) = draw.hand.rows("SELECT * FROM aliases WHERE alias = ? AND at = ?", *known)
+    key = row["alias"], row["at"]
+    (change,) = draw.hand.rows("SELECT * FROM aliases WHERE alias = ? AND at = ?", *key)
     return change
 
 
@@ -104,8 +104,8 @@ def _erasure_declared(draw: Draw) -> Mutation:
     """A declared and executed erasure."""
     rows = "SELECT e.*, simulator FROM episodes AS e JOIN runs ON runs.id = run WHERE NOT erased"
     row = draw.row(rows)
-    known = {"simulator": row["simulator"], "opening": row["opening_digest"], "by": "ada"}
-    erasure = Erasure(episode=row["id"], run=row["run"], at=_AT, **known)
+    fields = {"simulator": row["simulator"], "opening": row["opening_digest"], "by": "ada"}
+    erasure = Erasure(episode=row["id"], run=row["run"], at=_AT, **fields)
     return _declared(erasure, row["id"], *erased(row["key"]))
 
 
@@ -154,14 +154,14 @@ def _run_again(draw: Draw) -> Mutation:
 def _lost(draw: Draw, table: str, name: str) -> list[Row]:
     """Rows that a table no longer has."""
     with draw.world.database.hand(draw.world.lost) as before:
-        known = {row["name"] for row in draw.hand.rows(f"SELECT {name} AS name FROM {table}")}
+        present = {row["name"] for row in draw.hand.rows(f"SELECT {name} AS name FROM {table}")}
         rows = before.rows(f"SELECT * FROM {table} ORDER BY {name}")
-    return [row for row in rows if row[name] not in known]
+    return [row for row in rows if row[name] not in present]
 
 
 def _registration(draw: Draw) -> Mutation:
     name = f"agent-{draw.chance.randrange(100, 999)}"
-    made = RegisteredVersion(
+    version = RegisteredVersion(
         registered_as=name,
         version=1,
         artifact=records.digest(name),
@@ -170,27 +170,27 @@ def _registration(draw: Draw) -> Mutation:
         links=Links(run=f"run of {name}", model=f"model of {name}"),
         at=_AT,
     )
-    return _declared(made, f"{name}@1")
+    return _declared(version, f"{name}@1")
 
 
 def _validation(draw: Draw) -> Mutation:
     """A validation of an existing agent in another simulator than its own."""
     artifact = draw.row("SELECT subject FROM attestations WHERE kind = 'edge'")["subject"]
-    known = {"artifact": artifact, "imitated": records.digest("starting"), "step": "0" * 16}
+    fields = {"artifact": artifact, "imitated": records.digest("starting"), "step": "0" * 16}
     report = records.agent_report(simulator=records.digest("next"))
-    return _declared(Validation(report=report, at=_AT, **known), artifact)
+    return _declared(Validation(report=report, at=_AT, **fields), artifact)
 
 
 def _withdrawal(draw: Draw) -> Mutation:
     """A withdrawal of an existing version, so that its deletion would not be reported."""
     ref = draw.row("SELECT subject FROM attestations WHERE kind = 'registration'")["subject"]
-    known = {"artifact": records.digest("made"), "registered": records.digest(ref)}
-    return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **known), ref)
+    fields = {"artifact": records.digest("made"), "registered": records.digest(ref)}
+    return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **fields), ref)
 
 
-def _declared(made: SignedRecord, place: str, *done: Statement) -> Mutation:
+def _declared(record: SignedRecord, place: str, *done: Statement) -> Mutation:
     """Signed with a key of his own."""
-    row = inserted("attestations", attest(made, stranger())._asdict())
+    row = inserted("attestations", attest(record, stranger())._asdict())
     return executed(place, row, *done)
 
 

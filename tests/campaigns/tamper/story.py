@@ -81,7 +81,7 @@ def _before_it_was_signed(player: Player) -> AgentRun:
     player.name_key()
     player.ledger.aliases.set("shell-stable", MANIFESTS[0].digest, "before")
     run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
-    over = (each.id for each in player.ledger.episodes(run.id) if each.closed)
+    over = (episode.id for episode in player.ledger.episodes(run.id) if episode.closed)
     player.ledger.erase_texts(next(over))
     player.log_signer.statement_signer.ensure_genesis()
     return run

@@ -28,15 +28,17 @@ pytestmark = pytest.mark.compute
 def problems(world, registry=None, evidence=None) -> list[str]:
     """The findings of `audit verify`."""
     with closing(world.ledger()) as ledger:
-        told = world.sources(ledger)
-        told = told._replace(registry=registry or told.registry, evidence=evidence or told.evidence)
-        return [*verify_everything(told).problems]
+        sources = world.sources(ledger)
+        sources = sources._replace(
+            registry=registry or sources.registry, evidence=evidence or sources.evidence
+        )
+        return [*verify_everything(sources).problems]
 
 
 def told(world, *words: str) -> bool:
-    """Whether a problem has all of these words."""
-    found = problems(world)
-    assert any(all(word in problem for word in words) for problem in found), found
+    """Whether a finding has all of these words."""
+    findings = problems(world)
+    assert any(all(word in problem for word in words) for problem in findings), findings
     return True
 
 
@@ -52,9 +54,9 @@ def rows(world, statement, *values):
 
 
 def open_run(world) -> str:
-    """One that is open and was signed to its end."""
-    wanted = "SELECT id FROM runs WHERE final_weights IS NULL ORDER BY id DESC"
-    return str(rows(world, wanted)[0]["id"])
+    """An open run whose whole log is signed."""
+    query = "SELECT id FROM runs WHERE final_weights IS NULL ORDER BY id DESC"
+    return str(rows(world, query)[0]["id"])
 
 
 def registered(world) -> list[dict]:
@@ -66,8 +68,8 @@ def register(world, agents) -> None:
 
 
 def places(world, name) -> list[int]:
-    """Of the versions of a name among all that are registered."""
-    return [place for place, each in enumerate(registered(world)) if each["name"] == name]
+    """The positions of a name's versions among all registered ones."""
+    return [place for place, version in enumerate(registered(world)) if version["name"] == name]
 
 
 def test_the_world_that_nobody_attacked_has_no_problem(world):
@@ -113,10 +115,10 @@ def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
     with closing(world.ledger()) as ledger:
         sources = world.sources(ledger)
         agent = sources.registry.agent(VersionRef(name="agent-0", version=1))
-        found = edge_to("agent-0", agent, sources)
-    assert found
-    assert found.edge
-    assert len(found.edge.claim.data) == 2  # as the newer one has it
+        audit = edge_to("agent-0", agent, sources)
+    assert audit
+    assert audit.edge
+    assert len(audit.edge.claim.data) == 2  # as in the newer one
 
 
 def test_an_older_move_as_the_newest_is_found(world):
@@ -140,7 +142,7 @@ def test_an_older_use_as_the_newest_is_found(world):
 def test_a_copy_of_another_run_in_the_mirror_is_found(world):
     """The mirror is out of an attacker's reach."""
     store = world.folder / "mirror"
-    own, other = [each for each in sorted(store.iterdir()) if each.name.isalnum()][:2]
+    own, other = [path for path in sorted(store.iterdir()) if path.name.isalnum()][:2]
     first, second = sorted(own.iterdir())[0], sorted(other.iterdir())[0]
     first.write_bytes(second.read_bytes())
     assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
@@ -157,8 +159,10 @@ def test_a_copy_of_something_else_in_the_mirror_is_found_of_every_kind(world):
         (mirror / signed["name"]).write_bytes(before[other])
         place = {"alias": f"alias {signed['subject']!r}", "genesis": "held unsigned"}
         places[kind.kind] = place.get(kind.kind, signed["name"])
-    found = [problem for problem in problems(world) if "is another one in the evidence" in problem]
-    assert not [kind for kind, place in places.items() if not any(place in each for each in found)]
+    matching = [problem for problem in problems(world) if "differs in the evidence" in problem]
+    assert not [
+        kind for kind, place in places.items() if not any(place in item for item in matching)
+    ]
 
 
 def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
@@ -192,7 +196,7 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
     key = stranger().public_key
     own = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
     attack(world, inserted("signing_keys", own))
-    assert told(world, f"the key {key.keyid} of the ledger is none that is trusted")
+    assert told(world, f"the ledger's key {key.keyid} is not trusted")
     with closing(world.ledger()) as ledger:
         trusting = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
     assert problems(world, evidence=trusting) == []
@@ -208,13 +212,13 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
 def test_one_old_day_of_ledger_and_registry_is_found(world):
     old = world.snapshots[-2]
     with world.database.hand(old) as before:
-        known = {row["id"] for row in before.rows("SELECT id FROM runs")}
+        old_runs = {row["id"] for row in before.rows("SELECT id FROM runs")}
     now = {row["id"] for row in rows(world, "SELECT id FROM runs")}
-    register(world, [each for each in registered(world) if each["agent"]["run"] in known])
+    register(world, [item for item in registered(world) if item["agent"]["run"] in old_runs])
     world.database.put_back(old)
-    found = problems(world)
-    for run in now - known:
-        assert any(each.startswith(f"run {run} is gone") for each in found), run
+    findings = problems(world)
+    for run in now - old_runs:
+        assert any(item.startswith(f"run {run} is missing") for item in findings), run
 
 
 def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(world):
@@ -245,30 +249,33 @@ def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_u
     """With everything that refers to it: the threat model says so."""
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
-        found = verify_run(run, ledger, world.evidence)
-        assert (found.grade, found.signed_length < found.log_length) == ("unsigned", True)
-        _cut(world, run, found.signed_length)
+        verification = verify_run(run, ledger, world.evidence)
+        assert (verification.grade, verification.signed_length < verification.log_length) == (
+            "unsigned",
+            True,
+        )
+        _cut(world, run, verification.signed_length)
     _unsigned(world, "b", run)
     with closing(world.ledger()) as ledger:
-        found = verify_run(run, ledger, world.evidence)
-        assert (found.grade, found.problems) == ("unsigned", ())
+        verification = verify_run(run, ledger, world.evidence)
+        assert (verification.grade, verification.problems) == ("unsigned", ())
 
 
 def test_a_lost_use_that_is_told_again_is_found(world):
     with world.database.hand(world.lost) as before:
-        known = before.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
+        old_rows = before.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
     own = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
-    (lost,) = [row for row in known if row["name"] not in own]
+    (lost,) = [row for row in old_rows if row["name"] not in own]
     attack(world, inserted("attestations", lost))
-    assert told(world, f"the statement {lost['name']} was declared to be lost and is there again")
+    assert told(world, f"the statement {lost['name']} was declared lost but is present")
 
 
 def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
     """Milliseconds after it was signed, or until a killed service is restarted."""
     player = Player(world)
-    known = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
+    old_files = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
     player.use(VersionRef(name="agent-2", version=2), "kiosk")
-    (copy,) = {p for p in (world.folder / "mirror").rglob("*") if p.is_file()} - known
+    (copy,) = {p for p in (world.folder / "mirror").rglob("*") if p.is_file()} - old_files
     copy.unlink()
     assert problems(world) == []
     for table, alias in (("attestations", "subject"), ("aliases", "alias")):
@@ -287,7 +294,7 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
     (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
     name = move["report"].removeprefix("sha256:")
     (world.objects / name[:2] / name).unlink()
-    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is gone")
+    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is missing")
 
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):
@@ -337,7 +344,7 @@ def _unsigned(world, observation, run=None) -> tuple[str, str]:
     run = run or open_run(world)
     with closing(world.ledger()) as ledger:
         simulator = ledger.run(run).simulator
-        begun = Episode.new(f"late{observation}", simulator, EpisodeOpening(run=run))
-        (step,) = make.ledger.steps(begun, observation)
-        ledger.write([EpisodeOpened(begun), NewStep(run, step)])
-    return run, begun.id
+        episode = Episode.new(f"late{observation}", simulator, EpisodeOpening(run=run))
+        (step,) = make.ledger.steps(episode, observation)
+        ledger.write([EpisodeOpened(episode), NewStep(run, step)])
+    return run, episode.id

@@ -46,16 +46,16 @@ def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_p
 def test_the_world_has_something_of_everything_that_is_evidence(world):
     with world.database.hand() as hand:
         for column in columns.EVIDENCE:
-            told = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
-            assert len(told) > 1, str(column)  # null is a value too
+            distinct_rows = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
+            assert len(distinct_rows) > 1, str(column)  # null is a value too
         kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
     assert kinds == {*statement_kinds()}
     assert {*columns.OWNER} == {*METADATA.tables}
 
 
 def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
-    found = states(world)
-    assert (found["agent-1@2"], found["agent-3@2"]) == ("revalidate", "current")
+    agent_states = states(world)
+    assert (agent_states["agent-1@2"], agent_states["agent-3@2"]) == ("revalidate", "current")
     with world.database.hand() as hand:
         hand.run("DELETE FROM attestations WHERE kind = 'validation'", ())
     assert states(world)["agent-3@2"] == "revalidate"
@@ -64,5 +64,5 @@ def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
 def states(world):
     """The states of the agents in use, by version."""
     with closing(world.ledger()) as ledger:
-        told = audit_agents(world.sources(ledger))
-    return {each.agent: each.state for each in told.agents if each.in_use_as}
+        audit = audit_agents(world.sources(ledger))
+    return {agent.agent: agent.state for agent in audit.agents if agent.in_use_as}

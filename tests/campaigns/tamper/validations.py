@@ -36,9 +36,9 @@ def _report_removed(victim: Victim) -> None:
 
 def _receipt_garbled(victim: Victim) -> None:
     file = _file(victim, "receipt.json")
-    made = StepReceipt.read(file)
-    another = {victim.chance.choice(list(made.inputs)): records.digest("another")}
-    made.model_copy(update={"inputs": {**made.inputs, **another}}).write(file)
+    receipt = StepReceipt.read(file)
+    another = {victim.chance.choice(list(receipt.inputs)): records.digest("another")}
+    receipt.model_copy(update={"inputs": {**receipt.inputs, **another}}).write(file)
 
 
 def _planted(victim: Victim) -> None:

@@ -31,12 +31,12 @@ class Victim(NamedTuple):
     def row(self, statement: str, *values: object) -> tuple[object, ...]:
         """The first result."""
         with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
-            found: tuple[object, ...] = database.execute(statement, values).fetchone()
-            return found
+            row: tuple[object, ...] = database.execute(statement, values).fetchone()
+            return row
 
     def column(self, column: str) -> str:
-        found = self.row(f"SELECT {column} FROM model_versions WHERE name = ?", self.name)
-        return str(found[0])
+        value = self.row(f"SELECT {column} FROM model_versions WHERE name = ?", self.name)
+        return str(value[0])
 
     @property
     def run(self) -> str:
@@ -52,9 +52,9 @@ class Victim(NamedTuple):
         return self.chance.randbytes(16).hex()
 
     def tag(self) -> tuple[str, str]:
-        wanted = "SELECT key, value FROM model_version_tags WHERE name = ? AND value <> ''"
+        query = "SELECT key, value FROM model_version_tags WHERE name = ? AND value <> ''"
         with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
-            rows = database.execute(f"{wanted} ORDER BY 1", (self.name,)).fetchall()
+            rows = database.execute(f"{query} ORDER BY 1", (self.name,)).fetchall()
         return self.chance.choice(rows)
 
     def file(self, name: str) -> Path:
@@ -74,7 +74,7 @@ class Victim(NamedTuple):
     def steps(self) -> list[str]:
         """The folders of its validations, by name."""
         folders = sorted((self.folder / "steps/validate").iterdir())
-        receipts = [(each.name, StepReceipt.read(each / "receipt.json")) for each in folders]
+        receipts = [(folder.name, StepReceipt.read(folder / "receipt.json")) for folder in folders]
         artifact = self.artifact
         return [step for step, receipt in receipts if receipt.inputs["agent"] == artifact]
 
@@ -82,8 +82,8 @@ class Victim(NamedTuple):
 Change = Callable[[Victim], object]
 
 
-def statement(template: str, **drawn: Callable[[random.Random], object]) -> Change:
-    """Runs SQL with the victim's `:name`, `:run` and `:model`, a new `:id`, and what is drawn."""
+def statement(template: str, **generators: Callable[[random.Random], object]) -> Change:
+    """Runs SQL with the victim's `:name`, `:run` and `:model`, a new `:id`, and random values."""
 
     def change(victim: Victim) -> None:
         values: dict[str, object] = {
@@ -93,7 +93,7 @@ def statement(template: str, **drawn: Callable[[random.Random], object]) -> Chan
             "other_run": victim.other.run,
             "id": victim.new_id(),
         }
-        values |= {name: draw(victim.chance) for name, draw in drawn.items()}
+        values |= {name: draw(victim.chance) for name, draw in generators.items()}
         with closing(sqlite3.connect(victim.folder / "mlflow.db")) as database, database:
             assert database.execute(template, values).rowcount > 0
 

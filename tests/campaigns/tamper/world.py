@@ -68,20 +68,22 @@ class World(NamedTuple):
     def num_records(self) -> int:
         """The number of the ledger's rows."""
         with self.database.hand() as hand:
-            counts = [hand.rows(f"SELECT count(*) AS rows FROM {each}") for each in METADATA.tables]
+            counts = [
+                hand.rows(f"SELECT count(*) AS rows FROM {table}") for table in METADATA.tables
+            ]
         return sum(count[0]["rows"] for count in counts)
 
     def registry(self, ledger: Ledger) -> MemoryRegistry:
         """The agents, each in use as the ledger says: no alias reveals a change."""
         registry = MemoryRegistry()
         for line in self.agents.read_text().splitlines():
-            told = json.loads(line)
-            agent = Agent.model_validate(told["agent"])
-            model, signature = self.folder / "models" / agent.run, told["signature"]
-            registry.register_agent(told["name"], agent, model, signature=signature)
-        for used in in_use(agent_changes(ledger.attestations, self.evidence)):
-            with suppress(InputError):  # there is no such version, which the audit is to say
-                registry.set_alias(VersionRef.parse(used.target), used.alias.partition("@")[2])
+            fields = json.loads(line)
+            agent = Agent.model_validate(fields["agent"])
+            model, signature = self.folder / "models" / agent.run, fields["signature"]
+            registry.register_agent(fields["name"], agent, model, signature=signature)
+        for use in in_use(agent_changes(ledger.attestations, self.evidence)):
+            with suppress(InputError):  # a missing version, which the audit reports
+                registry.set_alias(VersionRef.parse(use.target), use.alias.partition("@")[2])
         return registry
 
     def sources(self, ledger: Ledger) -> Sources:

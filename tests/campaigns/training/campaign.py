@@ -197,8 +197,8 @@ def run(
     shares: Mapping[str, int] = SHARES,
     faults_of_each: int = _FAULTS_OF_EACH,
 ) -> TrainingReport:
-    """Disturbs the trainings in turn until there were so many faults."""
-    began = time.monotonic()
+    """Disturbs the trainings in rotation until there were `num_faults` faults."""
+    start = time.monotonic()
     folder.mkdir(parents=True)
     campaign, kinds = Campaign(folder, seed, faults_of_each), shuffled(shares, seed)
     for training in cycle(trainings):
@@ -210,7 +210,7 @@ def run(
         campaign.findings,
         PROMISES,
         seed=seed,
-        seconds=round(time.monotonic() - began, 1),
+        seconds=round(time.monotonic() - start, 1),
         trainings=dict(campaign.num_trainings),
         starts=campaign.num_starts,
         resumed=campaign.num_resumed,

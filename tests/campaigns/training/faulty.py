@@ -168,8 +168,8 @@ def _compute_in_float32() -> None:
 
     arguments_of = trainer._arguments
 
-    def arguments(*given: Any) -> Any:
-        arguments = arguments_of(*given)
+    def arguments(*args: Any) -> Any:
+        arguments = arguments_of(*args)
         arguments.logging_steps = 1
         return arguments
 

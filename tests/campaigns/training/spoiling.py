@@ -25,7 +25,7 @@ SPOILING: dict[str, Callable[[Path, random.Random], None]] = {
 def spoil(store: Path, kind: str, chance: random.Random) -> str | None:
     """The damaged file; null without a finished checkpoint."""
     manifests = store.glob("steps/*/*/**/checkpoint-*/manifest.json")
-    newest = max(manifests, key=lambda each: each.stat().st_mtime, default=None)
+    newest = max(manifests, key=lambda manifest: manifest.stat().st_mtime, default=None)
     if newest is None:
         return None
     files = sorted(path for path in newest.parent.rglob("*") if path.is_file())

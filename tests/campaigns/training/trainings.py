@@ -40,9 +40,9 @@ ALL = (*ALONE, SEVERAL, _with_zero(2), _with_zero(3))
 def prepare(of: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
     """Creates a store with the training's inputs; returns the arguments of its step."""
     store.parent.mkdir(parents=True, exist_ok=True)
-    given = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
+    inputs = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
     if of.step == "cpt":
-        return tuple(given)
+        return tuple(inputs)
     assert parent
     shutil.copytree(parent, own := store / "steps" / "cpt" / parent.name)
-    return *given, str(own)
+    return *inputs, str(own)

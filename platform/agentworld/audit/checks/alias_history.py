@@ -131,8 +131,8 @@ def _differences(
             yield f"it was signed that {change.text}, and the ledger does not have it"
         else:
             added.remove(other)
-            yield f"it was signed that {change.text}, and the ledger says that {other.text}"
+            yield f"it was signed that {change.text}, but the ledger says that {other.text}"
     for change in added:
-        yield f"the ledger says that {change.text}, and nobody signed it"
+        yield f"the ledger says that {change.text}, which is not signed"
     if not missing and not added and rows != now[: len(rows)]:
-        yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
+        yield f"the changes of alias {rows[0].alias!r} are not in the signed order"

@@ -18,7 +18,7 @@ from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge, Grade, SignedEdge
 from agentworld.signing.weights import closing_problem
 
-UNSIGNED_ORIGIN = "nobody signed which simulator made it"
+UNSIGNED_ORIGIN = "no signed statement names its simulator"
 
 
 class EdgeAudit(Finding):
@@ -78,7 +78,7 @@ def audit_edge(
     if not own:
         signed = [*checked.copies.values(), *(row.envelope for row in checked.rows.values())]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
-            problems.append("the edge that it was registered with is gone; restore the ledger")
+            problems.append("the edge that it was registered with is missing; restore the ledger")
         # A signed edge that is missing or does not verify is reported above.
         return EdgeAudit(
             subject=name, grade="disputed", problems=tuple(problems) or (UNSIGNED_ORIGIN,)
@@ -86,7 +86,7 @@ def audit_edge(
     row, edge = sorted(own, key=lambda pair: pair[1].at)[-1]
     # A version keeps its first edge, even if a newer one is signed.
     if agent.edge_digest not in {digest_bytes(row.envelope) for row, _ in own}:
-        problems.append("the registry has another edge of it than the ledger")
+        problems.append("the registry and the ledger have different edges of it")
     problems = [*edge.reasons, *problems]
     return EdgeAudit(
         subject=name,
@@ -122,7 +122,7 @@ def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> st
     except EvidenceError as error:
         return str(error)
     if record.closing is None or record.closing.signature is None:
-        return "the signature that its run was closed with is gone"
+        return "the signature of its run's closing is missing"
     trusted = sources.evidence.step_keys if sources.evidence else None
     return closing_problem(record, trusted or {})
 

@@ -140,7 +140,7 @@ def _load_episode(name: str, ledger: Ledger) -> Episode:
             raise
         raise EvidenceError(
             f"episode {name} was opened in run {entry.run} (entry {entry.sequence} of its log)"
-            " and is gone from the ledger; restore the ledger"
+            " and is missing from the ledger; restore the ledger"
         ) from None
 
 
@@ -182,7 +182,7 @@ def _differences(
         if ending != [episode.closed, len(episode.steps), episode.head]:
             yield f"episode {episode.id} did not end as the log says"
     elif episode.closed and not _closed_since(episode, episode.closed, log, ledger):
-        yield f"episode {episode.id} ended and the log does not say so"
+        yield f"episode {episode.id} has ended, but the log has no such entry"
 
 
 def _follows(episode: Episode, first: Digest) -> bool:

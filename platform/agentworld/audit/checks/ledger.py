@@ -26,7 +26,7 @@ from agentworld.records.statements.base import WHOLE_LEDGER, SignedRecord, state
 from agentworld.signing.keys import public_pem
 from agentworld.storage.objects import ObjectStore
 
-_ADVICE = "find out who put it there, and remove it"
+_ADVICE = "find out where it came from, and remove it"
 
 
 class Verification(Record):
@@ -133,7 +133,7 @@ def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
     trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
     for key in keys.all():
         if trusted.get(key.key) != key.public:
-            yield f"the key {key.key} of the ledger is none that is trusted"
+            yield f"the ledger's key {key.key} is not trusted"
 
 
 def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidence) -> Iterator[str]:
@@ -148,7 +148,9 @@ def _of_reports(aliases: Aliases, objects: ObjectStore | None, evidence: Evidenc
         except AgentworldError as error:
             if error.retryable:
                 raise
-            yield f"alias {change.alias!r} moved at {change.at} by a report that is gone: {error}"
+            yield (
+                f"alias {change.alias!r} moved at {change.at} by a report that is missing: {error}"
+            )
 
 
 def _mirror_orphan_problems(
@@ -156,13 +158,15 @@ def _mirror_orphan_problems(
 ) -> Iterator[str]:
     """Copies in the evidence mirror without a row in the ledger; `runs` were verified."""
     for name in evidence.mirror.orphans():
-        yield f"the evidence mirror has {name!r}, which no copy is called; {_ADVICE}"
-    # The names first: what is copied meanwhile is in the ledger before.
+        yield f"the evidence mirror has {name!r}, which is not a copy's name; {_ADVICE}"
+    # Names are read first: what is copied in the meantime is in the ledger before it has a copy.
     names = evidence.mirror.names()
     ledger_names = attestations.names() | evidence.read_declarations(attestations).lost
     for name in names:
         if name not in ledger_names and not _is_compared(name, runs):
-            yield f"the evidence mirror has {name}, which tells of nothing in the ledger; {_ADVICE}"
+            yield (
+                f"the evidence mirror has {name}, which belongs to nothing in the ledger; {_ADVICE}"
+            )
 
 
 def _is_compared(name: str, runs: Container[str]) -> bool:

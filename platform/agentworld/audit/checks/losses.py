@@ -45,7 +45,7 @@ def reappearance_problems(attestations: Attestations, evidence: Evidence) -> Ite
     lost_names = evidence.read_declarations(attestations).lost
     for row in attestations.all():
         if row.name in lost_names:
-            yield f"the statement {row.name} was declared to be lost and is there again; remove it"
+            yield f"the statement {row.name} was declared lost but is present; remove it"
 
 
 def is_checkpoint(name: str) -> bool:

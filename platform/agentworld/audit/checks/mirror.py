@@ -122,7 +122,7 @@ def _find_exchanged(
     for name in sorted(copies.keys() & rows.keys()):
         row, copy = rows[name], copies[name]
         if row.envelope != copy:
-            sentence = f"{_describe(row, kind)} is another one in the evidence mirror"
+            sentence = f"{_describe(row, kind)} differs in the evidence mirror"
             yield sentence, [row.envelope, copy]
 
 

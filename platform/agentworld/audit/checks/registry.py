@@ -84,14 +84,14 @@ def _record_problems(
 ) -> Iterator[str]:
     """The reasons why a record has no valid signature, if any record is signed."""
     if stored.record is None:
-        yield "its record lineage.json is gone"
+        yield "its record lineage.json is missing"
         return
     entity = read_record(stored.record)
     is_attested = isinstance(entity, Agent) and entity.edge  # it was signed as its edge was
     if stored.signature is not None:
         verify_registration(stored, trusted)
     elif is_attested or registration:
-        yield "its signature registration.dsse.json is gone"
+        yield "its signature registration.dsse.json is missing"
 
 
 def _states_of(stored: StoredVersion) -> Facts:

@@ -105,7 +105,7 @@ def _count_problems(log: SignedLog) -> Iterator[str]:
     prefix = log.entry_fields[: log.run.log_length]
     num_opened = sum(fields.get("kind") == "episode-opened" for fields in prefix)
     if log.run.num_episodes != num_opened:
-        yield f"the ledger holds {log.run.num_episodes} episodes and the log names {num_opened}"
+        yield f"the ledger has {log.run.num_episodes} episodes, but the log names {num_opened}"
 
 
 def verification_of(run: str, sources: Sources) -> RunVerification | None:

@@ -47,8 +47,8 @@ class Erasures(NamedTuple):
         try:
             at_genesis = evidence.read_declarations(attestations).erased
         except EvidenceError as error:
-            at_genesis = frozenset()  # what it names is then of nobody
-            problems.append(f"what the ledger held unsigned does not verify: {error}")
+            at_genesis = frozenset()  # its names then belong to no tenant
+            problems.append(f"the genesis statement does not verify: {error}")
         declared = _episodes(checked.verified.values())
         return cls(run, attestations, evidence, at_genesis, declared, tuple(problems))
 
@@ -56,7 +56,7 @@ class Erasures(NamedTuple):
         """The problem of an episode that was read with or without its texts."""
         if not erased:
             if episode in self.declared:
-                return f"episode {episode} was erased, and its texts are there again"
+                return f"episode {episode} was erased, but its texts are present"
             return None
         if self.at_genesis is None or episode in self.at_genesis | self.declared:
             return None
@@ -160,8 +160,8 @@ def _run(name: str, ledger: Ledger, evidence: Evidence) -> AgentRun:
         if not copies:
             raise
         raise EvidenceError(
-            f"run {name} is gone from the ledger, and the evidence mirror has {len(copies)} signed"
-            " checkpoints of it; restore the ledger"
+            f"run {name} is missing from the ledger, but the evidence mirror has {len(copies)}"
+            " signed checkpoints of it; restore the ledger"
         ) from None
 
 
@@ -178,7 +178,7 @@ def _opens(entry: LogEntry, episode: str) -> bool:
 
 def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterator[str]:
     if not run.log_length <= len(log) <= newest:
-        yield f"the log has {len(log)} entries and should have {newest}"
+        yield f"the log has {len(log)} entries instead of {newest}"
 
 
 def _order_problems(
@@ -196,7 +196,7 @@ def _closing_problems(
     prefix = entry_fields[: run.log_length]
     closings = [fields for fields in prefix if fields.get("kind") == "run-closed"]
     if closings != (prefix[-1:] if run.closing else []):
-        yield "the run's closing and its log do not agree"
+        yield "the run's closing contradicts its log"
     if run.closing is None:
         return
     if closings and not run_closed(run.closing).items() <= closings[-1].items():
@@ -212,8 +212,8 @@ def _checkpoint_problems(
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
-                f"a checkpoint covers {checkpoint.length} entries and the log has {len(log)}: its"
-                " end is cut off, or an old ledger was restored"
+                f"a checkpoint covers {checkpoint.length} entries, but the log has {len(log)}:"
+                " its end is cut off, or an old ledger was restored"
             )
             return
         while len(tree) < checkpoint.length:
@@ -226,7 +226,10 @@ def _checkpoint_problems(
             )
             return
         if checkpoint.traffic != traffic.total:
-            yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
+            yield (
+                f"the checkpoint of {checkpoint.length} entries states other traffic than the"
+                " entries"
+            )
             return
 
 

@@ -33,7 +33,10 @@ def step_problems(store: Path) -> Iterator[str]:
 def _problems(folder: Path) -> Iterator[str]:
     receipt_digest, digest = read_receipt(folder).output, _digest_of(folder)
     if digest not in (None, receipt_digest):
-        yield f"what is in {folder} is {digest}, and its step made {receipt_digest}; restore it"
+        yield (
+            f"the digest of {folder} is {digest}, but its step produced {receipt_digest};"
+            " restore it"
+        )
 
 
 def _digest_of(folder: Path) -> Digest | None:

@@ -82,7 +82,7 @@ def verify_agent(
     signed = registrations_of(ref, sources)
     own = check_version(ref, sources, signed.newest, share_of(on_progress, 0, 0.5))
     if own.agent is None and not own.verification.problems:
-        raise InputError(f"{ref} is no agent; name a version of one")
+        raise InputError(f"{ref} is not an agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))

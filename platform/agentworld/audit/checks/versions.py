@@ -86,7 +86,7 @@ def find_returned(registered: Registrations, versions: Iterable[CheckedVersion])
     for version in versions:
         ref = str(version.ref)
         if ref not in counted and (ref, version.record) in withdrawn:
-            yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
+            yield f"{ref}: it was withdrawn but exists; delete it, or register it again"
 
 
 def check_versions(

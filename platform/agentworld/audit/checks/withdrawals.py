@@ -43,13 +43,13 @@ def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVer
     if signed and not registered_refs and not refs:
         raise InputError(
             f"the registry has none of {len(signed)} registered versions; check its address"
-            " (MLFLOW_TRACKING_URI), or name each version that is gone"
+            " (MLFLOW_TRACKING_URI), or name each missing version"
         )
     lost = _lost(signed, registered_refs)
     lost_refs = {registration.ref for registration in lost}
     for ref in refs:
         if ref not in lost_refs:
-            raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
+            raise NotFound(f"{ref} is not a missing version; name one that is, or none")
     selection = refs or lost_refs
     return MissingVersions(
         versions=tuple(
@@ -83,8 +83,8 @@ def _read_signed(sources: Sources) -> Sequence[RegisteredVersion]:
     attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None or not evidence.step_keys:
         raise InputError(
-            "no key of the steps is trusted here, by which versions are registered; name a store"
-            " or keys (AGENTWORLD_KEYS) that have one"
+            "no step key, which signs registrations, is trusted here; name a store or keys"
+            " (AGENTWORLD_KEYS) that have one"
         )
     with reading("the ledger's record of its versions"):
         kinds = statement_kinds().values()

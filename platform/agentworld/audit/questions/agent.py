@@ -247,8 +247,8 @@ def _unregistered_problems(bases: tuple[BaseLink, ...], store: Path) -> Iterator
         steps = (step_that_made(store, stage, base.artifact) for stage in WORLD_STAGES)
         if base.world_model is None and any(steps):
             yield (
-                f"the base {base.artifact} was trained in this store and is no registered world"
-                " model; register it, and the chain goes on to its data"
+                f"the base {base.artifact} was trained in this store but is not a registered"
+                " world model; register it to extend the chain to its data"
             )
 
 
@@ -269,16 +269,16 @@ def _world_model_problems(
     manifest: SimulatorManifest | None, world_model: WorldModel | None
 ) -> Iterator[str]:
     if manifest and manifest.artifact is None:
-        yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
+        yield "the simulator is an external endpoint, whose model cannot be verified"
     elif manifest and world_model is None:
-        yield f"no registered world model stands for {manifest.artifact}"
+        yield f"no registered world model has the weights {manifest.artifact}"
 
 
 def _claim_problems(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
     """Contradictions between the trainer's claim and the simulator's manifest."""
     claim = edge.edge.claim if edge and edge.edge else None
     if claim and manifest and claim.world_model not in (None, manifest.artifact):
-        yield f"the edge names the world model {claim.world_model}, the simulator another"
+        yield f"the edge names the world model {claim.world_model}, the simulator names another"
 
 
 def _validation_problems(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:

@@ -50,9 +50,9 @@ def moment(text: str, now: datetime) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(
-            f"{text!r} is no time; write it like 2026-03-01 or 2026-03-01T12:00+02:00"
+            f"{text!r} is not a time; write it like 2026-03-01 or 2026-03-01T12:00+02:00"
         ) from error
     at = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     if at > now:
-        raise InputError(f"{text} has not come yet; name a time that is past")
+        raise InputError(f"{text} is in the future; name a past time")
     return at

@@ -67,16 +67,16 @@ class Prices(BaseSettings):
             prices = cls()
         except ValidationError as error:
             raise InputError(
-                f"a price in the environment is none: {first_problem(error)}; give a number"
+                f"a price in the environment is invalid: {first_problem(error)}; give a number"
             ) from error
         read, output = prices.per_million_input_tokens, prices.per_million_output_tokens
         if (read is None) != (output is None) or (
             read is None and prices.per_million_cached_tokens is not None
         ):
             raise InputError(
-                "the environment prices a part of the tokens; set both"
+                "the environment sets only some token prices; set both"
                 " AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS and"
-                " AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS, or no price of tokens"
+                " AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS, or none"
             )
         return prices
 
@@ -145,7 +145,7 @@ def costs(
     rows = ledger.counts.run_usage(by_episode=by == "episode", **filters)
     if filters and not rows:
         names = ", ".join(f"{column} {filters[column]}" for column in sorted(filters))
-        raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
+        raise NotFound(f"the ledger has nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
         costs=tuple(

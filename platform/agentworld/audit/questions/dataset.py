@@ -161,9 +161,9 @@ def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     matches = sorted(digest for digest in digests if digest.startswith(start))
     if not matches:
         names = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
-        raise NotFound(f"no data set {start} was read or prepared here; data sets are {names}")
+        raise NotFound(f"no data set {start} was used or prepared here; data sets are {names}")
     if len(matches) > 1:
-        raise InputError(f"{start} is the start of {', '.join(matches)}; write more of it")
+        raise InputError(f"{start} is the start of {', '.join(matches)}; give more characters")
     return matches[0]
 
 

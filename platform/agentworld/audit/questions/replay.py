@@ -55,8 +55,8 @@ async def _open_run(episode: Episode, client: SimulatorClient, opened_by: str) -
 def _action(step: EpisodeStep) -> str:
     if step.action is None:
         raise Conflict(
-            f"step {step.number} of episode {step.episode} was erased by retention; what is left of"
-            " it can be verified and not replayed"
+            f"step {step.number} of episode {step.episode} was erased by retention; the episode"
+            " can be verified but not replayed"
         )
     return step.action
 
@@ -74,4 +74,4 @@ def _differences(step: EpisodeStep, answer: StepResult) -> Iterator[str]:
     }
     for name, value in recorded.items():
         if getattr(answer, name) != value:
-            yield f"step {step.number}: the {name} is another one than was recorded"
+            yield f"step {step.number}: the {name} differs from the recorded one"

@@ -123,7 +123,7 @@ class AgentsInUse(NamedTuple):
             step = newest_validation(self.store, artifact, simulator, self.at)
         except EvidenceError as error:
             return str(error)
-        return "nobody signed the validation that is there" if step else None
+        return "the existing validation is unsigned" if step else None
 
 
 def _revalidation(use: AliasChange, move: AliasChange, problem: str | None = None) -> Revalidation:

@@ -225,7 +225,7 @@ def check_checkpoints(
         if name not in copies
     ]
     for length in in_ledger.keys() - set(lengths):
-        problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
+        problems.append(f"a checkpoint's length is {length!r}, which is not a number; remove it")
     stored = [(name, in_ledger[length]) for name, length in names.items()]
     valid: list[RunCheckpoint] = []
     for name, envelope in dict.fromkeys([*stored, *copies.items()]):
@@ -257,6 +257,6 @@ def _verify(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> 
         )
     if checkpoint.simulator != run.simulator:
         raise EvidenceError(
-            f"it was signed for {checkpoint.simulator}, and the run names {run.simulator}"
+            f"it was signed for {checkpoint.simulator}, but the run names {run.simulator}"
         )
     return checkpoint

@@ -196,5 +196,5 @@ def _problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):
-        return f"it is no UTF-8: {error.reason} at byte {error.start}"
-    return f"it is no JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
+        return f"it is not UTF-8: {error.reason} at byte {error.start}"
+    return f"it is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"

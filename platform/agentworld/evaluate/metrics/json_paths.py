@@ -54,4 +54,4 @@ def _below(value: JsonValue) -> list[tuple[str | int, JsonValue]]:
 
 def _refuse(constant: str) -> NoReturn:
     """NaN is not JSON, and is not equal to itself."""
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -54,7 +54,7 @@ def check_alias(alias: str, kind: AliasKind) -> str:
     """The alias; raises InputError if it is not a valid alias of this kind."""
     pattern, advice = _FORMS[kind]
     if not pattern.fullmatch(alias):
-        raise InputError(f"{alias!r} is no alias of {advice}")
+        raise InputError(f"{alias!r} is not an alias of {advice}")
     return alias
 
 
@@ -150,7 +150,9 @@ class AliasChange(Record):
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         if len({self.kind == "agent", self.agent is not None, "@" in self.alias}) > 1:
-            raise ValueError("an alias of an agent, NAME@ALIAS, means a version, and no other does")
+            raise ValueError(
+                "an alias of an agent, NAME@ALIAS, has a version; other aliases have none"
+            )
         return self
 
     @property

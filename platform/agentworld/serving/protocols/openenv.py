@@ -243,7 +243,7 @@ def _parse(text: str) -> object:
     try:
         return _decode(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the frame is no JSON: {error}") from error
+        raise InputError(f"the frame is not JSON: {error}") from error
 
 
 def open_protocol(app: FastAPI) -> Protocol:

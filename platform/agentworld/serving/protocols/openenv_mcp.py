@@ -134,7 +134,7 @@ def _read(message: object) -> RpcRequest:
     try:
         fields = _decode(message) if isinstance(message, str) else message
     except (ValueError, RecursionError) as error:
-        raise NoRequest(PARSE_ERROR, f"the request is no JSON: {error}") from error
+        raise NoRequest(PARSE_ERROR, f"the request is not JSON: {error}") from error
     try:
         return RpcRequest.model_validate(fields)
     except ValidationError as error:

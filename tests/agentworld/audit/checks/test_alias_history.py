@@ -109,14 +109,17 @@ def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
         ("UPDATE aliases SET ended = 1 WHERE sequence = 3", "'stable' meant nothing from"),
         ("UPDATE aliases SET gate = 'x' WHERE sequence = 4", "alias 'other' is garbled"),
         ("UPDATE aliases SET alias = 'other' WHERE sequence = 3", "alias 'stable' meant"),
-        ("UPDATE aliases SET sequence = 9 WHERE sequence = 2", "'stable' are not in the order"),
+        (
+            "UPDATE aliases SET sequence = 9 WHERE sequence = 2",
+            "'stable' are not in the signed order",
+        ),
         ("DELETE FROM aliases WHERE sequence = 1", f"{FIRST} .*the ledger does not have it"),
         ("DELETE FROM aliases WHERE sequence = 3", f"{THIRD} .*the ledger does not have it"),
         ("DELETE FROM aliases WHERE alias = 'other'", "'other' .*the ledger does not have it"),
         (
             "INSERT INTO aliases (alias, simulator, set_by, at, ended)"
             f" VALUES ('planted', '{FIRST}', 'eve', '2026-01-01', 0)",
-            "alias 'planted' meant .* from 2026-01-01 on, by 'eve', and nobody signed it",
+            "alias 'planted' meant .* from 2026-01-01 on, by 'eve', which is not signed",
         ),
         ("DELETE FROM attestations WHERE sequence = 3", f"{THIRD} .*is gone from the ledger"),
         ("DELETE FROM attestations", f"statement that alias 'stable' .*{SECOND}"),
@@ -153,16 +156,14 @@ def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
         "UPDATE attestations SET sequence = -sequence WHERE sequence IN (2, 3)",
         "UPDATE attestations SET sequence = 5 + sequence WHERE sequence < 0",
     )
-    assert scene.problems() == [
-        "the changes of alias 'stable' are not in the order that was signed"
-    ]
+    assert scene.problems() == ["the changes of alias 'stable' are not in the signed order"]
 
 
 def test_a_move_after_a_planted_one_is_not_taken_for_planted(scene):
     scene.ledger.aliases.set("stable", FIRST, "eve")
     scene.move("stable", records.digest("fourth"))
     (problem,) = scene.problems()
-    assert problem.endswith("by 'eve', and nobody signed it")
+    assert problem.endswith("by 'eve', which is not signed")
 
 
 def test_nobody_can_tell_of_names_before_any_move_was_signed(tmp_path):

@@ -234,5 +234,5 @@ def test_uses_that_cannot_be_read_hide_nothing_else(made):
     make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
     found = verify_everything(made.sources)
     uses = [each for each in found.problems if "of alias 'shell-agent@" in each]
-    assert any("does not verify: this is no envelope of ours" in each for each in uses)
+    assert any("does not verify: this is not an envelope of ours" in each for each in uses)
     assert [each.subject for each in found.versions] == ["shell-agent@1"]

@@ -147,7 +147,7 @@ def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
 def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET signature = NULL")
-    assert told.audit().problems == ("the signature that its run was closed with is gone",)
+    assert told.audit().problems == ("the signature of its run's closing is missing",)
 
 
 def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
@@ -218,7 +218,7 @@ def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
     assert reason.endswith(" is gone from the ledger; restore it")
     for copy in (tmp_path / "mirror/agent-edges").rglob("*.json"):
         copy.unlink()
-    gone = "the edge that it was registered with is gone; restore the ledger"
+    gone = "the edge that it was registered with is missing; restore the ledger"
     assert told.audit().problems == (gone,)
     older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
     assert older.audit().problems == (UNSIGNED_ORIGIN,)
@@ -236,7 +236,7 @@ def test_an_edge_that_was_changed_is_found(tmp_path, column):
 def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
     told = scene(tmp_path)
     without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert without.audit().problems == ("the registry has another edge of it than the ledger",)
+    assert without.audit().problems == ("the registry and the ledger have different edges of it",)
 
 
 def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):

@@ -60,7 +60,9 @@ def test_an_episode_that_its_runs_log_does_not_name_is_found(scene):
 
 def test_an_episode_that_the_ledger_dropped_is_told_by_its_runs_log(scene):
     scene.change("DELETE FROM steps WHERE episode = 2", "DELETE FROM episodes WHERE id = 'second'")
-    sentence = rf"episode second was opened in run {scene.run} \(entry 6 of its log\) and is gone"
+    sentence = (
+        rf"episode second was opened in run {scene.run} \(entry 6 of its log\) and is missing"
+    )
     with pytest.raises(EvidenceError, match=sentence):
         scene.verify_episode("second")
 

@@ -63,7 +63,7 @@ def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
 
 def test_an_episode_that_is_called_whole_and_has_no_texts_is_found(erased):
     erased.change("UPDATE episodes SET erased = 0 WHERE id = 'first'")
-    assert any("is lost and was not erased" in each for each in erased.verify().problems)
+    assert any("is missing and was not erased" in each for each in erased.verify().problems)
 
 
 def test_texts_that_came_back_are_found(scene):
@@ -78,7 +78,7 @@ def test_texts_that_came_back_are_found(scene):
             f" WHERE episode = 1 AND number = {step.number}"
         )
     assert scene.ledger.episode("first") == before
-    assert "episode first was erased, and its texts are there again" in scene.verify().problems
+    assert "episode first was erased, but its texts are present" in scene.verify().problems
 
 
 def test_what_was_erased_before_anybody_declared_it_is_in_the_genesis(scene):

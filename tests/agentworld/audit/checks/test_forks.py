@@ -81,7 +81,7 @@ def test_a_checkpoint_that_takes_copies_for_answers_does_not_verify(scene):
     scene.seal()
     told = newest(scene).traffic
     sign_anew(scene, told.model_copy(update={"num_steps": 6, "num_copied": 0}))
-    assert any("tells of other traffic" in each for each in scene.verify().problems)
+    assert any("states other traffic" in each for each in scene.verify().problems)
 
 
 def test_a_fork_whose_number_is_not_in_the_log_is_found(scene, monkeypatch):

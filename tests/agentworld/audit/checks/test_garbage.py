@@ -70,14 +70,14 @@ def problems(told: Story) -> list[str]:
         ("UPDATE steps SET entry = 'x' WHERE number = 1", [], "steps under entry 0 are not those"),
         ("UPDATE steps SET head = x'ff' WHERE number = 1", [], "do not follow from each other"),
         ("UPDATE checkpoints SET length = 'x'", [], "a checkpoint's length is 'x', which is no"),
-        ("UPDATE checkpoints SET envelope = 7", [], "this is no envelope of ours"),
-        ("UPDATE attestations SET envelope = ?", [DEEP], "this is no envelope of ours"),
+        ("UPDATE checkpoints SET envelope = 7", [], "this is not an envelope of ours"),
+        ("UPDATE attestations SET envelope = ?", [DEEP], "this is not an envelope of ours"),
         (
             f"UPDATE attestations SET name = {NO_TEXT} || sequence",
             [],
-            "its row says something else",
+            "its row differs from what was signed",
         ),
-        ("UPDATE signing_keys SET public = x'ff'", [], "of the ledger is none that is trusted"),
+        ("UPDATE signing_keys SET public = x'ff'", [], "is not trusted"),
         ("UPDATE attestations SET kind = x'ff' WHERE kind = 'alias'", [], "is of an unknown kind"),
     ],
 )

@@ -65,10 +65,10 @@ def test_what_is_not_signed_yet_is_no_problem(scene):
         ("UPDATE runs SET signature = '{{}}'", "the ledger's record of run {run} is"),
         ("UPDATE runs SET final_weights = ''", "the ledger's record of run {run} is"),
         ("UPDATE runs SET tenant = CAST(x'ff' AS TEXT)", "run {run}: the run was not opened as"),
-        ("UPDATE runs SET id = 'other'", "run {run} is gone from the ledger"),
+        ("UPDATE runs SET id = 'other'", "run {run} is missing from the ledger"),
         ("DELETE FROM log", "run {run}: the run was not opened as the log says"),
-        ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps are of 9, which"),
-        ("DELETE FROM runs", "rows of log are of '{run}', which runs lacks"),
+        ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps refer to 9, which"),
+        ("DELETE FROM runs", "rows of log refer to '{run}', which runs lacks"),
     ],
 )
 def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):
@@ -115,12 +115,15 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
     ("change", "words"),
     [
         ("DELETE FROM attestations", "is gone from the ledger"),
-        ("UPDATE attestations SET name = 'agent-edges/x'", "its row says something else"),
-        ("UPDATE attestations SET run = 'x'", "its row says something else"),
-        ("UPDATE attestations SET envelope = x'00'", "is another one in the evidence mirror"),
+        ("UPDATE attestations SET name = 'agent-edges/x'", "its row differs from what was signed"),
+        ("UPDATE attestations SET run = 'x'", "its row differs from what was signed"),
+        ("UPDATE attestations SET envelope = x'00'", "differs in the evidence mirror"),
         ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
-        (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row says something else"),
-        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is no envelope of ours"),
+        (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row differs from what was signed"),
+        (
+            "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)",
+            "this is not an envelope of ours",
+        ),
     ],
 )
 def test_an_edge_that_somebody_changed_is_found(scene, change, words):
@@ -150,7 +153,7 @@ def test_a_row_that_was_moved_to_another_version_is_told_with_the_one_that_was_s
     log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **known))
     scene.change("UPDATE attestations SET subject = 'b@2' WHERE kind = 'withdrawal'")
     (found,) = problems(scene)
-    assert " of b@2 does not verify: its row says something else" in found
+    assert " of b@2 does not verify: its row differs from what was signed" in found
     assert found.endswith(" of a@1)")
 
 

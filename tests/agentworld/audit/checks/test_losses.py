@@ -117,7 +117,7 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
     assert any("its end is cut off" in each for each in found.problems)
     assert any("the erasure" in each for each in found.problems)
     assert any(records.digest("new") in each for each in place.alias_problems())
-    with pytest.raises(EvidenceError, match=f"run {other} is gone from the ledger"):
+    with pytest.raises(EvidenceError, match=f"run {other} is missing from the ledger"):
         place.scene._replace(run=other).verify()
 
 
@@ -155,7 +155,7 @@ def test_a_restore_that_was_declared_is_verified_and_told(place, other):
 def test_a_run_that_lost_entries_ends_there_and_others_go_on(place):
     place.restore("old")
     place.declare()
-    with pytest.raises(Conflict, match="lost what was answered"):
+    with pytest.raises(Conflict, match="lost entries"):
         place.scene.play("fifth", "x")
     assert place.scene.seal() == 0
     fresh = place.scene._replace(run=place.scene.ledger.open_run(OPENING, SIMULATOR).id)

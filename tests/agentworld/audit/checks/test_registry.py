@@ -61,7 +61,7 @@ def test_a_folder_is_the_same_with_a_slash_at_its_end(told):
 
 
 def test_a_record_that_is_gone_is_said(told):
-    assert verified(told, record=None).problems == ("hero@1: its record lineage.json is gone",)
+    assert verified(told, record=None).problems == ("hero@1: its record lineage.json is missing",)
 
 
 @pytest.mark.parametrize("tag", ["kind", "artifact", "run", "simulator", "parents", "recipe"])
@@ -102,7 +102,7 @@ def test_a_record_whose_digest_a_step_signed_is_signed_without_its_envelope(told
     )
     found = verify_version(stored, sources.registry, sources.step_keys, registration=statement)
     gone, problem = found.problems
-    assert gone == "hero@1: its signature registration.dsse.json is gone"
+    assert gone == "hero@1: its signature registration.dsse.json is missing"
     assert problem == f"hero@1: {differs('tag run', 'x', told.run.id)}"
     other = statement.model_copy(update={"record": (digest := records.digest("other"))})
     found = verify_version(stored, sources.registry, sources.step_keys, registration=other)

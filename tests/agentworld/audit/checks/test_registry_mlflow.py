@@ -142,11 +142,11 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     "the record is changed": (change_record, "what was signed is the record"),
     "the record is deleted": (
         lambda at: at.kept("lineage.json").unlink(),
-        "its record lineage.json is gone",
+        "its record lineage.json is missing",
     ),
     "the signature is changed": (
         lambda at: at.kept("registration.dsse.json").write_text("{}"),
-        "this is no envelope of ours",
+        "this is not an envelope of ours",
     ),
 }
 
@@ -264,7 +264,7 @@ def test_rows_that_others_wrote_with_our_tags_are_named_and_stop_nothing(
         )
         tampered.change("UPDATE model_versions SET run_id = NULL WHERE name = ?", name)
         problems = verify_everything(sources).problems
-        assert f"{name}@1: its record lineage.json is gone" in problems
+        assert f"{name}@1: its record lineage.json is missing" in problems
     assert answers() == before
 
 

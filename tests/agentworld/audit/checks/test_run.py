@@ -93,7 +93,7 @@ def test_what_is_not_signed_yet_is_told(scene):
             ["UPDATE log SET body = CAST(replace(body, '.', ',') AS BLOB)"],
             "not those that were",
         ),
-        ([f"UPDATE runs SET final_weights = '{ZEROS}'"], "do not agree"),
+        ([f"UPDATE runs SET final_weights = '{ZEROS}'"], "contradicts its log"),
         (["UPDATE runs SET opening = replace(opening, '\"a\"', '\"b\"')"], "not opened as"),
         ([f"UPDATE runs SET simulator = '{ZEROS}'"], "not opened as"),
         (["UPDATE checkpoints SET envelope = x'00'"], "does not verify"),
@@ -104,12 +104,15 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
         (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
         (["UPDATE log SET body = 'text'"], "is missing, garbled or out of place"),
-        (["UPDATE checkpoints SET envelope = 'text'"], "this is no envelope of ours"),
+        (["UPDATE checkpoints SET envelope = 'text'"], "this is not an envelope of ours"),
         (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
         (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
-        (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is lost and was not erased"),
-        (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
-        (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "holds 1 episodes and the log"),
+        (
+            ["UPDATE steps SET observation = NULL WHERE episode = 2"],
+            "is missing and was not erased",
+        ),
+        (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "has no such entry"),
+        (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "has 1 episodes, but the log"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -140,7 +143,7 @@ def test_a_run_that_is_gone_is_told_from_one_that_never_was(scene):
     scene.change(*(f"DELETE FROM {table}" for table in ("checkpoints", "steps", "episodes")))
     scene.change("DELETE FROM log", "DELETE FROM runs")
     with pytest.raises(
-        EvidenceError, match="is gone from the ledger, and the evidence mirror has 1"
+        EvidenceError, match="is missing from the ledger, but the evidence mirror has 1"
     ):
         scene.verify()
 

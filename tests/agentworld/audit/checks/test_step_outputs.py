@@ -45,7 +45,7 @@ def test_weights_that_were_changed_in_a_finished_step_are_named(tmp_path, step):
     folder = training(tmp_path, step)
     (folder / "model/model.safetensors").write_bytes(b"others")
     (problem,) = step_problems(tmp_path)
-    assert problem.startswith(f"what is in {folder} is sha256:")
+    assert problem.startswith(f"the digest of {folder} is sha256:")
     assert problem.endswith("; restore it")
 
 
@@ -53,7 +53,7 @@ def test_a_file_beside_the_weights_of_a_finished_step_is_named(tmp_path):
     folder = training(tmp_path)
     (folder / "model/chat_template.jinja").write_text("{{ messages }}")
     (problem,) = step_problems(tmp_path)
-    assert problem.startswith(f"what is in {folder} is sha256:")
+    assert problem.startswith(f"the digest of {folder} is sha256:")
 
 
 def test_an_episode_that_was_edited_after_it_was_collected_is_named(tmp_path):

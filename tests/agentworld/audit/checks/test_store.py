@@ -74,9 +74,12 @@ def edge_of(told: Story) -> SignedEdge:
             " SELECT 'a', simulator, 'eve', 'now' FROM runs",
             "the ledger says that alias 'a' meant ",
         ),
-        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "the key k of"),
-        ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
-        ("DELETE FROM runs", "run {run} is gone from the ledger"),
+        (
+            "INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')",
+            "the ledger's key k",
+        ),
+        ("UPDATE steps SET episode = 9", "2 rows of steps refer to 9, which"),
+        ("DELETE FROM runs", "run {run} is missing from the ledger"),
         ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
         ("UPDATE runs SET opening = ''", "hero@1: the ledger's record of run {run} is"),
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
@@ -124,7 +127,7 @@ def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_n
     agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
     empty.registry.register_agent("hero", agent, told.store / "agent")
     (problem,) = verify_everything(empty).problems
-    assert problem == "hero@1: its signature registration.dsse.json is gone"
+    assert problem == "hero@1: its signature registration.dsse.json is missing"
 
 
 def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
@@ -207,7 +210,9 @@ def test_an_agent_whose_run_is_gone_is_told_that_once(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM runs")
     first, *_ = verify_agent(told.agent, told.sources).problems
-    assert first.startswith(f"run {told.run.id} is gone from the ledger, and the evidence mirror")
+    assert first.startswith(
+        f"run {told.run.id} is missing from the ledger, but the evidence mirror"
+    )
 
 
 def test_an_agent_without_a_run_is_checked_all_the_same(told):
@@ -218,7 +223,7 @@ def test_an_agent_without_a_run_is_checked_all_the_same(told):
 
 
 def test_a_world_model_is_refused_where_an_agent_is_asked_for(told):
-    with pytest.raises(InputError, match="world@1 is no agent"):
+    with pytest.raises(InputError, match="world@1 is not an agent"):
         verify_agent(told.world_model, told.sources)
 
 
@@ -276,8 +281,8 @@ def test_a_pinned_simulator_that_was_changed_is_named(told):
 
 EXCHANGED = {
     "mirror/*/0*.dsse.json": "has no copy in the evidence mirror",
-    "simulators/*/manifest.json": "is no pinned simulator",
-    "simulators/*/model/model.safetensors": "is neither a file nor a folder of its own",
+    "simulators/*/manifest.json": "is not a pinned simulator",
+    "simulators/*/model/model.safetensors": "is neither a regular file nor a folder",
 }
 
 

@@ -137,7 +137,7 @@ def test_an_agent_without_a_signed_edge_has_no_time_and_says_why_it_is_disputed(
     assert "externalReferences" not in agent
     known = properties(agent)
     assert known["grade"] == "disputed"
-    assert known["break"].startswith("nobody signed which simulator made it")
+    assert known["break"].startswith("no signed statement names its simulator")
     assert known["incomplete"] == "the agent was not validated live"
     assert {DATA, EARLY_DATA} <= parts_of(bill).keys()
 

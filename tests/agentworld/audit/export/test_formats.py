@@ -216,7 +216,7 @@ def test_an_envelope_that_is_none_is_refused_by_its_name(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
         database.execute("UPDATE runs SET signature = 'two\nlines'")
     with pytest.raises(
-        EvidenceError, match=f"run {told.run.id} was closed with is garbled: it is no JSON"
+        EvidenceError, match=f"run {told.run.id} was closed with is garbled: it is not JSON"
     ):
         list(lines_of("in-toto", told.sources))
 

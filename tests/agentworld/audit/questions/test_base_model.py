@@ -73,7 +73,7 @@ def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
 
 def test_a_base_that_was_trained_here_and_never_registered_leaves_the_chain_incomplete(told):
     agent = told.agent("w", BASE)
-    sentence = f"the base {BASE} was trained in this store and is no registered world model"
+    sentence = f"the base {BASE} was trained in this store but is not a registered world model"
     assert sentence not in str(audit_agent(agent, told.sources).notes)
     records.trained_step(told.store, "sft", artifact=BASE)
     assert sentence in str(audit_agent(agent, told.sources).notes)

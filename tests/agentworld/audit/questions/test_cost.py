@@ -100,9 +100,9 @@ def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
         ({"PER_ENGINE_HOUR": "nan"}, "per_engine_hour"),
         ({"PER_ENGINE_HOUR": "inf"}, "per_engine_hour"),
         ({"PER_ENGINE_HOUR": "1e9"}, "less than or equal to 1000000"),
-        ({"PER_MILLION_INPUT_TOKENS": "1"}, "prices a part of the tokens; set both"),
-        ({"PER_MILLION_OUTPUT_TOKENS": "1"}, "prices a part of the tokens; set both"),
-        ({"PER_MILLION_CACHED_TOKENS": "1"}, "prices a part of the tokens; set both"),
+        ({"PER_MILLION_INPUT_TOKENS": "1"}, "sets only some token prices; set both"),
+        ({"PER_MILLION_OUTPUT_TOKENS": "1"}, "sets only some token prices; set both"),
+        ({"PER_MILLION_CACHED_TOKENS": "1"}, "sets only some token prices; set both"),
     ],
 )
 def test_what_is_no_price_or_half_of_one_is_refused(monkeypatch, variables, words):

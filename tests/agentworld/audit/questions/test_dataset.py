@@ -101,5 +101,5 @@ def test_unknown_data_is_answered_with_what_is_there(tmp_path):
 
 
 def test_the_start_of_two_digests_is_refused(tmp_path):
-    with pytest.raises(InputError, match="sha256: is the start of .*; write more of it"):
+    with pytest.raises(InputError, match="sha256: is the start of .*; give more characters"):
         audit_dataset("sha256:", story(tmp_path).sources)

@@ -72,7 +72,7 @@ def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
         return await replay_episode(episode, Otherwise(client), "me")
 
     assert asyncio.run(work()).differences == (
-        "step 2: the observation is another one than was recorded",
+        "step 2: the observation differs from the recorded one",
     )
 
 

@@ -159,13 +159,13 @@ def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_wai
     found = outcome(lambda: list(validation_problems(made.sources)))
     assert isinstance(found, list)
     (problem,) = found
-    assert f"{file}: it is a pipe and no regular file" in problem
+    assert f"{file}: it is a pipe and not a regular file" in problem
 
 
 def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
     made.validated(NEXT, signed=False)
     assert state(made) == "revalidate"
-    assert reason(made).problem == "nobody signed the validation that is there"
+    assert reason(made).problem == "the existing validation is unsigned"
     assert audit_agents(made.sources).problems == ()
     made.validated(NEXT, live_steps=800)
     assert state(made) == "current"
@@ -180,7 +180,10 @@ def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
     ("statement", "problem"),
     [
         ("DELETE FROM attestations WHERE kind = 'validation'", "is gone from the ledger"),
-        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row says"),
+        (
+            "UPDATE attestations SET simulator = '' WHERE kind = 'validation'",
+            "its row differs from",
+        ),
     ],
 )
 def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
@@ -201,7 +204,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     records.agent_report(simulator=NEXT, live_steps=1).write(report)
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
-    assert any("does not verify: this is no envelope of ours" in each for each in problems)
+    assert any("does not verify: this is not an envelope of ours" in each for each in problems)
     assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 

@@ -183,7 +183,7 @@ def test_other_rows_are_not_claimed(value):
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ('{"type": "user", "message": {"ro', "it is no JSON"),
+        ('{"type": "user", "message": {"ro', "it is not JSON"),
         ("[1, 2]", "the whole"),
         (json.dumps(line(8, "user", "x") | {"message": 7}), "message"),
         (json.dumps(line(8, "assistant", [{"type": "tool_use"}])), "content[0].name: "),

@@ -205,7 +205,7 @@ def test_a_trace_whose_spans_cannot_be_read_hides_no_other(database, tmp_path, m
     [
         ("mlflow:none", "no experiment 'none' in MLflow; there is agents"),
         ("mlflow:", "no experiment '' in MLflow"),
-        ("mlflow:agents?filter=what is this", "MLflow takes no filter 'what is this'"),
+        ("mlflow:agents?filter=what is this", "MLflow rejects the filter 'what is this'"),
         ("mlflow:agents?filter=tags.city = 'Oslo'", "no such trace: agents"),
     ],
 )
@@ -218,7 +218,7 @@ def test_an_address_of_nothing_is_refused(address, problem):
 def test_a_server_that_is_down_or_not_named_ends_the_import(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
-    with pytest.raises(StoreError, match="gave no answer"):
+    with pytest.raises(StoreError, match="did not respond"):
         read("mlflow:agents")
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     with pytest.raises(InputError, match="set MLFLOW_TRACKING_URI"):

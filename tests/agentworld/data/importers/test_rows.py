@@ -62,10 +62,10 @@ def test_integers_beyond_64_bits_are_exact(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
-        ("a.jsonl", b'1\nno\n"\xff"\n2\n', {"line 2": "no JSON", "line 3": "no UTF-8"}),
+        ("a.jsonl", b'1\nno\n"\xff"\n2\n', {"line 2": "not JSON", "line 3": "not UTF-8"}),
         ("a.jsonl", b"[" * 100_000 + b"\n1\n2\n", {"line 1": "nested too deeply"}),
-        ("a.json", b"[1, 2, {", {"element 2": "no JSON"}),
-        ("a.json", b"[1, 2, ", {"element 2": "no JSON"}),
+        ("a.json", b"[1, 2, {", {"element 2": "not JSON"}),
+        ("a.json", b"[1, 2, ", {"element 2": "not JSON"}),
         ("a.json", b"[1, 2", {"element 2": "the array does not end"}),
         ("a.json", b"[1, 2 3]", {"element 2": "the array does not end"}),
         ("a.json", b"[1, 2, " + b"[" * 100_000, {"element 2": "nested too deeply"}),

@@ -210,7 +210,7 @@ def test_a_row_that_cannot_be_read_makes_the_episodes_beside_it_doubtful(tmp_pat
         "line 7": missing.format(6),
         "line 8": "",
     }
-    assert records["line 3"].startswith("it is no JSON")
+    assert records["line 3"].startswith("it is not JSON")
 
 
 def test_a_path_that_no_step_has_is_named(tmp_path):

@@ -83,8 +83,8 @@ def test_a_failing_engine_is_an_error_frame_and_the_step_can_be_tried_again(conv
 @pytest.mark.parametrize(
     ("frame", "problem"),
     [
-        ("nothing", "is no JSON"),
-        pytest.param("[" * 100_000, "is no JSON", id="nested too deep"),
+        ("nothing", "is not JSON"),
+        pytest.param("[" * 100_000, "is not JSON", id="nested too deep"),
         ("[]", "is an object"),
         ({"type": "jump"}, "no frame of type 'jump'"),
         ({"type": "reset", "data": {"turn_limit": 0}}, "turn_limit"),
