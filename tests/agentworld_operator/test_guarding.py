@@ -1,5 +1,7 @@
 """The webhook of an operator, in a separate process, with a real API server and a real service."""
 
+import time
+
 import httpx
 import pytest
 
@@ -132,6 +134,7 @@ def test_a_simulator_in_whose_place_another_is_served_is_deleted_though_a_name_m
     namespace = running.namespace
     running.use("one")
     namespace.create(alias())
+    time.sleep(1)  # the API server stores ages in whole seconds
     namespace.create(simulator("twin", "one"))
     wait_for(lambda: namespace.conditions("twin").get("Ready") == ("False", "SameAsAnother"))
     namespace.delete("Simulator", "twin")

@@ -311,7 +311,7 @@ def receipt_of(pods: Pods, folder: str) -> StepReceipt:
 
 def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_bucket):
     pods.begin("second")
-    killed = training(in_bucket)
+    killed = process("-m", "make.paused_training", *in_bucket)
     wait_for_checkpoint(pods.store, killed)
     os.killpg(killed.pid, signal.SIGKILL)
     assert "receipt.json" not in "".join(open_folder(pods.store).names("steps/cpt"))
