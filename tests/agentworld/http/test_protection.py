@@ -124,13 +124,17 @@ def test_hundreds_of_rude_clients_are_one_line_in_the_log(listen, told):
 
 @pytest.mark.waits
 @pytest.mark.parametrize("method", ["POST", "CONNECT", "HEAD"])
-def test_a_request_whose_body_is_no_body_leaves_no_traceback(listen, told, method):
+@pytest.mark.parametrize("before", [b"", request()], ids=["first", "second"])
+def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method, before):
     url = listen()
     bad = CHUNKED.replace(b"POST", method.encode()) + b"zz\r\n"
     for _ in range(40):
         with connected(url) as wire:
-            send_all(wire, bad)
+            send_all(wire, before + bad)
             reset(wire)
+    with connected(url) as wire:
+        send_all(wire, before + bad)
+        assert b"HTTP/1.1 400 " in until_closed(wire)
     assert answers(url)
     assert "Traceback" not in "".join(told())
 
