@@ -67,8 +67,9 @@ class Names(Guarded):
         wait_for(lambda: self.recorded == ("True", "AsAsked"))
 
     def bypass(self):
-        """From now on the API server asks no webhook."""
+        """Returns when the API server asks no webhook any more."""
         self.namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{self.name}")
+        wait_for(lambda: not self._is_refused("nobody"))
 
     def refuse(self):
         """Adds another webhook that refuses what ours admits."""
@@ -77,11 +78,12 @@ class Names(Guarded):
         for webhook in configuration["webhooks"]:
             webhook["clientConfig"]["url"] = f"https://127.0.0.1:{free_port()}"
         self.namespace.create(configuration)
-        wait_for(self._is_refused)
+        wait_for(lambda: self._is_refused("two"))
 
-    def _is_refused(self):
+    def _is_refused(self, simulator):
+        """Whether a webhook refuses this simulator, or does not answer."""
         path = API_RESOURCES["SimulatorAlias"].path(self.name, "stable")
-        body, dry = {"spec": {"simulator": "two"}}, [("dryRun", "All")]
+        body, dry = {"spec": {"simulator": simulator}}, [("dryRun", "All")]
         try:
             self.namespace.call("PATCH", path, body, query=dry)
         except ClusterError:
