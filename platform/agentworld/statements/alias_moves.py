@@ -101,8 +101,8 @@ class AliasMoveSigner(NamedTuple):
         for _, edge in self.statement_signer.edges(name, agent.artifact, agent.run):
             return edge.simulator
         raise NotFound(
-            f"nobody signed which simulator made {agent.artifact} as {name} in run {agent.run};"
-            " register it anew"
+            f"no signed statement says which simulator made {agent.artifact} as {name} in run"
+            f" {agent.run}; register it again"
         )
 
     def _judge(self, move: AliasMove, artifact: Digest | None) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
     ids=["name", "artifact", "run"],
 )
 def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
-    with pytest.raises(NotFound, match="nobody signed which simulator made"):
+    with pytest.raises(NotFound, match="no signed statement says which simulator made"):
         made.moves.move(
             f"{name}@shop", made.move(agent=made.version(**told)), None, new_name(), dry_run=False
         )

@@ -214,9 +214,9 @@ def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no
     make.agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
     own, others = "'shell-agent@production'", "'shell-agent-2@production'"
     assert any(f"alias {own}" in each and "is gone from" in each for each in of(made))
-    assert not any(others in each for each in of(made))
+    assert not any(others in problem for problem in of(made))
     assert any(f"alias {others} at" in each and "does not verify" in each for each in of(hero))
-    assert not any(own in each for each in of(hero))
+    assert not any(own in problem for problem in of(hero))
 
 
 def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
@@ -225,7 +225,7 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
     registry.set_alias(made.ref, "production")
     sources = made.sources._replace(registry=registry)
     for found in (verify_agent(made.ref, sources), verify_everything(sources)):
-        (problem,) = [each for each in found.problems if "in use as production" in each]
+        (problem,) = [problem for problem in found.problems if "in use as production" in problem]
         assert problem.startswith("shell-agent@1: mirror differs in agent in use as production: ")
         assert problem.endswith(f" says '{made.agent.artifact} of run {made.agent.run}'")
 
@@ -233,6 +233,6 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
 def test_uses_that_cannot_be_read_hide_nothing_else(made):
     make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
     found = verify_everything(made.sources)
-    uses = [each for each in found.problems if "of alias 'shell-agent@" in each]
-    assert any("does not verify: this is not an envelope of ours" in each for each in uses)
+    uses = [problem for problem in found.problems if "of alias 'shell-agent@" in problem]
+    assert any("does not verify: this is not an envelope of ours" in problem for problem in uses)
     assert [each.subject for each in found.versions] == ["shell-agent@1"]

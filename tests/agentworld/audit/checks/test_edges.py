@@ -218,8 +218,8 @@ def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
     assert reason.endswith(" is gone from the ledger; restore it")
     for copy in (tmp_path / "mirror/agent-edges").rglob("*.json"):
         copy.unlink()
-    gone = "the edge that it was registered with is missing; restore the ledger"
-    assert told.audit().problems == (gone,)
+    missing = "the edge that it was registered with is missing; restore the ledger"
+    assert told.audit().problems == (missing,)
     older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
     assert older.audit().problems == (UNSIGNED_ORIGIN,)
 

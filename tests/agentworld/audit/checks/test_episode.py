@@ -34,7 +34,7 @@ def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
 def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
     scene.change(statement)
     found = scene.verify_episode("first")
-    assert any(problem in each for each in found.problems), found.problems
+    assert any(problem in sentence for sentence in found.problems), found.problems
     assert found.grade == "broken"
 
 

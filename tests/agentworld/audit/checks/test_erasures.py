@@ -58,12 +58,14 @@ def test_an_erasure_that_nobody_declared_is_found(erased):
 
 def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
     erased.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
-    assert [each for each in erased.verify().problems if "episode second is garbled" in each]
+    assert [
+        problem for problem in erased.verify().problems if "episode second is garbled" in problem
+    ]
 
 
 def test_an_episode_that_is_called_whole_and_has_no_texts_is_found(erased):
     erased.change("UPDATE episodes SET erased = 0 WHERE id = 'first'")
-    assert any("is missing and was not erased" in each for each in erased.verify().problems)
+    assert any("is missing and was not erased" in problem for problem in erased.verify().problems)
 
 
 def test_texts_that_came_back_are_found(scene):

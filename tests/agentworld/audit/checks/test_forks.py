@@ -81,7 +81,7 @@ def test_a_checkpoint_that_takes_copies_for_answers_does_not_verify(scene):
     scene.seal()
     told = newest(scene).traffic
     sign_anew(scene, told.model_copy(update={"num_steps": 6, "num_copied": 0}))
-    assert any("states other traffic" in each for each in scene.verify().problems)
+    assert any("states other traffic" in problem for problem in scene.verify().problems)
 
 
 def test_a_fork_whose_number_is_not_in_the_log_is_found(scene, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_fork_whose_number_was_changed_after_it_was_signed_is_found(scene):
     fork(scene, 2)
     scene.seal()
     change_entry(scene, "fork", num_copied=1)
-    assert any("not those that were signed" in each for each in scene.verify().problems)
+    assert any("not those that were signed" in problem for problem in scene.verify().problems)
 
 
 def test_an_episode_that_copied_nothing_and_is_told_to_have_is_found(scene):

@@ -86,7 +86,7 @@ def test_a_garbled_row_is_named_in_a_sentence_and_hides_nothing(told, statement,
         told.sources.ledger.signing_keys.use("k", "a key")
     change(told, statement, *values)
     found = problems(told)
-    assert [each for each in found if words in each], found
+    assert [problem for problem in found if words in problem], found
     assert not [each for each in found if "invalid literal" in each or "Error)" in each]
     assert len(found) == len(set(found))
     assert audit_agents(told.sources).model_dump_json()
@@ -127,7 +127,7 @@ def test_strays_are_no_signed_checkpoints_of_a_run_that_is_gone(told):
     stray = told.store / "mirror/abc/note.txt"
     stray.parent.mkdir()
     stray.write_text("")
-    assert not any("is gone from the ledger" in each for each in problems(told))
+    assert not any("is gone from the ledger" in problem for problem in problems(told))
 
 
 def test_a_search_for_orphans_that_fails_is_one_problem(told, monkeypatch):

@@ -90,14 +90,14 @@ def test_there_is_a_statement_of_each_kind_and_nothing_is_wrong_with_any(tmp_pat
 
 def test_a_copy_that_was_exchanged_with_an_older_one_of_its_kind_is_found(scene):
     scene.copy.write_bytes(scene.older.envelope)
-    found = [each for each in scene.found() if "differs in the evidence mirror" in each]
+    found = [problem for problem in scene.found() if "differs in the evidence mirror" in problem]
     assert len(found) == 1 or (found and scene.kind == "edge")  # it is a reason of its agent too
 
 
 def test_a_copy_of_another_tenants_is_found_and_nothing_that_it_says_is_told(scene):
     scene.copy.write_bytes(scene.others.envelope)
     found = scene.found()
-    assert any("differs in the evidence mirror" in each for each in found)
+    assert any("differs in the evidence mirror" in problem for problem in found)
     others = {scene.others.name, scene.others.subject, scene.others.run, "acme"} - scene.places()
     assert not [each for each in found if any(word in each for word in others - {""})]
 
@@ -106,7 +106,7 @@ def test_a_copy_that_was_altered_by_a_byte_is_found(scene):
     copy = bytearray(scene.copy.read_bytes())
     copy[len(copy) // 2] ^= 1
     scene.copy.write_bytes(copy)
-    assert any("differs in the evidence mirror" in each for each in scene.found())
+    assert any("differs in the evidence mirror" in problem for problem in scene.found())
 
 
 def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
@@ -119,14 +119,14 @@ def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
 
 def test_a_row_that_was_taken_away_is_found_by_its_copy(scene):
     scene.remove()
-    assert any("is gone from the ledger" in each for each in scene.found())
+    assert any("is gone from the ledger" in problem for problem in scene.found())
 
 
 def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(scene):
     signed = datetime.fromisoformat(scene.row.at)
     scene.remove()
     told = [
-        [each for each in scene.problems(at) if "is gone from the ledger" in each]
+        [problem for problem in scene.problems(at) if "is gone from the ledger" in problem]
         for at in (signed - timedelta(milliseconds=1), signed)
     ]
     assert [bool(problems) for problems in told] == [False, True]
@@ -134,13 +134,15 @@ def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(sc
 
 def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
     scene.write(at="another")
-    (found, *_) = [each for each in scene.found() if "its row differs from what was signed" in each]
+    (found, *_) = [
+        problem for problem in scene.found() if "its row differs from what was signed" in problem
+    ]
     assert found.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 
 def test_a_row_with_the_envelope_of_an_older_one_is_found(scene):
     scene.write(envelope=scene.older.envelope)
-    assert any("differs in the evidence mirror" in each for each in scene.found())
+    assert any("differs in the evidence mirror" in problem for problem in scene.found())
 
 
 def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
@@ -153,7 +155,7 @@ def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
             "'stable'" in each and "which is not signed" in each for each in scene.problems()
         )
     else:
-        assert any("does not verify" in each for each in scene.found())
+        assert any("does not verify" in problem for problem in scene.found())
 
 
 def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_factory):
@@ -161,7 +163,7 @@ def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_facto
     forged = sign(read_unverified(scene.row.envelope, {}), stranger)
     scene.write(envelope=forged)
     scene.copy.write_bytes(forged)
-    assert any("is not trusted" in each for each in scene.found())
+    assert any("is not trusted" in problem for problem in scene.found())
 
 
 def test_a_validation_that_was_taken_away_is_told_of_its_agent(tmp_path):

@@ -73,7 +73,9 @@ def test_what_is_not_signed_yet_is_no_problem(scene):
 )
 def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):
     scene.change(statement.format())
-    assert any(words.format(run=scene.run) in each for each in problems(scene)), problems(scene)
+    assert any(words.format(run=scene.run) in problem for problem in problems(scene)), problems(
+        scene
+    )
 
 
 def test_a_run_that_has_no_log_does_not_verify(scene):
@@ -100,7 +102,7 @@ def test_a_restore_that_cannot_be_read_hides_nothing_of_another_run(scene):
     )
     found = [each for each in problems(scene) if each.startswith(f"run {scene.run}: ")]
     assert found
-    assert not any("is garbled" in each for each in found)
+    assert not any("is garbled" in problem for problem in found)
 
 
 def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
@@ -129,7 +131,7 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
 def test_an_edge_that_somebody_changed_is_found(scene, change, words):
     register(scene)
     scene.change(f"{change} WHERE kind = 'edge'")
-    assert any(words in each for each in problems(scene)), problems(scene)
+    assert any(words in problem for problem in problems(scene)), problems(scene)
 
 
 def test_a_copy_under_another_name_than_its_own_is_told_by_that_name(scene):

@@ -114,9 +114,9 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
     place.scene.seal()
     place.restore("old")
     found = place.scene.verify()
-    assert any("its end is cut off" in each for each in found.problems)
-    assert any("the erasure" in each for each in found.problems)
-    assert any(records.digest("new") in each for each in place.alias_problems())
+    assert any("its end is cut off" in problem for problem in found.problems)
+    assert any("the erasure" in problem for problem in found.problems)
+    assert any(records.digest("new") in problem for problem in place.alias_problems())
     with pytest.raises(EvidenceError, match=f"run {other} is missing from the ledger"):
         place.scene._replace(run=other).verify()
 
@@ -185,8 +185,8 @@ def test_an_older_backup_that_is_restored_after_it_is_declared_again(place):
     place.restore("old")
     place.declare()
     place.restore("older")
-    assert any("put in its place" in each for each in place.scene.verify().problems)
-    assert any("put in its place" in each for each in place.alias_problems())
+    assert any("put in its place" in problem for problem in place.scene.verify().problems)
+    assert any("put in its place" in problem for problem in place.alias_problems())
     place.declare("2026-04-01T00:00:00.000+00:00")
     assert place.scene.verify().problems == ()
     assert place.alias_problems() == []
@@ -197,7 +197,7 @@ def test_a_declaration_covers_no_later_loss(place):
     place.restore("old")
     place.declare()
     place.scene.change("DELETE FROM log WHERE sequence = (SELECT max(sequence) FROM log)")
-    assert any("its end is cut off" in each for each in place.scene.verify().problems)
+    assert any("its end is cut off" in problem for problem in place.scene.verify().problems)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_declaration_that_was_changed_covers_nothing(place, statement):
     place.declare()
     place.scene.change(statement)
     problems = [*place.scene.verify().problems, *place.alias_problems()]
-    assert any("the restore" in each for each in problems), problems
+    assert any("the restore" in problem for problem in problems), problems
 
 
 def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
@@ -227,7 +227,7 @@ def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
     for sign in (place.statement_signer.copy_missing, scene.seal):
         with pytest.raises(Conflict, match="begun with another ledger.* restored --reason"):
             sign()
-    assert any("does not have it" in each for each in place.alias_problems())
+    assert any("does not have it" in problem for problem in place.alias_problems())
     place.declare()
     assert place.alias_problems() == []
     assert scene.seal() == 1

@@ -119,7 +119,7 @@ def test_what_is_not_signed_yet_is_told(scene):
 def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
     scene.change(*statements)
     found = scene.verify()
-    assert any(problem in each for each in found.problems), found.problems
+    assert any(problem in sentence for sentence in found.problems), found.problems
     assert found.grade == "broken"
 
 
@@ -189,7 +189,9 @@ def test_a_signature_of_a_step_that_nobody_trusts_is_found(scene):
 
 def test_a_checkpoint_without_its_copy_is_found(scene):
     scene.copies[0].unlink()
-    assert any("has no copy in the evidence mirror" in each for each in scene.verify().problems)
+    assert any(
+        "has no copy in the evidence mirror" in problem for problem in scene.verify().problems
+    )
 
 
 def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):

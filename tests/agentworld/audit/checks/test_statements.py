@@ -159,7 +159,9 @@ def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
         )
     found = problems(told)
     assert any(f" of {ref}" in each and "evidence mirror" in each for each in found)
-    assert any("does not verify: its row differs from what was signed" in each for each in found)
+    assert any(
+        "does not verify: its row differs from what was signed" in problem for problem in found
+    )
 
 
 def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem(told):

@@ -201,9 +201,9 @@ def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
         folder.write_text("other")
     (problem,) = verify_agent(told.agent, told.sources).problems
     assert problem.startswith(f"simulator {told.simulator}: ")
-    assert any(other.digest in each for each in verify_everything(told.sources).problems)
+    assert any(other.digest in problem for problem in verify_everything(told.sources).problems)
     lost = VersionRef.parse(register(told, "nobodys"))
-    assert not any("simulator" in each for each in verify_agent(lost, told.sources).problems)
+    assert not any("simulator" in problem for problem in verify_agent(lost, told.sources).problems)
 
 
 def test_an_agent_whose_run_is_gone_is_told_that_once(told):
@@ -293,5 +293,5 @@ def test_a_pipe_in_the_place_of_evidence_is_a_problem_and_hides_no_other(told, p
         database.execute("UPDATE steps SET reward = 1.0")
     found = outcome(lambda: verify_everything(told.sources).problems)
     assert isinstance(found, tuple)
-    assert [each for each in found if words in each]
+    assert [problem for problem in found if words in problem]
     assert [each for each in found if each.startswith(f"run {told.run.id}: ") and words not in each]

@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_run_is_told_of_the_moments_at_which_it_was_there(t
 @pytest.mark.parametrize(("when", "is_told"), [(early, True), (late, False)])
 def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, when, is_told):
     told.change(NOBODYS, records.digest("evil"), when(told))
-    assert any("which is not signed" in each for each in told.problems())
+    assert any("which is not signed" in problem for problem in told.problems())
     assert bool(told.problems(told.then)) == is_told
 
 
@@ -121,8 +121,8 @@ def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told,
     for found in told.made.ledger.attestations.find("alias", subject=alias)[::-1]:
         assert told.problems(told.then) == ()
         told.change("DELETE FROM attestations WHERE name = ?", found.name)
-        assert any("is gone from the ledger" in each for each in told.problems())
-    assert any("is gone from the ledger" in each for each in told.problems(told.then))
+        assert any("is gone from the ledger" in problem for problem in told.problems())
+    assert any("is gone from the ledger" in problem for problem in told.problems(told.then))
 
 
 @BOTH_KINDS

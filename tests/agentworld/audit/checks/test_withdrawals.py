@@ -193,7 +193,7 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
 
     def told_of(sources):  # whose agent has other files than its weights' digest says
         found = verify_everything(sources).problems
-        return [each for each in found if "mirror differs in files" not in each]
+        return [problem for problem in found if "mirror differs in files" not in problem]
 
     whole, lost = (sources._replace(registry=registry) for registry in registries)
     assert (

@@ -168,7 +168,7 @@ OTHER = records.digest("other")
 def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
     told = story(tmp_path, **lie)
     breaks = audit_agent(told.agent, told.sources).problems
-    assert [each for each in breaks if words in each]
+    assert [problem for problem in breaks if words in problem]
 
 
 def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
@@ -257,7 +257,7 @@ def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
     told = story(tmp_path, served=world.digest, claimed=world.digest)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
-    assert [each for each in chain.notes if "whose model cannot be verified" in each]
+    assert [problem for problem in chain.notes if "whose model cannot be verified" in problem]
     assert chain.problems == ()
 
 

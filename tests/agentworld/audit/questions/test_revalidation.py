@@ -204,7 +204,9 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     records.agent_report(simulator=NEXT, live_steps=1).write(report)
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
-    assert any("does not verify: this is not an envelope of ours" in each for each in problems)
+    assert any(
+        "does not verify: this is not an envelope of ours" in problem for problem in problems
+    )
     assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 
