@@ -10,7 +10,6 @@ PROFILE ?= $(if $(filter shell,$(DOMAIN)),demo,$(DOMAIN))
 SEED ?= 1
 MODE ?= tamper
 N ?= 20
-ROUNDS ?= 3
 
 # A stamp's name has a digest of the files that it depends on, so that only a changed pin causes a
 # new installation.
@@ -50,7 +49,7 @@ export DO_NOT_TRACK := 1
 	bench bench-demo \
 	bench-simulator bench-protocols bench-operator bench-pipelines bench-audit bench-domains bench-recordings bench-data bench-train faults-simulator faults-operator faults-train tamper sandbox-attempts clean sandbox \
 	compiler keys browser \
-	etcd cluster extensions containers database monitor
+	etcd cluster extensions containers images database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -103,10 +102,8 @@ test test-fast flake: export OMP_NUM_THREADS := 1
 test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
 
 # Fast tests write to memory, so they do not wait for the disk.
-test-fast: setup-test ## the fast tests, with a quarter of the examples of `make test`
-	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not compute and not waits" \
-		-n auto --dist each --parts --max-worker-restart 0 -o console_output_style=classic \
-		--hypothesis-profile quick -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+test-fast: setup-test ## the fast tests, with a tenth of the examples of `make test`
+	TMPDIR="$$(tools/folder_in_memory.sh)" PYTHONPATH=tests $(PYTHON) -m lanes.fast
 
 test: programs check ## everything, as root: the fast tests, then two lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
@@ -120,8 +117,8 @@ test-logs-long: setup-test ## the guide from logs to a simulator with 2,000 logs
 	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
 	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py
 
-flake: programs ## looks for flaky tests: each short test N times, beside a busy core; ROUNDS=1 is a third of it
-	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
+flake: programs images ## looks for flaky tests: each short test that waits N times, all others three times, beside a busy core
+	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N)
 
 programs: browser database cluster containers setup-test peers mcp-servers monitor
 
@@ -226,6 +223,9 @@ containers:
 	@tools/system_packages.sh containerd:containerd runc:runc cni:containernetworking-plugins \
 		ip:iproute2 iptables:iptables conntrack:conntrack nsenter:util-linux \
 		busybox:busybox-static podman:podman mmdebstrap:mmdebstrap
+
+images: containers $(TEST_PACKAGES)
+	PYTHONPATH=tests $(PYTHON) -m machines.images
 
 monitor: | $(VENV)/bin/pip
 	@tools/unpacked_programs.sh $(VENV)/bin prometheus:prometheus promtool:prometheus

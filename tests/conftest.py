@@ -11,18 +11,20 @@ import httpx
 import pytest
 from hypothesis import settings
 
+from waiting import DEADLINE
+
 pytest_plugins = ["lanes.plugin", "lanes.unwanted", "lanes.parts"]
 
 _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
 # No example is kept: two lanes run side by side, and none is to see the other.
 settings.register_profile("patient", deadline=None, database=None)
-settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")
 
 # Where a test's own request names no limit: a machine with both cores busy may take longer than
 # httpx's five seconds. The product names its own everywhere.
-httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(timeout=60)
+httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(timeout=DEADLINE)
 
 # A test's store is its own, also where the shell names a service's ledger, or a key to one.
 _OF_A_STORE = ("LEDGER_URL", "OBJECTS_URL", "MIRROR_URL", "KEYS")

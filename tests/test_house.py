@@ -44,6 +44,7 @@ def test_the_folder_platform_never_shadows_the_standard_library(folder):
     assert done.stdout.strip() == str(Path(sysconfig.get_path("stdlib")) / "platform.py")
 
 
+@pytest.mark.compute
 def test_pytest_starts_as_a_module_from_the_root():
     assert run_python("-m", "pytest", "--version").returncode == 0
 
@@ -108,6 +109,7 @@ def test_packages_import_each_other_in_one_direction_and_in_short_chains():
     assert max(lengths.values()) <= 12
 
 
+@pytest.mark.compute
 def test_no_import_is_relative():
     relative = []
     for path in python_files(*TOP_FOLDERS, "tools", "tests"):

@@ -5,8 +5,11 @@ import time
 from collections.abc import Callable
 from queue import Queue
 
+DEADLINE = 300.0
+"""Seconds. Only a test that fails waits so long, and a machine may do much else meanwhile."""
 
-def wait_for(holds: Callable[[], object], seconds: float = 60.0) -> None:
+
+def wait_for(holds: Callable[[], object], seconds: float = DEADLINE) -> None:
     """Returns soon after this holds; fails where it does not in so many seconds.
 
     It asks less often the longer it waits: what is waited for needs the processor too.
@@ -29,7 +32,7 @@ def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:
     wait_for(is_unchanged)
 
 
-def outcome(work: Callable[[], object], seconds: float = 60.0) -> object:
+def outcome(work: Callable[[], object], seconds: float = DEADLINE) -> object:
     """The result or the exception of the work; fails if it does not end in time."""
     ended: Queue[object] = Queue()
 

@@ -8,12 +8,11 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentworld.records.base import Digest
-from agentworld_operator.service import bearer
+from agentworld_operator.service import service_client
 
 _log = logging.getLogger(__name__)
 
 _NAME = "agentworld_open_episodes"
-_SECONDS = 5.0
 
 
 class OpenEpisodes:
@@ -41,8 +40,7 @@ class OpenEpisodes:
 
     async def _fetch(self) -> Mapping[Digest, int] | None:
         try:
-            headers = bearer(self._token)
-            async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
+            async with service_client(self._token) as client:
                 answer = await client.get(self._url)
             answer.raise_for_status()
             return _read(answer.text)

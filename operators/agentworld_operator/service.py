@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 from pydantic import TypeAdapter
 
+from agentworld.engine.http_client import trusted_authorities
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
 from agentworld.records.base import Digest
 from agentworld.records.statements.alias import AliasChange, AliasMove, SimulatorUse
@@ -62,9 +63,11 @@ class Service:
 
     async def _ask(self, method: str, path: str, key: str = "", **arguments: Any) -> object:
         try:
-            headers = bearer(self._token) | ({"Idempotency-Key": key} if key else {})
-            async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
-                answer = await client.request(method, self._url + path, **arguments)
+            headers = {"Idempotency-Key": key} if key else {}
+            async with service_client(self._token) as client:
+                answer = await client.request(
+                    method, self._url + path, headers=headers, **arguments
+                )
             body: object = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SimulatorError(
@@ -81,11 +84,15 @@ class Service:
         )
 
 
-def bearer(token: Path | None) -> dict[str, str]:
-    """The header for a credential in a file; none if the service needs no credential."""
-    if token is None:
-        return {}
-    return {"Authorization": f"Bearer {token.read_text(encoding='ascii').strip()}"}
+def service_client(token: Path | None) -> httpx.AsyncClient:
+    """A client with the credential in a file; with none if the service needs none.
+
+    Raises OSError if the file cannot be read.
+    """
+    headers = {}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token.read_text(encoding='ascii').strip()}"
+    return httpx.AsyncClient(verify=trusted_authorities(), timeout=_SECONDS, headers=headers)
 
 
 def _message(body: object) -> str:

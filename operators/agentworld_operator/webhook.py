@@ -1,7 +1,7 @@
 """Serves the admission webhook with kopf's server, and limits the time of a decision.
 
-Every replica serves it. kopf checks the files of the certificate every minute and restarts the
-server if they have changed.
+Every replica serves it. New connections get a renewed certificate without a restart of the server:
+a server that stops waits up to a minute for its open connections, and listens to no other.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ import json
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -46,9 +47,12 @@ async def serve(
         return answer(admission_request.uid, denial)
 
     async def listen() -> None:
+        context = _new_context()
         try:
-            async for _ in _server(settings)(review):
-                _log.info("the webhook listens on %s:%s", settings.host, settings.port)
+            async with _server(settings, context) as server:
+                async for _ in server(review):
+                    _log.info("the webhook listens on %s:%s", settings.host, settings.port)
+                    await _renew(context, settings)
         except OSError as error:  # includes ssl.SSLError
             raise InputError(
                 f"the webhook cannot listen on {settings.host}:{settings.port} with the certificate"
@@ -60,20 +64,50 @@ async def serve(
         yield
     finally:
         listening.cancel()
-        with suppress(asyncio.CancelledError):
-            await listening
+        await asyncio.wait([listening], timeout=decide_seconds)
+        listening.cancel()  # the server waits up to a minute for a client that sends nothing
 
 
-def _server(settings: WebhookSettings) -> kopf.WebhookServer:
+def _new_context() -> ssl.SSLContext:
+    return ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+
+def _server(settings: WebhookSettings, context: ssl.SSLContext) -> kopf.WebhookServer:
+    certificate, key = _files(settings)
     return kopf.WebhookServer(
         addr=settings.host,
         port=settings.port,
-        certfile=settings.folder / "tls.crt",
-        pkeyfile=settings.folder / "tls.key",
+        context=context,
+        certfile=certificate,
+        pkeyfile=key,
         verify_mode=ssl.CERT_REQUIRED if settings.client_ca else None,
         verify_cafile=settings.client_ca,
-        file_check_interval=settings.reload_seconds,
     )
+
+
+def _files(settings: WebhookSettings) -> tuple[Path, Path]:
+    """The certificate and its key."""
+    return settings.folder / "tls.crt", settings.folder / "tls.key"
+
+
+async def _renew(context: ssl.SSLContext, settings: WebhookSettings) -> None:
+    """Loads the certificate again at intervals; new connections get what was loaded last.
+
+    A certificate that cannot be loaded is logged, and the previous one is served.
+    """
+
+    async def load() -> None:
+        files = _files(settings)
+        try:
+            _new_context().load_cert_chain(*files)  # a failure leaves a context without a key
+            context.load_cert_chain(*files)
+        except OSError as error:
+            raise InputError(
+                f"the webhook keeps its certificate; the one in {settings.folder} cannot be"
+                f" loaded: {error}"
+            ) from error
+
+    await every(settings.reload_seconds, load)
 
 
 async def _decide(decide: Decide, request: AdmissionRequest, seconds: float) -> Denial | None:

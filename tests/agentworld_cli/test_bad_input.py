@@ -11,6 +11,7 @@ import make.registry
 from agentworld_cli.main import main
 from agentworld_pipelines.local import LOG
 from make import records
+from waiting import DEADLINE
 
 GONE = "/nowhere/at/all"
 
@@ -304,7 +305,7 @@ def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
     command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
     script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
     unshared = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 7, done.stderr
     *_, last = done.stderr.splitlines()
     assert "Traceback" not in done.stderr
@@ -316,7 +317,7 @@ def test_a_pipeline_on_a_full_disk_is_one_sentence(tmp_path):
     command = f"{sys.executable} -m agentworld_cli.main pipeline compile --out {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
     unshared = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 7
     assert is_a_sentence(done.stderr)
     assert f"cannot write {tmp_path}/p.yaml: No space left on device" in done.stderr

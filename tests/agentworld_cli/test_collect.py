@@ -24,6 +24,7 @@ def test_another_domain_and_its_options_are_in_a_recipe_that_ends_with_the_block
         load_recipe(recipe_path(path))
 
 
+@pytest.mark.compute
 def test_options_of_a_recipe_stay_with_its_domain_and_leave_with_another():
     with recipe_for("smoke", "mcp", [SERVERS]) as first:
         with recipe_for(first, "mcp", ["other=1"]) as same:

@@ -55,6 +55,7 @@ def test_a_difference_is_printed_and_there_for_machines(store, first, second):
     assert printed["num_both"] == first.dataset.num_trajectories
 
 
+@pytest.mark.waits
 def test_a_page_is_written(store, first, tmp_path):
     out = tmp_path / "page.html"
     words = "inspect", first.digest, "--out", str(out)

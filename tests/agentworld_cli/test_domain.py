@@ -111,6 +111,7 @@ def test_why_no_environment_can_be_opened_is_shown(call, monkeypatch):
     assert "\nno sandbox: allow user namespaces\n" in call("domain show text").out
 
 
+@pytest.mark.compute
 def test_a_long_prompt_is_shown_by_its_beginning(call):
     (line,) = [line for line in call("domain show terminal").out.splitlines() if line[:4] == "  0 "]
     assert line.endswith("...")

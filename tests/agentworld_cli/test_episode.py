@@ -62,6 +62,7 @@ def test_an_episode_is_forked_at_a_step(call, played):
     assert (len(forked.steps), forked.run) == (2, played.run)
 
 
+@pytest.mark.waits
 def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
     weights = records.digest("final")
     call(f"run close {played.run} --weights {weights} --url {played.url}")
@@ -72,6 +73,7 @@ def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
     assert played.ledger.episode(json.loads(done.out)["episode"]).run == run
 
 
+@pytest.mark.waits
 def test_an_episode_is_replayed_byte_for_byte(call, played):
     done = call(f"episode replay {played.episode} --url {played.url} --json")
     told = json.loads(done.out)

@@ -22,6 +22,7 @@ def own(tmp_path, monkeypatch) -> Told:
     return told
 
 
+@pytest.mark.compute
 def test_the_commands_export_and_the_program_verifies_and_takes_the_document_out(own):
     (commands, _start), (program,) = blocks(SECTION, "console"), blocks(SECTION, "python")
     with shell() as running:

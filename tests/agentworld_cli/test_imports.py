@@ -12,6 +12,8 @@ from agentworld.data.importers.base import importer_of
 from agentworld.storage.trajectories import read_collected, read_trajectories
 from agentworld_cli.main import app
 
+pytestmark = pytest.mark.compute
+
 CALL = {"id": "1", "function": {"name": "f", "arguments": "{}"}}
 CHAT = {
     "task_id": "t",

@@ -140,6 +140,7 @@ def test_what_prints_a_result_prints_json_too(command):
     assert option.opts == ["--json"]
 
 
+@pytest.mark.compute
 def test_help_enters_no_heavy_room():
     code = f"import sys, agentworld_cli.main; print(sorted({set(HEAVY)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

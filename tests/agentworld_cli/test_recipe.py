@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import yaml
 
 from agentworld.recipes import Recipe, load_recipe, recipe_path
@@ -16,6 +17,7 @@ def test_the_shipped_recipes_are_listed_with_what_they_are_for(call):
     assert "smoke        The whole loop in a few minutes" in shown
 
 
+@pytest.mark.compute
 def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, tmp_path):
     path = tmp_path / "shown.yaml"
     path.write_text(call("recipe show smoke").out)
@@ -32,6 +34,7 @@ def test_a_recipe_is_shown_with_quotes_where_a_text_would_be_read_as_a_number(ca
     assert load_recipe(shown) == load_recipe(path)
 
 
+@pytest.mark.compute
 def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(call):
     lines = call("recipe fields cpt").out.splitlines()
     assert "cpt.tokens_per_batch: whole number, > 0 (tokens), default 8192" in lines
@@ -41,6 +44,7 @@ def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(
     assert [row["name"] for row in rows] == ["gate", "gate[].metric", "gate[].least"]
 
 
+@pytest.mark.compute
 def test_a_section_that_no_recipe_has_is_refused_with_those_that_it_has(call):
     done = call("recipe fields cptt")
     assert done.code == 2

@@ -31,6 +31,7 @@ def restored(call, played, tmp_path_factory):
     return played
 
 
+@pytest.mark.waits
 def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored):
     words = f"audit restored --store {restored.store}"
     verify = f"run verify {restored.run} --store {restored.store}"

@@ -191,6 +191,7 @@ def guarded(tmp_path):
         yield url
 
 
+@pytest.mark.waits
 def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, monkeypatch):
     words = f"run open --name a --weights {FINAL} --url {guarded}"
     nobody = call(words)

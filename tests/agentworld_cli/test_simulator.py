@@ -25,7 +25,7 @@ from agentworld_cli.main import main
 from fakes import endpoint
 from machines.processes import processes_with
 from make import records
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 THERE = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
 SHELL = "You simulate a shell."
@@ -138,7 +138,7 @@ def test_a_launcher_whose_service_died_ends_with_the_reason(tmp_path):
         try:
             assert b"answers at http://" in launcher.stdout.readline()
             service_of(launcher).kill()
-            _, said = launcher.communicate(timeout=60)
+            _, said = launcher.communicate(timeout=DEADLINE)
         finally:
             launcher.kill()
     assert launcher.returncode not in (0, None)
@@ -241,6 +241,7 @@ def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
     )
 
 
+@pytest.mark.compute
 def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
     old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     for simulator in (old, new):
@@ -253,6 +254,7 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
     assert f"production  {new.digest}  since " in call("alias", "list")
 
 
+@pytest.mark.compute
 def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call, tmp_path):
     old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     call("alias", "set", "production", old.digest)

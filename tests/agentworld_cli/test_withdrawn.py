@@ -18,6 +18,7 @@ def lost(tmp_path, monkeypatch) -> Story:
     return lost
 
 
+@pytest.mark.compute
 def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost):
     words = f"audit withdrawn --store {lost.store}"
     verify = f"audit verify --store {lost.store}"
@@ -37,6 +38,7 @@ def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost
     assert call(verify).code == 0
 
 
+@pytest.mark.compute
 def test_those_that_are_named_are_declared_and_no_others(call, tmp_path, monkeypatch):
     told = story(tmp_path)
     empty = told.sources._replace(registry=MemoryRegistry())

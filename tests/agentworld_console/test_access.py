@@ -27,6 +27,7 @@ def behind(told):
     return make.console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
 
 
+@pytest.mark.compute
 def test_nobody_is_shown_anything_without_a_credential(app, told):
     nobody = make.console.client(app)
     for path in told.pages.values():

@@ -73,6 +73,7 @@ def test_what_recordings_say_is_no_element_and_can_be_seen(world):
     assert all(c.isprintable() or c in "\n\t" for c in text)
 
 
+@pytest.mark.compute
 def test_a_manifest_that_was_changed_is_a_page_of_an_error(tmp_path):
     told = make.console.library(tmp_path)
     dataset = make.datasets.stored(tmp_path)

@@ -9,6 +9,8 @@ import make.console
 from agentworld.lineage.base import WorldModel
 from make import records
 
+pytestmark = pytest.mark.compute
+
 DATA = records.digest("data")
 OTHER = records.digest("other data")
 

@@ -11,6 +11,8 @@ from agentworld.ledger.tables import EPISODES
 from agentworld.records.episode import Exchange, Source
 from make import records
 
+pytestmark = pytest.mark.compute
+
 LONG = "<b>a long text</b>\n" * 5_000
 
 

@@ -4,6 +4,8 @@ import pytest
 
 import make.console
 
+pytestmark = pytest.mark.compute
+
 LISTS = ("/", "/agents", "/in-use", "/simulators", "/datasets", "/runs", "/runs.csv", "/agents.csv")
 DEEP = "[" * 200_000
 

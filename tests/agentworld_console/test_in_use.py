@@ -20,6 +20,7 @@ def auditor_of(own, tmp_path):
     return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
 
 
+@pytest.mark.compute
 def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
     robot, shop = rows(auditor)
     assert (robot["agent"], robot["in use as"]) == (str(told.rival), "robot")
@@ -43,6 +44,7 @@ def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
     assert "by" not in shop
 
 
+@pytest.mark.compute
 def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
     auditor, own = auditor_of
     own.move_on()
@@ -56,6 +58,7 @@ def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of):
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
+@pytest.mark.compute
 def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, tmp_path):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
@@ -64,6 +67,7 @@ def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, t
     assert "mirror differs" not in acme.get("/in-use").text
 
 
+@pytest.mark.compute
 def test_a_deployment_that_somebody_changed_is_named(auditor_of):
     auditor, own = auditor_of
     with own.library.ledger._database.engine.begin() as database:
@@ -73,6 +77,7 @@ def test_a_deployment_that_somebody_changed_is_named(auditor_of):
     assert "No agent is in use" in text
 
 
+@pytest.mark.compute
 def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, monkeypatch):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")

@@ -10,7 +10,7 @@ import pytest
 import make.access
 import make.console
 from agentworld.engine.process import free_port
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 CONSOLE = [sys.executable, "-m", "agentworld_console.main"]
 
@@ -75,13 +75,13 @@ def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path)
     access = make.access.access_file(tmp_path)
     url = f"http://127.0.0.1:{port}"
     with started(CONSOLE, environment(tmp_path, access=access, port=port)) as process:
-        wait_for(lambda: answers(f"{url}/healthz") == 200, 60)
+        wait_for(lambda: answers(f"{url}/healthz") == 200)
         run = f"{url}/runs/{told.run}"
         assert answers(run) == 401
         assert answers(run, "acme-agent") == 200
         assert answers(run, "rival-agent") == 404
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=DEADLINE)
     assert process.returncode in (0, -signal.SIGTERM)
     assert said == ""
 
@@ -93,7 +93,7 @@ def test_the_command_says_where_it_answers(tmp_path):
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
     command += ["--port", str(port), "--access", "local"]
     with started(command, environment(tmp_path)) as process:
-        wait_for(lambda: answers(f"http://127.0.0.1:{port}/") == 200, 60)
+        wait_for(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
         assert f"answers at http://127.0.0.1:{port}" in process.stdout.readline()
 
 

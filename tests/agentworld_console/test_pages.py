@@ -12,6 +12,8 @@ from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import app as command_line
 from make import records
 
+pytestmark = pytest.mark.compute
+
 COMMAND = "On the command line: <code>agentworld ([^<]+)</code>"
 
 

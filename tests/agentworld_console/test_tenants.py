@@ -39,6 +39,7 @@ def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor,
     assert auditor.get(hidden(told)[what]).status_code == 200
 
 
+@pytest.mark.compute
 def test_no_list_or_page_of_a_tenant_tells_of_another(acme, told):
     pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
     pages += [

@@ -8,7 +8,9 @@ import pytest
 import make.operator
 import make.service
 from agentworld.cluster.api_resources import API_RESOURCES
+from machines import older_operator
 from machines.control_plane import ControlPlane
+from machines.forked import Forked
 from make.guarded import Guarded
 from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
 from make.simulator import pinned_manifest
@@ -44,7 +46,8 @@ def start(kubernetes, namespace, service, tmp_path) -> Iterator[Callable[..., Op
 
         def started(name: str = "first", **told: object) -> Operator:
             log = tmp_path / f"{name}.log"
-            operator = Operator(log, {**known, "identity": name, **told})
+            variables = make.operator.variables({**known, "identity": name, **told})
+            operator = Operator(log, Forked(log, older_operator.run, **variables))
             ending.callback(operator.kill)
             return operator
 

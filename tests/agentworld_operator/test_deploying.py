@@ -31,7 +31,7 @@ from make import records
 from make.deploying import ACCOUNT, ALIAS, ONE, TWO, Step, allow, kubelet, may_write, named
 from make.operator import RIGHTS
 from make.weights import weights
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -158,7 +158,7 @@ def test_an_operator_that_is_killed_is_waited_for(step, running):
         running.namespace.end_lease()
         ending.enter_context(kubelet(step.namespace))
         running.run("second")
-        under_way.result(timeout=60)
+        under_way.result(timeout=DEADLINE)
     assert step.alias()["simulator"] == named(ONE)
 
 
@@ -166,7 +166,7 @@ def test_a_step_that_is_killed_before_the_name_moved_goes_on(step, running):
     folder = step.pinned()
     process = step.start(folder)
     try:
-        wait_for(lambda: step.namespace.conditions(named(ONE)).get("Ready"), 60)
+        wait_for(lambda: step.namespace.conditions(named(ONE)).get("Ready"))
         assert process.poll() is None
     finally:
         process.kill()
@@ -292,7 +292,7 @@ def test_an_api_server_that_knows_no_roles_yet_is_waited_for(step, caplog):
         wait_for(lambda: "is forbidden" in caplog.text or under_way.done())
         step.namespace.call("PATCH", path, {"rules": rules})
         with kubelet(step.namespace):
-            under_way.result(timeout=60)
+            under_way.result(timeout=DEADLINE)
     assert step.alias()["simulator"] == named(ONE)
 
 

@@ -1,8 +1,10 @@
 import asyncio
+import ssl
 
 import pytest
 
 from agentworld_operator.episodes import OpenEpisodes
+from agentworld_operator.service import service_client
 from make import records
 from make.operator import Service
 
@@ -57,3 +59,11 @@ def test_a_credential_that_cannot_be_read_tells_nothing(service, tmp_path):
     episodes = OpenEpisodes(service.url, tmp_path / "no-token")
     assert asked(episodes) == []
     assert episodes.of(ONE) is None
+
+
+def test_only_the_first_client_loads_certificates(monkeypatch):
+    service_client(None)
+    loaded = []
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: loaded.append(1))
+    service_client(None)
+    assert loaded == []

@@ -1,12 +1,9 @@
 """An operator and a service of many simulators, in separate processes, with one API server."""
 
-import os
-import subprocess
-import sys
-
 import httpx
 import pytest
 
+import agentworld.serving.main
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
@@ -14,10 +11,11 @@ from agentworld.records.simulator import Endpoint
 from agentworld.records.statements.alias import gets_canary
 from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from fakes import endpoint
+from machines.forked import Forked
 from make import records
 from make.operator import kubeconfig
 from make.simulator import simulator
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -52,17 +50,12 @@ def served(kubernetes, namespace, tmp_path):
         "port": port,
     }
     environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
-    with (tmp_path / "service.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentworld.serving.main"],
-            env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdout=log,
-            stderr=log,
-        )
+    log = tmp_path / "service.log"
+    process = Forked(log, agentworld.serving.main.main, **environment)
     url = f"http://{LOOPBACK}:{port}"
 
     def listens():
-        assert process.poll() is None, (tmp_path / "service.log").read_text()
+        assert process.poll() is None, log.read_text()
         try:
             return httpx.get(f"{url}/health").is_success
         except httpx.TransportError:
@@ -73,7 +66,7 @@ def served(kubernetes, namespace, tmp_path):
         yield url
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(DEADLINE)
 
 
 def ask(url, path, key="acme-agent", **body):

@@ -9,6 +9,7 @@ from agentworld.cluster.records.schedule import ScheduleStatus
 from agentworld.errors import ClusterError
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.status import write_status
+from waiting import DEADLINE
 
 FOUND = {"metadata": {"name": "nightly", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
 BEFORE = ScheduleStatus()
@@ -74,7 +75,7 @@ def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way
     class SlowServer(Writes):
         def create(self, event):
             is_asked.set()
-            assert may_end.wait(60)
+            assert may_end.wait(DEADLINE)
             super().create(event)
             is_created.set()
 
@@ -82,7 +83,7 @@ def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way
         after = BEFORE.model_copy(update={"conditions": CONDITIONS})
         write = write_status(server, "TrainingSchedule", FOUND, BEFORE, after, AT)
         task = asyncio.create_task(write)
-        await asyncio.to_thread(is_asked.wait, 60)
+        await asyncio.to_thread(is_asked.wait, DEADLINE)
         task.cancel()
         may_end.set()
         with pytest.raises(asyncio.CancelledError):

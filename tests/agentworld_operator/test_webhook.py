@@ -15,6 +15,9 @@ from agentworld_operator.settings import WebhookSettings
 from agentworld_operator.webhook import serve
 from make.certificates import mount, new_files
 from make.simulator import simulator
+from waiting import DEADLINE
+
+pytestmark = pytest.mark.waits
 
 AUTHORITY = trustme.CA()
 FILES = new_files(AUTHORITY)
@@ -48,7 +51,9 @@ async def served(folder, decide=let_in, seconds=60.0, shown=None, **settings):
     url = f"https://{LOOPBACK}:{webhook.port}"
     async with (
         serve(decide, webhook, decide_seconds=seconds),
-        httpx.AsyncClient(base_url=url, verify=context, trust_env=False, timeout=60) as client,
+        httpx.AsyncClient(
+            base_url=url, verify=context, trust_env=False, timeout=DEADLINE
+        ) as client,
     ):
         yield client
 
@@ -115,32 +120,78 @@ def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_pa
         post_review(tmp_path, **known)
 
 
-def test_it_listens_once_it_has_a_certificate_and_serves_a_new_one(tmp_path, caplog):
-    async def served_certificate(client):
-        async with client.stream("POST", "/admit", content=b"nonsense") as answer:
-            stream = answer.extensions["network_stream"]
-            return stream.get_extra_info("ssl_object").getpeercert(True)
-
+def test_it_listens_when_it_has_a_certificate(tmp_path, caplog):
     async def ask():
         async with served(tmp_path) as client:
             while "cannot listen" not in caplog.text:
                 await asyncio.sleep(0.01)
             mount(FILES, tmp_path)
-            await answered(client)
-            first = await served_certificate(client)
-            mount(new_files(AUTHORITY), tmp_path)
-            # A server that stops may leave a request without an answer, and ends when the client
-            # gives up. An API server gives up, too.
-            client.timeout = 5
-            while True:
-                try:
-                    if await served_certificate(client) != first:
-                        return
-                except httpx.TransportError:
-                    await asyncio.sleep(0.01)
+            return await answered(client)
 
-    asyncio.run(asyncio.wait_for(ask(), 60))
+    assert asyncio.run(asyncio.wait_for(ask(), DEADLINE)).is_success
     assert f"with the certificate in {tmp_path}" in caplog.text
+
+
+async def new_connection(client):
+    """The certificate that a new connection gets."""
+    async with client.stream("POST", "/admit", headers={"connection": "close"}) as answer:
+        stream = answer.extensions["network_stream"]
+        return stream.get_extra_info("ssl_object").getpeercert(True)
+
+
+def test_a_new_certificate_is_served_while_a_request_is_in_progress(tmp_path):
+    asked, certificate_changed = asyncio.Event(), asyncio.Event()
+
+    async def decide(_asked):
+        asked.set()
+        await certificate_changed.wait()
+
+    async def renew():
+        mount(FILES, tmp_path)
+        async with served(tmp_path, decide) as client:
+            in_progress = asyncio.create_task(answered(client))
+            await asked.wait()
+            first = await new_connection(client)
+            mount(new_files(AUTHORITY), tmp_path)
+            while await new_connection(client) == first:
+                await asyncio.sleep(0.01)
+            certificate_changed.set()
+            return await in_progress
+
+    assert asyncio.run(asyncio.wait_for(renew(), DEADLINE)).json()["response"]["allowed"]
+
+
+def test_a_certificate_that_cannot_be_loaded_leaves_the_previous_one(tmp_path, caplog):
+    async def renew():
+        mount(FILES, tmp_path)
+        async with served(tmp_path) as client:
+            await answered(client)
+            first = await new_connection(client)
+            mount(FILES | {"tls.crt": new_files(AUTHORITY)["tls.crt"]}, tmp_path)
+            while "keeps its certificate" not in caplog.text:
+                await asyncio.sleep(0.01)
+            return first, await new_connection(client)
+
+    first, second = asyncio.run(asyncio.wait_for(renew(), DEADLINE))
+    assert first == second
+
+
+def test_a_client_that_sends_no_body_does_not_delay_the_end(tmp_path):
+    async def end():
+        mount(FILES, tmp_path)
+        async with served(tmp_path, seconds=0.2) as client:
+            await answered(client)
+            context = ssl.create_default_context()
+            AUTHORITY.configure_trust(context)
+            url = client.base_url
+            reader, writer = await asyncio.open_connection(url.host, url.port, ssl=context)
+            writer.write(b"POST /admit HTTP/1.1\r\nHost: webhook\r\nContent-Length: 9\r\n\r\n")
+            await writer.drain()
+            await new_connection(client)  # it has read the request before
+        writer.close()
+        return await reader.read()
+
+    assert b" 200 " not in asyncio.run(asyncio.wait_for(end(), DEADLINE))
 
 
 def test_a_port_that_somebody_has_is_told_in_a_sentence(tmp_path, caplog):
@@ -152,5 +203,5 @@ def test_a_port_that_somebody_has_is_told_in_a_sentence(tmp_path, caplog):
             while "cannot listen" not in caplog.text:
                 await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(twice(), 60))
+    asyncio.run(asyncio.wait_for(twice(), DEADLINE))
     assert "address already in use" in caplog.text

@@ -22,6 +22,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld_pipelines.local import LOG
 from machines.mlflow_server import MlflowServer, counted, door, serving
 from make.small_job import CHECKPOINT_EVERY, MOST_SECONDS, REAL, Job, made, receipts
+from waiting import DEADLINE
 
 pytestmark = pytest.mark.compute  # as root, for what it mounts
 
@@ -107,7 +108,7 @@ def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one
             if "model-versions/create" not in before.asked[number]:
                 return False
             is_made.set()
-            return is_over.wait(60)
+            return is_over.wait(DEADLINE)
 
         monkeypatch.setenv("MLFLOW_TRACKING_URI", before.url)
         before.loses = hold_back

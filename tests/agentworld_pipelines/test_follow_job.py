@@ -17,8 +17,8 @@ from agentworld_pipelines.train_job import train_job
 from fakes import trainer as trainers
 from fakes.batch_jobs import Jobs
 from fakes.trainer import Kubelet, Trainer
-from machines.control_plane import ControlPlane, is_ready
-from machines.step_process import StepProcess
+from machines.control_plane import ControlPlane
+from machines.step_process import StepProcess, run_training
 from make import pages, records
 from make.guide import blocks
 from make.places import PLACE
@@ -27,12 +27,6 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 NODES = Place(image="mirror.example/agentworld:7", nodes=Nodes(count=2))
-_TRAIN = """
-import sys
-from agentworld_pipelines.stages import train
-*arguments, place = sys.argv[1:]
-print("made", train("cpt", *arguments, place=place))
-"""
 
 
 class Step(StepProcess):
@@ -41,7 +35,8 @@ class Step(StepProcess):
     def __init__(self, store: Path, environment: dict[str, str], place: Place = NODES) -> None:
         self.data = store / "steps/prepare/data"
         place_told = place.model_dump_json(exclude_defaults=True)
-        super().__init__(store, environment, _TRAIN, "demo", store, self.data, place_told)
+        arguments = ("demo", str(store), str(self.data), place_told)
+        super().__init__(store, environment, run_training, *arguments)
 
     @property
     def folder(self) -> Path:
@@ -257,12 +252,8 @@ def test_a_finished_stage_asks_no_cluster(start, tmp_path):
 def test_an_api_server_that_is_gone_is_waited_for(trainer, start, control_plane):
     step = start()
     step.says("is made")
-    control_plane.api_server.kill()
-    try:
+    with control_plane.outage():
         step.says("does not answer")
-    finally:
-        control_plane.api_server.start()
-        wait_for(lambda: is_ready(control_plane), 60)
     pod = trainer.pod(0)
     trainer.kubelet.say(pod, "still here")
     step.says("still here")
@@ -290,13 +281,9 @@ def test_an_api_server_that_stays_away_ends_the_follower_and_not_the_training(
 ):
     step = start(patience_seconds=1)
     step.says("is made")
-    control_plane.api_server.kill()
-    try:
+    with control_plane.outage():
         assert step.ends() == 1
         assert "ClusterError" in step.said
-    finally:
-        control_plane.api_server.start()
-        wait_for(lambda: is_ready(control_plane), 60)
     assert "deletionTimestamp" not in trainer.job()["metadata"]
 
 

@@ -68,7 +68,7 @@ def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", faili
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": path},
     )
     assert (done.returncode == 0) == (not failing), done.stderr

@@ -5,6 +5,8 @@ import pytest
 from agentworld.errors import InputError, PipelineError, Preempted, StoreError
 from agentworld_pipelines.retries import RETRIES, Retries, call_with_retries
 
+pytestmark = pytest.mark.compute
+
 
 class Step:
     """Fails with each of these errors in turn, and then answers."""

@@ -14,7 +14,7 @@ from fakes import trainer as trainers
 from fakes.batch_jobs import Jobs
 from fakes.trainer import Kubelet
 from machines.control_plane import ControlPlane
-from machines.step_process import StepProcess
+from machines.step_process import StepProcess, run_collection
 from make import records
 from make.bounds import set_quota
 from make.operator import Namespace
@@ -24,13 +24,6 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
-_LIVE = """
-import sys
-from agentworld_pipelines.retries import call_with_retries
-from agentworld_pipelines.stages import live
-recipe, store, place = sys.argv[1:]
-print("made", call_with_retries(live, "collect", recipe, store, place=place))
-"""
 
 
 class Step(StepProcess):
@@ -39,7 +32,7 @@ class Step(StepProcess):
     def __init__(self, store: Path, environment: dict[str, str], place: Place | None) -> None:
         told = place.model_dump_json(exclude_defaults=True) if place else ""
         environment = {**environment, "PATH": str(store / "no-programs")}
-        super().__init__(store, environment, _LIVE, "demo", store, told)
+        super().__init__(store, environment, run_collection, "demo", str(store), told)
 
     @property
     def folder(self) -> Path:

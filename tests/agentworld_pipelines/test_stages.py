@@ -69,6 +69,7 @@ def test_a_finished_step_needs_no_sandbox(tmp_path):
         assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
 
 
+@pytest.mark.compute
 def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SCRATCH", str(tmp_path / "this-pod"))
     url = f"memory://{tmp_path.name}/store"
@@ -120,7 +121,6 @@ def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: no sandbox: bubblewrap (bwrap) is not installed")

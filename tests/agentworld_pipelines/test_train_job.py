@@ -27,6 +27,7 @@ def patches(job: dict) -> dict[str, dict]:
     return {each["name"]: each["template"]["spec"]["template"]["spec"] for each in jobs}
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(
     "place", [PLACE, Place(image="x", nodes=Nodes(count=2))], ids=["all", "bare"]
 )

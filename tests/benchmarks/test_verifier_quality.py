@@ -55,6 +55,7 @@ def verdicts_by(form):
     return measure_quality(Other(), EPISODES)
 
 
+@pytest.mark.compute
 def test_the_domains_own_verifier_is_right_about_every_change():
     quality = measure_quality(MCP, EPISODES)
     assert quality.mistakes == []
@@ -62,6 +63,7 @@ def test_the_domains_own_verifier_is_right_about_every_change():
     assert {kind for kind, share in quality.killed.items() if share.total < 5} == set()
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(
     ("form", "kinds"),
     [
@@ -76,6 +78,7 @@ def test_a_verifier_that_forgives_too_much_misses_its_figure(form, kinds):
     assert {kind for kind in kinds if killed[kind].value >= 0.95} == set()
 
 
+@pytest.mark.compute
 def test_a_verifier_that_compares_bytes_forgives_too_little():
     assert verdicts_by(lambda text: text).tolerated_pass.value < 0.995
 

@@ -67,7 +67,7 @@ def console(request, told, tmp_path_factory):
     }
     url = f"http://{LOOPBACK}:{port}"
     with started(found, folder, library.library.store, given):
-        wait_for(lambda: answered(url), 60)
+        wait_for(lambda: answered(url))
         yield url
 
 
@@ -118,7 +118,7 @@ def answered(url: str) -> bool:
 
 
 def asked(url: str, **headers: str) -> httpx.Response:
-    return httpx.get(url, headers=headers, trust_env=False, timeout=60)
+    return httpx.get(url, headers=headers, trust_env=False)
 
 
 def test_who_has_no_credential_is_turned_away(console, told):

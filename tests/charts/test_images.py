@@ -11,6 +11,8 @@ import make.chart
 from make import image_values
 from make.chart import AIRGAP, CHART, EXTERNAL, VALUES, images
 
+pytestmark = pytest.mark.compute
+
 NAMES = ("control", "train", "postgres")
 DIGESTS = {name: f"sha256:{digit * 64}" for name, digit in zip(NAMES, "123", strict=True)}
 REGISTRY = "mirror.example:5000/team/agentworld"

@@ -75,6 +75,7 @@ def broken_service(service):
 CHANGES = {"Deployment": broken, "PodDisruptionBudget": broken_budget, "Service": broken_service}
 
 
+@pytest.mark.compute
 def test_each_rule_finds_what_breaks_it():
     release = make.chart.objects(EVERYTHING)
     found = set()

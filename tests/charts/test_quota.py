@@ -34,13 +34,14 @@ def namespace(control_plane, request):
     if request.param == "a quota and limits":
         set_limits(made)
     accounts = f"/api/v1/namespaces/{made.namespace}/serviceaccounts/default"
-    wait_for(lambda: is_there(made, accounts))
+    wait_for(lambda: has_token(made, accounts))
     return made
 
 
-def is_there(namespace, path):
+def has_token(namespace, path):
+    """Whether pods of this account are taken."""
     try:
-        return namespace.call("GET", path)
+        return namespace.call("GET", path).get("secrets")
     except ClusterError:
         return False
 

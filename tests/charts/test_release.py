@@ -114,7 +114,7 @@ def test_two_namespaces_have_one_each_and_the_end_of_one_is_not_the_others(share
 def end_namespace(release):
     name = release.namespace.namespace
     release.namespace.delete("Namespace", name)
-    wait_for(lambda: release.namespace.get("Namespace", name) is None, 180)
+    wait_for(lambda: release.namespace.get("Namespace", name) is None)
 
 
 def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_was(release):

@@ -217,6 +217,7 @@ def test_helm_certifies_the_webhook_by_its_host_where_no_issuer_is_named():
         assert each["clientConfig"]["caBundle"] == files["ca.crt"]
 
 
+@pytest.mark.waits
 def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     notes = make.chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
     assert "http://agentworld-service.worlds.svc:8000" in notes

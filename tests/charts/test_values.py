@@ -20,6 +20,7 @@ REFERENCE = (ROOT / "docs/reference/values.md").read_text()
 _INFO = 1
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_helm_has_nothing_to_say_against_the_chart(values):
     told = lint(CHART, values, strict=True, namespace="worlds")

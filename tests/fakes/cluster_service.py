@@ -79,7 +79,7 @@ class ClusterService:
         """Starts it, and waits until it responds."""
         command = [sys.executable, "-m", "agentworld.serving.main"]
         self._program.start(command, self._environment)
-        wait_for(self._answers, 60)
+        wait_for(self._answers)
 
     @property
     def lives(self) -> int:

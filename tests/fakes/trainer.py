@@ -163,9 +163,12 @@ def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
     server.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
     path = f"/api/v1/namespaces/{name}/serviceaccounts"
     server.call("POST", path, body={"metadata": {"name": ACCOUNT}})
-    wait_for(
-        lambda: server.find(f"{path}/default")
-    )  # the pods' account, which the controllers create
+
+    def has_token() -> object:
+        account = server.find(f"{path}/default")
+        return account and account.get("secrets")
+
+    wait_for(has_token)  # the controllers create the pods' account, and no pod is taken before
     server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
     bind(server, name)
     response = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})

@@ -1,69 +1,65 @@
-"""Searches for flaky tests: `python -m lanes.flake 20 3`.
+"""Searches for flaky tests: `python -m lanes.flake 20`.
 
-Runs three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
-least that many times in all rounds together, over its parameters; meanwhile a process keeps a core
-busy. The durations are those of the last `make test`; without one, the first round repeats nothing
-and measures them. The tests that wait run in two processes, because one would take four hours.
+Runs all tests three times, and each short test that waits at least that many times, over its
+parameters; meanwhile a process keeps a core busy. The tests run in several processes.
 """
 
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
-from lanes.main import LANES, RESULTS, ended, exit_on_signals, finish, print_output
+from lanes.fast import FAST, QUICK
+from lanes.main import LANES
 from lanes.process import LaneProcess, busy_core, lanes_folder
 from lanes.repeating import function_of
-from lanes.results import LaneResults
+from lanes.running import as_ended, ended, exit_on_signals, incomplete, print_output
 
-ROUNDS = 3
-_KUBERNETES = (
-    *("tests/agentworld_operator", "tests/agentworld_pipelines", "tests/charts", "tests/cluster"),
-    "tests/test_images.py",
-)
-"""About half of the time, and all tests that share the cluster of nodes."""
-PARTS = {
-    "compute": LANES["compute"],
-    "kubernetes": (*LANES["waits"], *_KUBERNETES),
-    "others": (*LANES["waits"], *(f"--ignore={path}" for path in _KUBERNETES)),
+_COMPUTE = ["tests/agentworld"]
+_WAITS = {
+    "operator": ["tests/agentworld_operator"],
+    "kubernetes": ["tests/agentworld_pipelines", "tests/charts"],
+    "nodes": ["tests/cluster", "tests/test_images.py"],
+    "services": [
+        f"tests/agentworld/{folder}" for folder in ("audit", "ledger", "operations", "serving")
+    ],
 }
+"""All tests that share the cluster of nodes are in one part, which mostly waits."""
 
 
-def repetitions(times: int, durations_known: bool) -> Sequence[int]:
-    """The repetitions of a short test in each round, so that all rounds together run it `times`
-    times.
-    """
-    if durations_known:
-        return [-(-times // ROUNDS)] * ROUNDS
-    return [1, *[-(-(times - 1) // (ROUNDS - 1))] * (ROUNDS - 1)]
+def _without(paths: Sequence[str]) -> list[str]:
+    return [f"--ignore={path}" for path in paths]
 
 
-def main(times: int, num_rounds: int) -> int:
-    """The exit status: 0 if no test failed; fewer rounds repeat fewer times."""
+PARTS = {
+    "fast": (*FAST, *QUICK),
+    "compute": (*LANES["compute"], *_COMPUTE),
+    "compute-others": (*LANES["compute"], *_without(_COMPUTE)),
+    **{name: (*LANES["waits"], *paths) for name, paths in _WAITS.items()},
+    "waits-others": (*LANES["waits"], *_without([*chain(*_WAITS.values())])),
+}
+"""Pytest's arguments for each part."""
+
+
+def main(times: int) -> int:
+    """The exit status: 0 if no test failed."""
     exit_on_signals()
     start, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
-    is_whole = True
     with lanes_folder() as folder, busy_core():
-        for number, repetition in enumerate(repetitions(times, RESULTS.exists())[:num_rounds]):
-            repeating = (
-                (f"--repeat={repetition}", f"--last-results={RESULTS}") if repetition > 1 else ()
-            )
-            round_folder = folder / f"round-{number}"
-            lanes = [
-                LaneProcess(name, round_folder, *part, *repeating) for name, part in PARTS.items()
-            ]
-            with ended(*lanes):
-                finish([lane.start() for lane in lanes])
-            for lane in lanes:
-                is_whole &= lane.exit_code in (0, 1)
+        lanes = [
+            LaneProcess(name, folder, *arguments, f"--repeat={times}")
+            for name, arguments in PARTS.items()
+        ]
+        with ended(*lanes):
+            for lane in as_ended([lane.start() for lane in lanes]):
                 if lane.exit_code:
                     print_output(lane)
-                for test in lane.results.tests:
-                    runs[function_of(test.name)] += 1
-                    failures[test.name] += test.outcome == "failed"
-            if not RESULTS.exists():
-                tests = [test for lane in lanes for test in lane.results.tests]
-                LaneResults(len(tests), tests).write(RESULTS)
+                lane.end()
+        is_whole = not incomplete(lanes)
+        for test in (test for lane in lanes for test in lane.results.tests):
+            runs[function_of(test.name)] += 1
+            failures[test.name] += test.outcome == "failed"
     flaky = {name: count for name, count in failures.items() if count}
     for name, count in flaky.items():
         print(f"failed {count} of {runs[function_of(name)]} times: {name}")
@@ -71,8 +67,8 @@ def main(times: int, num_rounds: int) -> int:
     print(f"{runs.total()} runs of {len(runs)} tests in {minutes:.0f} minutes")
     num_failed = sum(flaky.values())
     print(f"{runs.total() - num_failed} passed, {num_failed} failed")
-    return int(bool(flaky) or not is_whole)
+    return int(num_failed > 0 or not is_whole)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(int(sys.argv[1])))

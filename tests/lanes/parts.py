@@ -1,9 +1,8 @@
-"""A pytest plugin: with `-n N --dist each --parts`, each worker collects a part of the files.
+"""A pytest plugin: with `--part=0/3`, a process collects and runs a part of the files.
 
-Collecting all tests takes seconds of a processor, and in xdist's other modes each worker does so.
+Fast tests run in several such processes: one that collects all tests takes seconds of a processor.
 """
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,25 +13,16 @@ from lanes.unwanted import is_unwanted
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "with --dist each: every worker runs a part of the files of its own"
-    parser.addoption("--parts", action="store_true", help=text)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Three for two cores: while one waits for a process or a lock, another computes."""
-    return len(os.sched_getaffinity(0)) * 3 // 2 if config.getoption("parts") else None
+    parser.addoption("--part", help="the part of the files to run, and the number of parts: 0/3")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    worker = getattr(config, "workerinput", None)
-    if worker and config.getoption("parts"):
-        number = int(worker["workerid"].removeprefix("gw"))
-        config.pluginmanager.register(Part(config, number, worker["workercount"]), "lane-part")
+    if part := config.getoption("part"):
+        config.pluginmanager.register(Part(config, *map(int, part.split("/"))), "lane-part")
 
 
 class Part:
-    """One worker's part of the files to collect."""
+    """The files that one process collects."""
 
     def __init__(self, config: pytest.Config, number: int, num_parts: int) -> None:
         self._config = config

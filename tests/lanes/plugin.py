@@ -21,16 +21,13 @@ MOST_FAST_SECONDS = 5.0
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--results", type=Path, help="the file to write this run's figures to")
     parser.addoption("--repeat", type=int, help="how often to run each short test that waits")
-    parser.addoption("--last-results", type=Path, help="the figures that say which tests are short")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    file = config.getoption("results")
-    if file and not hasattr(config, "workerinput"):
+    if file := config.getoption("results"):
         config.pluginmanager.register(Recorder(file), "lane-results")
     if times := config.getoption("repeat"):
-        last_results = config.getoption("last_results")
-        config.pluginmanager.register(Repeating(times, last_results), "lane-repeating")
+        config.pluginmanager.register(Repeating(times), "lane-repeating")
     config.pluginmanager.register(Measuring(Meter(tree_seconds)), "lane-measuring")
 
 
@@ -92,15 +89,9 @@ class Recorder:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._running: dict[str, TestResult] = {}
-        self._num_collected = 0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._begin(len(session.items))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Each worker collects a part of them, and none starts before all have collected."""
-        self._begin(len(ids))
+        self._file.write_text(json.dumps({"num_collected": len(session.items)}) + "\n")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         result = self._running.setdefault(report.nodeid, TestResult(report.nodeid))
@@ -110,8 +101,3 @@ class Recorder:
         if report.when == "teardown":
             with self._file.open("a") as file:
                 file.write(self._running.pop(report.nodeid).line())
-
-    def _begin(self, num_collected: int) -> None:
-        self._num_collected += num_collected
-        if self._num_collected:
-            self._file.write_text(json.dumps({"num_collected": self._num_collected}) + "\n")

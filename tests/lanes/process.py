@@ -17,6 +17,7 @@ from lanes.results import LaneResults
 from waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
+_OWN_NETWORK = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 _TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
@@ -32,16 +33,26 @@ class LaneProcess:
     """A pytest process of some of the tests.
 
     It has a separate loopback, so that no other process can take its ports, and it ends with this
-    process.
+    process. Only root can make a separate loopback.
     """
 
-    def __init__(self, name: str, folder: Path, *arguments: str, scratch: Path | None = None):
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *arguments: str,
+        scratch: Path | None = None,
+        shares_network: bool = False,
+    ) -> None:
         self.name = name
+        self._shares_network = shares_network
         self._folder = folder / name
         self._scratch = scratch or self._folder
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._network = ""
+        self._network_file: int | None = None
+        self.results_file = self._folder / "results.jsonl"
 
     def start(self) -> Self:
         """Starts its tests."""
@@ -49,10 +60,10 @@ class LaneProcess:
         self._folder.mkdir(parents=True)
         scratch.mkdir(parents=True)
         command = [
-            *("setpriv", "--pdeathsig", "KILL", "unshare", "--net"),
-            *("sh", "-c", 'ip link set lo up && exec "$@"', "sh"),
+            *("setpriv", "--pdeathsig", "KILL"),
+            *(() if self._shares_network else _OWN_NETWORK),
             *(sys.executable, "-m", "pytest", f"--basetemp={scratch / 'pytest'}"),
-            *(f"--results={self._results_file}", *self._arguments),
+            *(f"--results={self.results_file}", *self._arguments),
         ]
         environment = {_TORCH_CACHE: _torch_cache(), **os.environ, "TMPDIR": str(scratch)}
         with self._log.open("wb") as log:
@@ -64,9 +75,16 @@ class LaneProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_for(lambda: not self.is_running or _network(self._process.pid) != _network("self"))
-        self._network = _network(self._process.pid)
+        if not self._shares_network:
+            self._hold_network()
         return self
+
+    def _hold_network(self) -> None:
+        """While its file is open, no other network gets the number of this one."""
+        wait_for(lambda: not self.is_running or _network(self._process.pid) != _network("self"))
+        with suppress(FileNotFoundError):  # it has ended
+            self._network_file = os.open(f"/proc/{self._process.pid}/ns/net", os.O_RDONLY)
+            self._network = os.readlink(f"/proc/self/fd/{self._network_file}")
 
     @property
     def is_running(self) -> bool:
@@ -85,7 +103,7 @@ class LaneProcess:
     @property
     def results(self) -> LaneResults:
         """The results of the tests that have ended."""
-        return LaneResults.read(self._results_file)
+        return LaneResults.read(self.results_file)
 
     def end(self) -> None:
         """Kills its remaining processes, including servers in separate sessions, and removes its
@@ -98,15 +116,14 @@ class LaneProcess:
                 for process in left:
                     with suppress(psutil.NoSuchProcess):
                         process.kill()
+        if self._network_file is not None:
+            os.close(self._network_file)
+            self._network, self._network_file = "", None
         shutil.rmtree(self._scratch / f"tmp-{self.name}", ignore_errors=True)
 
     @property
     def _log(self) -> Path:
         return self._folder / "output.txt"
-
-    @property
-    def _results_file(self) -> Path:
-        return self._folder / "results.jsonl"
 
 
 def _network(pid: int | str) -> str:

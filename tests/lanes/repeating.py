@@ -1,42 +1,75 @@
-"""Repeats short tests within one run, with the fixtures of modules and sessions shared."""
+"""Repeats tests within one run, with the fixtures of files and of the session shared."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby, zip_longest
+from math import ceil
 
 import pytest
 
-from lanes.results import LaneResults, TestResult
-
-SHORT_SECONDS = 10.0
-_ARGUMENT = "repetition"
+SHORT_SECONDS = 23.0
+"""A test that takes 10 seconds alone takes 2.3 times as long beside the other parts."""
+_LEAST_TIMES = 3
 
 
 class Repeating:
-    """A pytest plugin: repeats each test that waits and takes less than ten seconds up to a total.
+    """A pytest plugin: runs each short test that waits several times, and all others three times.
 
-    Parameters count: a test with three is repeated a third as often.
+    Parameters count: a test with three is repeated a third as often, but at least three times. A
+    file of `ordered` tests is repeated as a whole, with new fixtures, also of the session.
     """
 
-    def __init__(self, times: int, last_results: Path) -> None:
+    def __init__(self, times: int) -> None:
         self._times = times
-        self._last = by_function(LaneResults.read(last_results).tests)
 
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        test = metafunc.definition
-        last = self._last.get(function_of(test.nodeid), [])
-        is_short = last and max(item.seconds for item in last) < SHORT_SECONDS
-        if is_short and test.get_closest_marker("waits") and not test.get_closest_marker("ordered"):
-            metafunc.fixturenames.append(_ARGUMENT)
-            metafunc.parametrize(_ARGUMENT, range(-(-self._times // len(last))))
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if session.testsfailed or session.config.option.collectonly:
+            return None
+        num_parameters = Counter(function_of(item.nodeid) for item in session.items)
+        groups = [list(group) for _, group in groupby(session.items, _unit)]
+        for group, following in zip_longest(groups, groups[1:]):
+            times = ceil(self._times / num_parameters[function_of(group[0].nodeid)])
+            _repeat(group, times, following[0] if following else None)
+        return True
 
 
-def by_function(tests: Iterable[TestResult]) -> Mapping[str, Sequence[TestResult]]:
-    """The results of each test function, with all its parameters."""
-    results = defaultdict[str, list[TestResult]](list)
-    for test in tests:
-        results[function_of(test.name)].append(test)
-    return results
+def _unit(item: pytest.Item) -> str:
+    """What is repeated: a file of ordered tests, or one test."""
+    return str(item.path) if item.get_closest_marker("ordered") else item.nodeid
+
+
+def _repeat(group: Sequence[pytest.Item], times: int, following: pytest.Item | None) -> None:
+    again = _Again(group)
+    seconds = min(_run(group, again), _run(group, again))  # the first run makes shared fixtures
+    marker = group[0].get_closest_marker
+    if not marker("waits") or marker("ordered") or seconds >= SHORT_SECONDS:
+        times = _LEAST_TIMES
+    for _ in range(times - _LEAST_TIMES):
+        _run(group, again)
+    _run(group, following)
+
+
+def _run(group: Sequence[pytest.Item], following: "pytest.Item | _Again | None") -> float:
+    """The seconds that the tests took."""
+    start = time.monotonic()
+    for item, next_item in zip(group, [*group[1:], following], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
+        if item.session.shouldfail:
+            raise item.session.Failed(item.session.shouldfail)
+    return time.monotonic() - start
+
+
+class _Again:
+    """Takes the place of the next test: pytest keeps the fixtures of what they have in common."""
+
+    def __init__(self, group: Sequence[pytest.Item]) -> None:
+        is_ordered = group[0].get_closest_marker("ordered")
+        self._chain = [] if is_ordered else [*group[0].listchain()[:-1], self]
+
+    def listchain(self) -> Sequence[object]:
+        return self._chain
 
 
 def function_of(name: str) -> str:

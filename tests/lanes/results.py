@@ -47,12 +47,6 @@ class LaneResults:
         first, *lines = whole.splitlines() or ['{"num_collected": 0}']
         return cls(json.loads(first)["num_collected"], [TestResult(**json.loads(x)) for x in lines])
 
-    def write(self, file: Path) -> None:
-        """Writes the file for `read`."""
-        file.parent.mkdir(exist_ok=True)
-        first = json.dumps({"num_collected": self.num_collected}) + "\n"
-        file.write_text(first + "".join(test.line() for test in self.tests))
-
     def count(self, outcome: str) -> int:
         """The tests with this outcome."""
         return sum(test.outcome == outcome for test in self.tests)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanes.parts import Part, pytest_xdist_auto_num_workers, split
+from lanes.parts import Part, split
 
 FILES = ("test_a.py", "access/test_b.py", "access/test_c.py", "serving/test_d.py")
 OF_A_LANE = "import pytest\n\npytestmark = pytest.mark.compute\n"
@@ -50,7 +50,7 @@ def test_a_part_enters_the_folders_of_its_own_files_alone(tests):
     assert collected(first, tests / "serving/conftest.py")
 
 
-def test_what_no_worker_collects_has_no_weight(tests):
+def test_what_no_part_collects_has_no_weight(tests):
     (tests / "serving/test_slow.py").write_text(OF_A_LANE + "x" * 10_000)
     first, _ = parts(tests, 2)
     assert [collected(first, tests / name) for name in FILES] == [False, True, True, False]
@@ -72,10 +72,3 @@ def test_parts_are_of_about_the_same_size(sizes, num_parts):
     largest = max(files.values())
     for part in all_parts:
         assert sum(files[path] for path in part) <= sum(files.values()) / num_parts + largest
-
-
-@pytest.mark.parametrize("has_parts", [True, False])
-def test_more_workers_than_cores_are_taken_for_parts_alone(monkeypatch, has_parts):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
-    config = SimpleNamespace(getoption=lambda _name: has_parts)
-    assert pytest_xdist_auto_num_workers(config) == (3 if has_parts else None)

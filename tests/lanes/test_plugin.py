@@ -3,7 +3,9 @@
 import pytest
 
 import lanes.plugin
-from lanes.results import LaneResults, TestResult
+from lanes.results import LaneResults
+
+pytestmark = pytest.mark.compute
 
 pytest_plugins = ["pytester"]
 
@@ -105,27 +107,45 @@ def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run
     assert ended.parseoutcomes() == {"passed": 2}
 
 
-def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pytester):
-    last = pytester.path / "last.jsonl"
-    seconds = {"test_short": 1.0, "test_ordered": 1.0, "test_computes": 1.0, "test_long[1]": 10.0}
-    seconds |= {"test_with[1]": 1.0, "test_with[2]": 1.0}
-    ran = [
-        TestResult(f"tests/test_it.py::{name}", seconds=duration)
-        for name, duration in seconds.items()
-    ]
-    LaneResults(4, ran).write(last)
+def test_a_short_test_that_waits_is_repeated_with_its_files_fixtures(run, monkeypatch):
+    monkeypatch.setattr("lanes.repeating.SHORT_SECONDS", 0.2)
     ended, results = run(
+        "import time\n"
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
-        "@pytest.mark.waits\ndef test_short(made): pass\n"
-        "@pytest.mark.waits\n@pytest.mark.ordered\ndef test_ordered(made): pass\n"
-        "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1])\ndef test_long(made, n): pass\n"
+        "@pytest.fixture\ndef own(): yield print('own made'); print('own gone')\n"
+        "@pytest.mark.waits\ndef test_short(made, own): pass\n"
+        "@pytest.mark.waits\ndef test_long(made): time.sleep(0.3)\n"
         "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1, 2])\ndef test_with(made, n): pass\n"
         "@pytest.mark.compute\ndef test_computes(made): pass\n",
-        "--repeat=3",
-        f"--last-results={last}",
+        "--repeat=9",
         "-s",
     )
-    names = [test.name.rpartition("::")[2].partition("[")[0] for test in results.tests]
-    unrepeated = ["test_ordered", "test_long", "test_computes"]
-    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *unrepeated])
-    assert ended.stdout.str().count("made once") == 1
+    names = [test.name.rpartition("::")[2] for test in results.tests]
+    assert names == [
+        *["test_short"] * 9,
+        *["test_long"] * 3,
+        *[*["test_with[1]"] * 5, *["test_with[2]"] * 5],
+        *["test_computes"] * 3,
+    ]
+    output = ended.stdout.str()
+    assert [output.count(words) for words in ("made once", "own made", "own gone")] == [1, 9, 9]
+
+
+def test_a_file_of_ordered_tests_is_repeated_as_a_whole(run):
+    ended, results = run(
+        "pytestmark = [pytest.mark.waits, pytest.mark.ordered]\n"
+        "@pytest.fixture(scope='module')\ndef log(): print('a log'); return []\n"
+        "def test_first(log): log.append(1)\n"
+        "def test_second(log): assert log == [1]\n",
+        "--repeat=9",
+        "-s",
+    )
+    names = [test.name.rpartition("::")[2] for test in results.tests]
+    assert names == ["test_first", "test_second"] * 3
+    assert ended.stdout.str().count("a log") == 3
+    assert ended.ret == 0
+
+
+def test_a_repeated_run_stops_after_its_first_failure_if_it_is_told_to(run):
+    _, results = run("def test_it(): assert False\ndef test_other(): pass\n", "--repeat=9", "-x")
+    assert len(results.tests) == 1

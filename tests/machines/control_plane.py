@@ -89,6 +89,19 @@ class ControlPlane(NamedTuple):
     controllers: Server | None = None
     """Kubernetes' own controllers; null before they are started."""
 
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Kills the API server, and starts it again after the block."""
+        self.api_server.kill()
+        try:
+            yield
+        finally:
+            self.api_server.start()
+            wait_for(lambda: is_ready(self), _READY_SECONDS)
+            if self.controllers:  # they would connect again later after each outage
+                self.controllers.kill()
+                self.controllers.start()
+
     @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""

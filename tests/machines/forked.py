@@ -1,18 +1,24 @@
-"""Processes with torch and the trainer imported: forks of a process that did nothing else.
+"""Processes that start at once: forks of a process that only imported what they need.
 
-They start at once, and inherit no state from tests.
+They inherit no state from tests.
 """
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from agentworld.engine.process import LOOPBACK, free_port
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["agentworld.train.next_token"])
+_TRAINER = ("agentworld.train.next_token",)
+_PODS = (
+    *("agentworld_operator.main", "agentworld.serving.main"),
+    *("agentworld_pipelines.stages", "agentworld.steps.collect"),
+)
+_PARENT = "pytest.__main__"
+"""Each fork imports the program of its parent."""
 _SECONDS = 300
 
 Work = Callable[..., object]
@@ -20,11 +26,41 @@ Work = Callable[..., object]
 
 
 def start(log: Path, work: Work, *arguments: object, **environment: str) -> ForkServerProcess:
-    """Starts this work in this process's environment; its output goes to a log."""
-    variables = {**os.environ, **environment}
-    process = _FORKS.Process(target=_work, args=(log, variables, work, arguments), daemon=True)
-    process.start()
-    return process
+    """Starts a training in this process's environment; its output goes to a log."""
+    return _fork(_TRAINER, log, _on_one_thread, work, *arguments, **environment)
+
+
+class Forked:
+    """A process of a pod with the interface of `subprocess.Popen`; its output goes to a log."""
+
+    def __init__(self, log: Path, work: Work, *arguments: object, **environment: str) -> None:
+        self._process = _fork(_PODS, log, work, *arguments, **environment)
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises if it does not end in time."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise TimeoutError(f"it did not end in {timeout} s")
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        pid = self._process.pid
+        assert pid is not None
+        return pid
 
 
 def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -> None:
@@ -45,15 +81,29 @@ def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -
         assert process.exitcode == 0, log.read_text()
 
 
-def _work(
-    log: Path, environment: dict[str, str], work: Work, arguments: tuple[object, ...]
-) -> None:
-    import torch
+def _fork(
+    imported: Sequence[str], log: Path, work: Work, *arguments: object, **environment: str
+) -> ForkServerProcess:
+    # The first fork of a test session decides; later ones import the rest themselves.
+    _FORKS.set_forkserver_preload([*imported, _PARENT, "machines.fork_server"])
+    log.write_bytes(b"")
+    variables = {**os.environ, **environment}
+    process = _FORKS.Process(target=_run, args=(log, variables, work, arguments), daemon=True)
+    process.start()
+    return process
 
-    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+def _run(log: Path, environment: dict[str, str], work: Work, arguments: tuple[object, ...]) -> None:
+    log_file = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(log_file, 1)
     os.dup2(log_file, 2)
     os.environ.clear()
     os.environ.update(environment)
+    work(*arguments)
+
+
+def _on_one_thread(work: Work, *arguments: object) -> None:
+    import torch
+
     torch.set_num_threads(1)
     work(*arguments)

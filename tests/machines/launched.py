@@ -6,6 +6,8 @@ from pathlib import Path
 
 import psutil
 
+from waiting import DEADLINE
+
 _TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
@@ -24,6 +26,6 @@ def ranks_of(launched: subprocess.Popen[str]) -> list[psutil.Process]:
 def run_together(*program: str | Path, num: int = 2) -> str:
     """Waits for their successful end; returns their stderr."""
     started = launch(*program, num=num)
-    _, stderr = started.communicate(timeout=300)
+    _, stderr = started.communicate(timeout=DEADLINE)
     assert started.returncode == 0, stderr
     return stderr

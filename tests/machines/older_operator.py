@@ -9,6 +9,12 @@ import sys
 from agentworld_operator.main import main
 from make.operator import older_budgets
 
-if __name__ == "__main__":
+
+def run() -> None:
+    """Ends with the operator's exit status."""
     with older_budgets():
         sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

@@ -1,28 +1,23 @@
 """A step's own process, which follows other pods."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
-from waiting import wait_for
+from agentworld_pipelines.retries import call_with_retries
+from agentworld_pipelines.stages import live, train
+from machines.forked import Forked, Work
+from waiting import DEADLINE, wait_for
 
 
 class StepProcess:
-    """Runs some code with these arguments, as the step's pod does."""
+    """Runs a step with these arguments, as the step's pod does."""
 
     def __init__(
-        self, store: Path, environment: dict[str, str], code: str, *arguments: object
+        self, store: Path, environment: dict[str, str], step: Work, *arguments: str
     ) -> None:
         self.store = store
         self._log = store / "step.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code, *map(str, arguments)],
-                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdout=log,
-                stderr=log,
-            )
+        self._process = Forked(self._log, step, *arguments, **environment)
 
     @property
     def said(self) -> str:
@@ -38,7 +33,7 @@ class StepProcess:
         wait_for(has_said)
 
     def ends(self) -> int:
-        return self._process.wait(120)
+        return self._process.wait(DEADLINE)
 
     def terminate(self) -> None:
         self._process.terminate()
@@ -46,3 +41,14 @@ class StepProcess:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def run_training(recipe: str, store: str, data: str, place: str) -> None:
+    """The step of a stage."""
+    sys.stdout.write(f"made {train('cpt', recipe, store, data, place=place)}\n")
+
+
+def run_collection(recipe: str, store: str, place: str) -> None:
+    """The step of live shells."""
+    folder = call_with_retries(live, "collect", recipe, store, place=place)
+    sys.stdout.write(f"made {folder}\n")

@@ -8,6 +8,7 @@ from typing import Any
 from agentworld.errors import ClusterError
 from agentworld.records.simulator import SimulatorManifest
 from make import records
+from waiting import DEADLINE
 
 Object = dict[str, Any]
 
@@ -48,7 +49,7 @@ class Cluster:
 
     def read(self, path: str) -> Object | None:
         self.asked[path] += 1
-        self.answers.wait(60)
+        self.answers.wait(DEADLINE)
         if self.failing:
             raise self.failing
         if path == "simulators":

@@ -1,10 +1,8 @@
 """Operators with a real API server: a namespace with their rights, and their processes."""
 
 import json
-import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +22,8 @@ from agentworld_operator.children import engine
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.kinds import KINDS
 from machines.control_plane import ControlPlane
-from waiting import wait_for
+from machines.forked import Forked
+from waiting import DEADLINE, wait_for
 
 Object = dict[str, Any]
 
@@ -79,18 +78,9 @@ class Service:
 class Operator:
     """An operator in a separate process."""
 
-    def __init__(
-        self, log: Path, settings: Mapping[str, object], module: str = "machines.older_operator"
-    ) -> None:
-        variables = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+    def __init__(self, log: Path, process: subprocess.Popen[bytes] | Forked) -> None:
+        self.process = process
         self._log = log
-        with log.open("ab") as log_file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module],
-                env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdout=log_file,
-                stderr=log_file,
-            )
 
     @property
     def said(self) -> str:
@@ -103,7 +93,7 @@ class Operator:
     def stop(self) -> int:
         """Stops it as a cluster stops a pod."""
         self.process.terminate()
-        return self.process.wait(60)
+        return self.process.wait(DEADLINE)
 
     def kill(self) -> None:
         self.process.kill()
@@ -214,6 +204,11 @@ def kubeconfig(
 ) -> Path:
     """The kubeconfig of a service account."""
     return cluster.kubeconfig_of(token(namespace, account))
+
+
+def variables(settings: Mapping[str, object]) -> dict[str, str]:
+    """The environment variables that tell an operator these settings."""
+    return {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:

@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import httpx
@@ -78,6 +79,13 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves a function's responses and a manifest of the test's own; all services share one
     ledger.
     """
+    with serving(tmp_path) as start:
+        yield start
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Callable[..., Served]]:
+    """The same in this folder."""
 
     def start(
         answer=shell, ledger=Ledger, states=dict, access=ACCESS, accelerators=tuple, **manifest
@@ -85,20 +93,20 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
         engine, opened = FakeEngine(answer), ledger(url)
         ledgers.append(opened)
         pinned = records.manifest(**manifest)
-        ensure_signer(tmp_path / "keys" / STEP_KEYS)
+        ensure_signer(folder / "keys" / STEP_KEYS)
         log_signer = LogCheckpointSigner(
             opened,
             pinned.digest,
-            partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
-            WriteOnce(str(tmp_path / "mirror")),
-            trusted=partial(load_trusted, tmp_path / "keys" / SIMULATOR_KEYS),
-            step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
+            partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS),
+            WriteOnce(str(folder / "mirror")),
+            trusted=partial(load_trusted, folder / "keys" / SIMULATOR_KEYS),
+            step_keys=partial(load_trusted, folder / "keys" / STEP_KEYS),
         )
         alone = make.service.of_one(pinned, engine, opened, states, accelerators)
         app = create_app(*alone, log_signer, access)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
-    url = make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
+    url = make.ledger.laid(f"sqlite:///{folder / 'ledger.db'}")
     ledgers: list[Ledger] = []
     yield start
     for ledger in ledgers:

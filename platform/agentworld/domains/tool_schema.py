@@ -26,7 +26,19 @@ _SECONDS = 0.25  # processor time, so a busy machine and an idle one give the sa
 _MOST_REFERRED = 2**15
 _ROOT_ONLY = "$schema", "$id"
 _UNKNOWN = "$dynamicRef", "patternProperties", "unevaluatedItems", "unevaluatedProperties"
-_until: ContextVar[float] = ContextVar("until")
+_MOST_NESTED = 100
+"""Keywords inside each other. `rpds` panics where it meets Python's recursion limit."""
+
+
+class _Limits:
+    """The deadline of one comparison, and how deep its keywords nest at the moment."""
+
+    def __init__(self) -> None:
+        self.until = time.thread_time() + _SECONDS
+        self.num_nested = 0
+
+
+_limits: ContextVar[_Limits] = ContextVar("limits")
 
 
 def check_schema(schema: Schema) -> None:
@@ -41,7 +53,7 @@ def check_schema(schema: Schema) -> None:
 
 def compare(value: JsonValue, schema: Schema) -> None:
     """Raises InputError if a value does not fit a schema that `check_schema` accepted."""
-    until = _until.set(time.thread_time() + _SECONDS)
+    limits = _limits.set(_Limits())
     try:
         wrong = next(
             _Comparison(_without_root_keys(schema), registry=Registry()).iter_errors(value), None
@@ -51,7 +63,7 @@ def compare(value: JsonValue, schema: Schema) -> None:
             f"they are too deep, too large or take more than {_SECONDS} s to compare"
         ) from error
     finally:
-        _until.reset(until)
+        _limits.reset(limits)
     if wrong:
         raise InputError(f"{wrong.json_path}: {wrong.message:.200}")
 
@@ -95,20 +107,27 @@ def _objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
 _Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
-def _in_time(keyword: _Keyword) -> _Keyword:
+def _within_limits(keyword: _Keyword) -> _Keyword:
     def validate(
         validator: Any, value: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
-        if time.thread_time() > _until.get():
+        limits = _limits.get()
+        if time.thread_time() > limits.until:
             raise TimeoutError
-        yield from keyword(validator, value, instance, schema) or ()
+        if limits.num_nested == _MOST_NESTED:
+            raise RecursionError
+        limits.num_nested += 1
+        try:
+            yield from keyword(validator, value, instance, schema) or ()
+        finally:
+            limits.num_nested -= 1
 
     return validate
 
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str):
-        seconds = max(_until.get() - time.thread_time(), 0.001)
+        seconds = max(_limits.get().until - time.thread_time(), 0.001)
         if not regex.search(pattern, instance, timeout=seconds, concurrent=True):
             yield ValidationError(f"{instance!r:.80} does not match {pattern!r:.80}")
 
@@ -137,7 +156,7 @@ _OWN: dict[str, _Keyword] = {"pattern": _pattern, "uniqueItems": _unique_items}
 _Comparison = extend(
     Draft202012Validator,
     {
-        name: _in_time(validator)
+        name: _within_limits(validator)
         for name, validator in {**Draft202012Validator.VALIDATORS, **_OWN}.items()
     },
 )

@@ -39,11 +39,11 @@ def _options(url: str) -> _Options:
         headers={"user-agent": f"agentworld/{__version__}"},
         # A proxy of the machine cannot reach a server on this machine's loopback.
         trust_env="://127.0.0.1" not in url,
-        verify=_trusted_authorities(),
+        verify=trusted_authorities(),
     )
 
 
 @cache
-def _trusted_authorities() -> ssl.SSLContext:
+def trusted_authorities() -> ssl.SSLContext:
     """Cached, because loading the certificates takes as long as many requests."""
     return httpx.create_ssl_context()

@@ -6,6 +6,7 @@ import pytest
 
 from agentworld.access.secret import ensure_secret
 from agentworld.errors import InputError
+from waiting import DEADLINE
 
 
 def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
@@ -22,19 +23,20 @@ def test_two_stores_have_two_secrets(tmp_path):
 
 
 def test_of_many_that_make_it_at_once_one_wins_and_leaves_no_other_file(tmp_path):
-    path, found, begin = tmp_path / "keys" / "run-tokens", [], threading.Barrier(16, timeout=60)
+    path, secrets = tmp_path / "keys" / "run-tokens", []
+    begin = threading.Barrier(16, timeout=DEADLINE)
 
     def make():
         begin.wait()
-        found.append(ensure_secret(path))
+        secrets.append(ensure_secret(path))
 
     makers = [threading.Thread(target=make) for _ in range(16)]
     for maker in makers:
         maker.start()
     for maker in makers:
         maker.join()
-    assert len(found) == 16
-    assert set(found) == {path.read_bytes()}
+    assert len(secrets) == 16
+    assert set(secrets) == {path.read_bytes()}
     assert [each.name for each in path.parent.iterdir()] == ["run-tokens"]
 
 

@@ -20,6 +20,8 @@ from agentworld.records.episode import Source
 from make import records
 from make.service import OPENING, listening
 
+pytestmark = pytest.mark.compute
+
 SEEDED = {"sampling": {"seed_policy": "seeded"}}
 TASK = records.task()
 
@@ -53,7 +55,6 @@ def test_gymnasiums_check_of_a_simulator_without_seeds_says_why_it_fails(serve):
     assert "name a simulator whose policy is `seeded`" in said
 
 
-@pytest.mark.compute
 def test_gymnasium_finds_nothing_wrong_with_a_replayed_episode(serve):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING) as env:
         env.action_space.seed(123)  # the seed of its check
@@ -324,7 +325,6 @@ def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
             assert other.reset()[1]["run"] == env.run.id
 
 
-@pytest.mark.compute
 def test_no_other_module_of_the_client_waits_for_gymnasium():
     names = "answers base simulator trajectory".split()
     imports = "".join(f"import agentworld.client.{name}\n" for name in names)
@@ -332,7 +332,6 @@ def test_no_other_module_of_the_client_waits_for_gymnasium():
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"
 
 
-@pytest.mark.compute
 def test_the_guides_example_runs(serve, tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/protocols.md").read_text()
     section = re.search(r"^## Gymnasium$(.*?)(?=^## |\Z)", guide, re.M | re.S)[1]

@@ -18,6 +18,8 @@ from make import records
 from make.examples import examples
 from make.service import OPENING, listening, shell
 
+pytestmark = pytest.mark.compute
+
 SEEDED = {"sampling": {"seed_policy": "seeded"}}
 
 
@@ -305,7 +307,6 @@ def test_gymnasiums_wrappers_and_vectors_take_them(serve):
             assert infos["episode"]["l"].tolist() == [1, 0]
 
 
-@pytest.mark.compute
 def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, losing):
     """The engine is gone at its n-th request; the n-th answer of the service gets lost."""
     fates = {}

@@ -64,6 +64,7 @@ def test_who_waits_while_another_thread_closes_is_told_so():
     thread.join()
 
 
+@pytest.mark.compute
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_at_any_instant_leaves_no_request_behind():
     async def interrupting():

@@ -10,6 +10,7 @@ from fakes import virtual_time
 from make.records import digest
 
 
+@pytest.mark.compute
 def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeypatch):
     pauses = []
 

@@ -121,6 +121,7 @@ def run_python(folder: Path, code: str) -> int:
     return subprocess.run([sys.executable, "-c", program], check=False).returncode
 
 
+@pytest.mark.waits
 def test_a_killed_process_loses_no_line_that_it_wrote(tmp_path):
     code = """
         log = TrajectoryLog(folder, sync_seconds=3600)

@@ -11,7 +11,7 @@ from agentworld.recipes.data import CollectRecipe
 from agentworld.records.collected import Collected
 from agentworld.records.progress import ignore_progress
 from agentworld.storage.trajectories import MANIFEST, read_collected, read_trajectories
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 RECIPE = CollectRecipe(
     domain="shell", num_transitions=60, num_held_out_episodes=7, turns_per_episode=5, num_workers=1
@@ -124,7 +124,7 @@ def test_a_killed_run_leaves_no_process_behind_and_continues(tmp_path):
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
     assert not alive
     assert not (out / MANIFEST).exists()
     assert collect(long, out, ignore_progress, episodes_per_chunk=5) == run(tmp_path / "new", long)

@@ -47,6 +47,7 @@ def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_pat
     assert (collected.num_held_out_trajectories, collected.num_held_out_transitions) == (1, 2)
 
 
+@pytest.mark.waits
 def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_path):
     trajectories = [records.trajectory(seed=seed) for seed in range(400)]
     log(tmp_path, *trajectories)
@@ -176,6 +177,7 @@ TEXTS = st.text(max_size=20)
 TURNS = st.lists(st.builds(Turn, action=TEXTS, observation=TEXTS), min_size=1, max_size=4)
 
 
+@pytest.mark.waits
 @given(st.lists(st.tuples(TURNS, st.booleans()), min_size=1, max_size=8))
 def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
     folder = tmp_path_factory.mktemp("recorded")

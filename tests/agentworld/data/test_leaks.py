@@ -15,6 +15,8 @@ from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
+pytestmark = pytest.mark.compute
+
 HELD_OUT, BENCHMARK = "leak of held-out data", "leak of a benchmark"
 
 

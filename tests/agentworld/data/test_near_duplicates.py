@@ -33,11 +33,13 @@ def share_of_removed(num_shared, num_own, num_pairs=400, threshold=0.8):
     return removed[1::2].mean()
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("size", [1, 5])
 def test_at_least_99_of_100_pairs_at_090_are_removed(size):
     assert share_of_removed(36 * size, 2 * size) >= 0.99
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("size", [1, 5])
 def test_at_most_one_of_100_pairs_at_050_is_removed(size):
     assert share_of_removed(20 * size, 10 * size) <= 0.01

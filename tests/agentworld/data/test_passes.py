@@ -51,6 +51,7 @@ def test_a_last_line_without_an_end_is_read(tmp_path):
     assert [each for batch in batches for each in read_batch(batch)] == [log(1), log(2)]
 
 
+@pytest.mark.compute
 def test_how_trajectories_are_cut_into_batches_changes_nothing(tmp_path, logs):
     whole = prepared(logs, tmp_path / "whole", bytes_per_batch=1 << 20)
     parts = prepared(logs, tmp_path / "parts", num_workers=1)

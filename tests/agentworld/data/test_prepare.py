@@ -13,6 +13,8 @@ from agentworld.storage.trajectories import read_collected, write_trajectories
 from make import records
 from make.secrets import planted_secrets
 
+pytestmark = pytest.mark.compute
+
 
 def episode(number, *, held_out=False, word=None):
     """Writes a file and reads it: half of the turns show output and depend on the other half."""
@@ -83,7 +85,6 @@ def test_another_seed_parts_the_pools_anew(tmp_path, episodes):
     assert first.pools["cpt"].content != second.pools["cpt"].content
 
 
-@pytest.mark.waits
 def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
     small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
     more = [*(episode(n) for n in range(200, 300)), *episodes]

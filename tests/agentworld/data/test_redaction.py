@@ -25,6 +25,7 @@ def secrets_in(text):
     return [(secret.kind, secret.value) for secret in find_secrets(text)]
 
 
+@pytest.mark.compute
 def test_planted_secrets_of_more_than_20_kinds_are_found():
     assert len(KINDS) >= 20
     assert secret_recall(50 * len(KINDS)) >= 0.95
@@ -35,10 +36,12 @@ def test_planted_secrets_stand_in_their_trajectories():
         assert any(secret in f"{turn.action} {turn.observation}" for turn in trajectory.turns)
 
 
+@pytest.mark.compute
 def test_hashes_uuids_and_images_are_left_alone():
     assert hashes_redacted(1_400) == 0
 
 
+@pytest.mark.compute
 def test_many_at_once_give_what_each_gives_alone():
     trajectories = [trajectory for _, _, trajectory in planted_secrets(20 * len(KINDS), seed=1)]
     trajectories += [trajectory for _, trajectory in planted_hashes(140, seed=1)]
@@ -137,6 +140,7 @@ def test_a_trajectory_without_secrets_is_the_same_object():
     assert redact(trajectory).trajectory is trajectory
 
 
+@pytest.mark.compute
 def test_a_stream_keeps_its_order_and_the_digests_as_recorded():
     trajectories = [log(("a", KEY if number % 2 else "b"), seed=number) for number in range(600)]
     counts = Counter({"short trajectory": 1})

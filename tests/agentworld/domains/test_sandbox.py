@@ -17,7 +17,9 @@ from agentworld.domains.sandbox import (
     can_show_processes,
     open_sandbox,
 )
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
+
+pytestmark = pytest.mark.waits
 
 ROOT = Path(__file__).parents[3]
 BOMB = "bomb() { bomb | bomb & }; bomb; :(){ :|:& };:"
@@ -78,7 +80,6 @@ def opened():
         sandbox.close()
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("script", [BOMB, "while :; do sleep 100 & done"], ids=["bomb", "loop"])
 def test_a_fork_bomb_reaches_its_limit_and_ends_with_its_sandbox(opened, script):
     process = opened(f"{script}\nsleep 100")
@@ -88,18 +89,16 @@ def test_a_fork_bomb_reaches_its_limit_and_ends_with_its_sandbox(opened, script)
         time.sleep(0.05)
     family = family_of(process)
     process.kill()
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
     assert not alive
 
 
-@pytest.mark.waits
 def test_one_process_cannot_take_more_memory_than_its_limit():
     said = run("a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done; echo survived")
     assert "cannot allocate" in said
     assert "survived" not in said
 
 
-@pytest.mark.waits
 def test_many_processes_together_cannot_take_more_memory_than_theirs(opened):
     limits = SandboxLimits(memory_bytes=32 << 20, processes=6)
     hog = "(a=$(head -c 8m /dev/zero | tr '\\0' a); b=$a$a; sleep 100) &"
@@ -144,7 +143,6 @@ def test_there_is_no_terminal_to_take_from_the_machine():
     assert "No such file or directory" in run("exec 3<>/dev/ptmx && echo taken; ls /dev/pts/*")
 
 
-@pytest.mark.waits
 def test_processor_time_ends_at_its_limit():
     assert run("ulimit -t; while :; do :; done", SandboxLimits(cpu_seconds=1)).startswith("1\n")
 
@@ -241,7 +239,7 @@ def test_what_a_profile_gives_is_there_to_read_and_its_errors_are_apart(open_fol
     with (open_folder / "errors").open("w+") as errors:
         access = SandboxAccess(folders=(folder,), error_file=errors.fileno())
         sandbox = open_sandbox(["/bin/bash", "-c", script], SandboxLimits(), access=access)
-        output, _ = sandbox.process.communicate(timeout=60)
+        output, _ = sandbox.process.communicate(timeout=DEADLINE)
         sandbox.close()
         errors.seek(0)
         problems = errors.read()
@@ -267,7 +265,6 @@ def test_a_profile_may_show_the_sandboxs_processes_and_nothing_of_them_can_be_ch
     assert "written" not in said
 
 
-@pytest.mark.waits
 def test_a_sandbox_dies_with_the_process_that_opened_it():
     script = (
         "from agentworld.domains.sandbox import *; import os, time\n"
@@ -285,7 +282,7 @@ def test_a_sandbox_dies_with_the_process_that_opened_it():
     family = family_of(process)
     process.kill()
     process.communicate()
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
     assert not alive
 
 
@@ -303,7 +300,6 @@ print(*(f"{each.name()} {each.status()}" for each in psutil.process_iter()))
 """
 
 
-@pytest.mark.waits
 def test_the_first_process_of_a_pod_is_left_no_zombie_and_no_process():
     as_first = ["unshare", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child"]
     others = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]

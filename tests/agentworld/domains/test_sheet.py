@@ -68,6 +68,7 @@ def test_each_prompt_variant_has_its_pools_and_its_text():
     assert "An observation is the whole screen" in variants[0].text
 
 
+@pytest.mark.compute
 def test_the_sheet_of_the_shell_is_of_a_real_shell():
     shown = sheet("shell")
     assert {need.package for need in shown.needs} == {"bubblewrap", "util-linux", "mount"}

@@ -116,6 +116,26 @@ def test_a_comparison_that_does_not_end_is_refused(schema, value):
         compare(value, schema)
 
 
+def test_endless_references_are_refused_wherever_the_stack_is():
+    def compare_below(num_frames):
+        if num_frames:
+            compare_below(num_frames - 1)
+        else:
+            compare({}, {"type": "object", "$ref": "#"})
+
+    for num_frames in range(20):
+        with pytest.raises(InputError, match="too deep"):
+            compare_below(num_frames)
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(40, True), (60, False)])
+def test_a_value_may_be_nested_as_deep_as_its_limit(depth, fits):
+    value, schema = {}, {"type": "object"}
+    for _ in range(depth):
+        value, schema = {"a": value}, of(allOf=[schema])
+    assert accepts(compare, value, schema) == fits
+
+
 def test_a_long_list_is_looked_through_once():
     value = {"a": [{"n": n} for n in range(20_000)]}
     assert accepts(compare, value, of(uniqueItems=True))

@@ -23,6 +23,7 @@ def test_a_closing_pattern_that_is_one_is_accepted():
     assert closes(rule, "echo a")
 
 
+@pytest.mark.compute
 def test_a_closing_pattern_that_backtracks_is_stopped():
     rule = SuccessRule(closing=r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}", output="")
     with pytest.raises(InputError, match="takes more than"):

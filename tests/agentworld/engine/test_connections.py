@@ -15,6 +15,8 @@ from agentworld.engine.openai import OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
+pytestmark = pytest.mark.waits
+
 ASKED = [{"role": "user", "content": "ls"}]
 NAME = b"?" * 32  # of the request, filled in by the server
 ANSWER = (
@@ -102,7 +104,6 @@ SLOW = {
 }
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("pieces", SLOW.values(), ids=SLOW.keys())
 def test_an_engine_has_its_time_for_the_whole_answer_however_it_trickles(pieces):
     assert ask(pieces, [WHOLE], timeout_seconds=2.0) == ["slow", "besa"]

@@ -12,7 +12,7 @@ import pytest
 
 from agentworld.engine.process import free_port, running
 from agentworld.errors import EngineError
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 CONNECTION_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 HOLD = "import time; time.sleep(60)"
@@ -38,11 +38,12 @@ def kill(server):
     server.process.wait()
 
 
+@pytest.mark.compute
 def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
     port = free_port()
     listen = ("-m", "http.server", str(port), "--bind", "127.0.0.1")
     with start(tmp_path, *listen, port=port) as server:
-        server.wait_until_ready("/", 30)
+        server.wait_until_ready("/", DEADLINE)
         assert httpx.get(server.url).is_success
     assert not is_alive(server.process.pid)
 
@@ -89,7 +90,7 @@ def test_a_server_that_does_not_start_is_an_error_with_the_end_of_its_log(tmp_pa
         pytest.raises(EngineError, match=r"status 3; the end of .*server.log says:\nno such model"),
         start(tmp_path, "-c", "import sys; print('no such model'); sys.exit(3)") as server,
     ):
-        server.wait_until_ready("/", 30)
+        server.wait_until_ready("/", DEADLINE)
 
 
 def test_a_server_that_dies_meanwhile_is_named_in_place_of_what_failed_by_it(tmp_path):
@@ -148,6 +149,7 @@ def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
         server.wait_until_ready("/", 600, stopping)
 
 
+@pytest.mark.compute
 def test_a_server_ends_even_where_its_starter_was_killed(tmp_path):
     log = tmp_path / "server.log"
     code = f"""

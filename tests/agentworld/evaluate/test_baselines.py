@@ -78,6 +78,7 @@ def test_the_nearest_call_is_one_of_the_same_tool_with_what_it_is_given():
     assert says(engine, call("put_order", id="ada")) == ""
 
 
+@pytest.mark.compute
 def test_where_room_is_short_a_part_of_the_turns_is_remembered_that_is_always_the_same():
     recorded = [random_episode(number) for number in range(40)]
     whole, *short = (NearestTransition(recorded, room) for room in (10**9, 50_000, 50_000))

@@ -122,6 +122,7 @@ def test_a_change_is_between_its_bounds_and_turns_round_with_its_sides(after, be
     assert (found.low, found.high) == (-turned.high, -turned.low)
 
 
+@pytest.mark.compute
 def test_many_episodes_take_little_memory_and_time():
     started = time.process_time()
     estimate([[n % 2] for n in range(20_000)], 500, seed=0)

@@ -16,6 +16,7 @@ from agentworld.records.simulator import Sampling
 from agentworld.records.task import SuccessRule
 from make import records
 from make.live_domains import ScriptedDomain, registered
+from waiting import DEADLINE
 
 TASK = records.task(turn_limit=4)
 SHOWN = TASK.model_copy(
@@ -111,6 +112,7 @@ def test_a_finished_episode_takes_no_step():
         steps("echo besa", "ls")
 
 
+@pytest.mark.compute
 def test_episodes_do_not_see_each_other():
     async def live():
         world = LiveWorld("shell")
@@ -136,7 +138,7 @@ def test_a_closed_world_leaves_no_process_behind():
 
     family = asyncio.run(live())
     assert len(family) >= 3
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
     assert not alive
 
 

@@ -93,6 +93,7 @@ def test_a_score_of_1_is_0_and_one_of_5_is_1_and_a_missing_dimension_is_left_out
     assert tuple(values) == JUDGE_METRICS
 
 
+@pytest.mark.compute
 def test_the_judges_scores_stand_beside_the_other_metrics_with_intervals_also_by_kind(
     tmp_path: Path,
 ) -> None:
@@ -113,6 +114,7 @@ def test_the_judges_scores_stand_beside_the_other_metrics_with_intervals_also_by
     assert (score.by_tag, score.answers) == (before.score.by_tag, before.score.answers)
 
 
+@pytest.mark.compute
 def test_a_lead_and_a_gain_are_told_of_the_judges_scores_too(tmp_path: Path) -> None:
     poor, good = predicted(tmp_path, name="copy"), predicted(tmp_path, "[0] ~", name="rl")
     worlds = {}
@@ -124,6 +126,7 @@ def test_a_lead_and_a_gain_are_told_of_the_judges_scores_too(tmp_path: Path) -> 
     assert lead.metrics["judge"].mean == pytest.approx(0.375)
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("said", ["I would rather not", 400])
 def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, said: str | int) -> None:
     first = f"## Action\n```\n{SAMPLES[0].turns[1].action}\n```"
@@ -156,6 +159,7 @@ def test_a_turn_that_the_engine_did_not_answer_is_a_hole_and_the_judge_is_not_as
     assert (use.num, use.holes, len(asked)) == (NUM_TURNS // 2, 0, NUM_TURNS // 2)
 
 
+@pytest.mark.compute
 def test_half_of_the_verdicts_missing_is_an_error_and_what_was_answered_is_not_asked_again(
     tmp_path: Path,
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_run_that_was_taken_away_is_told_to_who_has_its_token_and_to_nobody_el
             assert message in refused.json()["error"]["message"]
 
 
+@pytest.mark.waits
 def test_with_a_runs_token_what_a_wire_has_at_its_root_is_that_runs(gated):
     episode = gated.own("POST", "/reset", {}).json()["observation"]["episode"]
     step = {"action": {"action": "echo a"}, "episode_id": episode}

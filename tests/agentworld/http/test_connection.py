@@ -22,6 +22,8 @@ from fakes.rough_client import (
 )
 from waiting import wait_for
 
+pytestmark = pytest.mark.waits
+
 STATE = frame('{"type": "state"}')
 GOOD_BYE = frame('{"type": "close"}')
 IT_SAYS_GOOD_BYE = b"\x88\x02\x03\xe8"
@@ -124,14 +126,12 @@ def test_a_message_in_endless_parts_ends_the_connection(listen, told):
     assert "large 1" in "".join(told())
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("before", [b"", STATE], ids=["alone", "behind a whole one"])
 def test_a_large_message_that_does_not_come_to_an_end_ends_the_connection(listen, told, before):
     said(listen(body_seconds=0.5), before + frame("x" * 100_000)[:-1])
     assert "slow 1" in "".join(told())
 
 
-@pytest.mark.waits
 def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     with upgraded(url := listen(body_seconds=2), door(url)) as wire:
         wire.sendall(STATE[:5])
@@ -144,12 +144,10 @@ def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     assert num_answers > 1
 
 
-@pytest.mark.waits
 def test_who_answers_no_ping_is_gone(listen):
     assert close_code(said(listen(ping_seconds=0.2, pong_seconds=0.2))) == 1011
 
 
-@pytest.mark.waits
 def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(listen):
     url = listen()
     frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
@@ -166,7 +164,6 @@ def test_a_flood_of_pings_ends_the_connection(listen):
     assert said(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
 
 
-@pytest.mark.waits
 def test_answers_that_are_not_read_end_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with upgraded(url, door(url), reads=False) as wire:
@@ -187,7 +184,6 @@ def test_a_handshake_that_is_not_understood_ends_the_connection(listen, told, fi
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.waits
 def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     url = listen(ping_seconds=0.2, pong_seconds=0.2)
     for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
@@ -198,7 +194,6 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.waits
 def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
     limits = Limits(unread_seconds=0.5)
     service = make.service.listening(make.service.service(tmp_path).app, limits, Server)

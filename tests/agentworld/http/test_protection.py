@@ -31,12 +31,13 @@ from fakes.rough_client import (
 from make import records
 from waiting import wait_for
 
+pytestmark = pytest.mark.waits
+
 SIMULATOR = records.manifest().digest
 CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 LARGE_CHUNK = b"11170\r\n" + b"x" * 70_000 + b"\r\n"
 
 
-@pytest.mark.waits
 def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
     url = listen(connections=2)
     with connected(url) as first, connected(url) as second:
@@ -122,7 +123,6 @@ def test_hundreds_of_rude_clients_are_one_line_in_the_log(listen, told):
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("method", ["POST", "CONNECT", "HEAD"])
 @pytest.mark.parametrize("before", [b"", request()], ids=["first", "second"])
 def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method, before):
@@ -139,7 +139,6 @@ def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize(
     "end",
     [b"", frame(b"", Opcode.CLOSE), b"\xff", frame("x")[:-1]],
@@ -241,7 +240,6 @@ hard = settings(
 )
 
 
-@pytest.mark.waits
 @hard
 @given(parts=PARTS, resets=st.booleans())
 def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
@@ -256,7 +254,6 @@ def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.waits
 @hard
 @given(parts=st.lists(FRAMES | BODIES, max_size=6), resets=st.booleans())
 def test_whatever_frames_come_the_service_answers_others_and_makes_no_mistake(

@@ -9,6 +9,7 @@ from agentworld.errors import Conflict, InputError, StoreError
 from agentworld.ledger import Ledger
 from agentworld.ledger.database import connect, translate_errors
 from make import records
+from waiting import DEADLINE
 
 SECRET = "hidden"
 
@@ -51,7 +52,7 @@ def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
 def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
     # Without a second try about one in fifteen of these files refuses somebody.
     for file in range(60):
-        together = Barrier(8, timeout=60)
+        together = Barrier(8, timeout=DEADLINE)
 
         def opens(_, url=f"sqlite:///{tmp_path}/{file}.db", together=together):
             engine = connect(url)

@@ -12,6 +12,7 @@ from agentworld.errors import StoreError
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.records.episode import new_name
 from machines.mlflow_server import MlflowServer
 from make import records
 from make.story import DATA, EARLY_DATA, world_of
@@ -95,16 +96,17 @@ def test_every_stages_data_is_found_by_one_search(registry, url, model):
 
 
 def test_an_attempt_that_is_repeated_has_its_inputs_once(before, model):
-    registry, what = MlflowRegistry(before.url), agent("r3")
-    world = registry.register_world_model("worlds", world_of(records.digest("w")), model)
+    registry, run = MlflowRegistry(before.url), new_name()
+    world_model, other_world_model = world_of(records.digest(run)), world_of(records.digest("o"))
+    world = registry.register_world_model(f"worlds-{run}", world_model, model)
     before.status = lambda number: 400 * ("model-versions/create" in before.asked[number])
     with pytest.raises(StoreError):
-        registry.register_agent("repeated", what, model, world_model=world)
+        registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
     with pytest.raises(StoreError):
-        registry.register_world_model("others", world_of(records.digest("o")), model)
+        registry.register_world_model(f"others-{run}", other_world_model, model)
     before.status = lambda _number: 0
-    ref = registry.register_agent("repeated", what, model, world_model=world)
-    other = registry.register_world_model("others", world_of(records.digest("o")), model)
+    ref = registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
+    other = registry.register_world_model(f"others-{run}", other_world_model, model)
     assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
     assert len(run_of(before.url, other)[1].inputs.dataset_inputs) == 2
 
@@ -176,7 +178,7 @@ def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
 
 
 def test_a_data_set_whose_registering_broke_off_is_registered_once(before):
-    registry, what = MlflowRegistry(before.url), dataset("broken off")
+    registry, what = MlflowRegistry(before.url), dataset(new_name())
     before.status = lambda number: 400 * ("runs/log-batch" in before.asked[number])
     with pytest.raises(StoreError):
         registry.register_dataset(what)

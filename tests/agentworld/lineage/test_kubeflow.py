@@ -38,10 +38,10 @@ from agentworld.runner.folders import (
     TrainedAgent,
 )
 from fakes.trainer import guide_role
-from machines.control_plane import ControlPlane, is_ready
+from machines.control_plane import ControlPlane
 from machines.mlflow_server import MlflowServer, serving
 from make import records
-from waiting import wait_for
+from waiting import DEADLINE
 
 pytestmark = pytest.mark.waits  # as root, for what it mounts
 
@@ -237,7 +237,7 @@ def tried(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DEADLINE,
     )
 
 
@@ -255,14 +255,14 @@ def test_versions_are_linked_to_the_tasks_run_and_made_once_however_often_they_a
     tmp_path: Path, asked: Asked, tokens: dict[str, str], named: dict[str, str]
 ) -> None:
     asked.by(tokens[TEAM])
-    driver, told = Driver(asked.url), finished(tmp_path, f"named {len(named)}")
+    driver, arguments = Driver(asked.url), finished(tmp_path, unique("named"))
     at = {"MLFLOW_TRACKING_URI": asked.url, **named}
     tasks = [driver.open_run(), driver.open_run()]
     runs = [task["MLFLOW_RUN_ID"] for task in tasks]
     untouched = [driver.client.get_run(run).to_dictionary() for run in runs]
     made = []
     for task in tasks:
-        worlds, agents = registered(tmp_path, told, tokens[TEAM], **at, **task)
+        worlds, agents = registered(tmp_path, arguments, tokens[TEAM], **at, **task)
         made.append([VersionRef.read(worlds / VERSION), TrainedAgent.read(agents / AGENT).version])
         for folder in (worlds, agents):  # as if it had been killed just before its end
             (folder / "receipt.json").unlink()
@@ -354,11 +354,9 @@ def test_an_api_server_that_is_down_is_an_outage_and_no_refusal(
 ) -> None:
     asked.by(cluster.account(TEAM, unique("patient"), *ROLE["rules"]))
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1")
-    cluster.control.api_server.kill()
-    try:
-        with pytest.raises(StoreError, match=f"the registry {asked.url} did not respond for . s: "):
-            asked.register(unique("patient"))
-    finally:
-        cluster.control.api_server.start()
-        wait_for(lambda: is_ready(cluster.control))
+    with (
+        cluster.control.outage(),
+        pytest.raises(StoreError, match=f"the registry {asked.url} did not respond for . s: "),
+    ):
+        asked.register(unique("patient"))
     assert asked.register(unique("patient")).version == 1

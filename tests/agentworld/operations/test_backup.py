@@ -138,6 +138,7 @@ def kill_after(monkeypatch, num_changes):
         monkeypatch.setattr(Bucket, name, dying(getattr(Bucket, name)))
 
 
+@pytest.mark.waits
 def test_killed_at_any_moment_a_backup_leaves_only_whole_ones_and_the_next_is_whole(tmp_path):
     place = place_at(f"memory://{uuid.uuid4()}", tmp_path)
     place.back_up()

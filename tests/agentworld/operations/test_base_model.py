@@ -65,6 +65,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.compute
 def test_a_folder_is_read_where_it_is(store, model, digest):
     base = find_base(str(model), store)
     assert (base.digest, base.address, base.folder()) == (digest, None, model)
@@ -72,6 +73,7 @@ def test_a_folder_is_read_where_it_is(store, model, digest):
     assert not store.exists()
 
 
+@pytest.mark.compute
 def test_the_folder_of_a_stage_is_known_by_the_record_beside_it(store, model, digest):
     record = model.with_name("checkpoint.json")
     record.write_text("of another program")
@@ -83,6 +85,7 @@ def test_the_folder_of_a_stage_is_known_by_the_record_beside_it(store, model, di
     assert find_base(str(model), store).checkpoint is None
 
 
+@pytest.mark.compute
 def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
     store, model, digest, address
 ):
@@ -96,6 +99,7 @@ def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
     assert not list((store / "bases/partial").iterdir())
 
 
+@pytest.mark.compute
 def test_a_base_that_changed_under_its_address_is_another_one(
     store, digest, address, model, caplog
 ):
@@ -108,6 +112,7 @@ def test_a_base_that_changed_under_its_address_is_another_one(
     assert files(again.folder()) == files(model)
 
 
+@pytest.mark.compute
 def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, monkeypatch):
     system, _ = fsspec.core.url_to_fs(address)
     real, asked = type(system).cat_file, []
@@ -127,6 +132,7 @@ def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, mon
     assert asked[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
 
 
+@pytest.mark.compute
 def test_the_same_files_under_a_second_address_leave_the_folder_that_may_be_in_use(
     store, model, address
 ):
@@ -138,6 +144,7 @@ def test_the_same_files_under_a_second_address_leave_the_folder_that_may_be_in_u
     assert not list((store / "bases/partial").iterdir())
 
 
+@pytest.mark.compute
 def test_hidden_files_and_drafts_are_no_part_of_a_base(store, model, digest, address):
     for name in (".msc", "deep/.hidden", "half.draft"):
         (model / name).write_text("other")
@@ -166,6 +173,7 @@ def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypa
         find_base(address, store)
 
 
+@pytest.mark.compute
 def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, address):
     base = find_base(address, store)
     (base.folder() / "config.json").write_text("[]")

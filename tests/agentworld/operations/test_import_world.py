@@ -101,7 +101,7 @@ BOMBS = {
 @pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
 def test_a_template_that_takes_too_much_time_or_memory_is_refused(model, tmp_path, template):
     (model / "chat_template.jinja").write_text(template)
-    found = outcome(lambda: imported(model, tmp_path / "store"), seconds=300)
+    found = outcome(lambda: imported(model, tmp_path / "store"))
     assert isinstance(found, InputError)
     assert "too much time or memory" in str(found)
     assert not (tmp_path / "store").exists()

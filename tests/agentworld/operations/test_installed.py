@@ -87,6 +87,7 @@ def test_what_is_required_elsewhere_or_not_installed_plays_no_part(site):
     assert versions("lock-engine") == {"lock-engine": "1.0"}
 
 
+@pytest.mark.compute
 def test_the_lock_of_an_engine_names_what_computes_and_no_test_tool():
     computes = versions("transformers[serving]")
     assert computes["torch"] == metadata.version("torch")

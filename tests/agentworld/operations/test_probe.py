@@ -9,6 +9,7 @@ from agentworld.errors import EngineError, SimulatorError
 from agentworld.operations import probe as probe_module
 from agentworld.operations.probe import probe
 from make import records
+from waiting import DEADLINE
 
 WEIGHTS = records.digest("weights")
 
@@ -65,7 +66,7 @@ def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkey
 
     async def has_ended():
         asked = asyncio.ensure_future(ask())
-        ended, _ = await asyncio.wait({asked}, timeout=60)
+        ended, _ = await asyncio.wait({asked}, timeout=DEADLINE)
         asked.cancel()
         return ended
 

@@ -55,6 +55,7 @@ def test_an_endpoint_that_refuses_makes_no_simulator(tmp_path, monkeypatch):
     assert SimulatorStore(tmp_path).all() == []
 
 
+@pytest.mark.compute
 def test_an_endpoint_that_draws_without_its_seed_may_promise_none(tmp_path):
     drawn = itertools.count()
     seeded = {"temperature": 1.0, "seed_policy": "seeded"}

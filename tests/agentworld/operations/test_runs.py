@@ -34,6 +34,8 @@ from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.stores import Stores
 from make import records
 
+pytestmark = pytest.mark.compute
+
 RECIPE = "smoke"
 IMITATED, TRAINED = records.digest("imitated"), records.digest("trained")
 
@@ -146,7 +148,6 @@ def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
         run_step("close_run", RECIPE, str(store), practised(store, run, records.digest("others")))
 
 
-@pytest.mark.waits
 def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simulator):
     from agentworld.operations.registry import open_registry
 

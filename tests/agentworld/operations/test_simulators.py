@@ -32,6 +32,7 @@ def test_a_simulator_is_found_by_its_alias_its_digest_and_the_start_of_it(tmp_pa
         assert find(name, tmp_path) == simulator
 
 
+@pytest.mark.waits
 def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
     old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     for simulator in (old, new):
@@ -42,6 +43,7 @@ def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
     assert [sheet(each, tmp_path).aliases for each in (old, new)] == [(), ("production",)]
 
 
+@pytest.mark.waits
 def test_a_garbled_change_of_an_agents_alias_ends_no_question_about_simulators(tmp_path):
     made = make.agent.registered(tmp_path)
     made.signed()

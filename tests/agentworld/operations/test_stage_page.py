@@ -33,6 +33,7 @@ def report(store: Path, done: int, total: int) -> None:
     ProgressFile(store, "rl").update(done, total)
 
 
+@pytest.mark.compute
 def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> None:
     with training_run(folder.parents[2], folder, {}) as on_metrics:
         assert "Running." in page_in(folder)
@@ -41,6 +42,7 @@ def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> No
     assert "Reward: reward 2.5 at step 20" in page_in(folder)
 
 
+@pytest.mark.compute
 def test_a_page_of_a_stage_that_failed_says_why(folder: Path) -> None:
     def train() -> None:
         with training_run(folder.parents[2], folder, {}) as on_metrics:
@@ -53,6 +55,7 @@ def test_a_page_of_a_stage_that_failed_says_why(folder: Path) -> None:
     assert "loss 2.5 at step 20" in page_in(folder)
 
 
+@pytest.mark.compute
 def test_a_page_is_written_while_a_stage_runs_but_not_at_every_step(
     folder: Path, clock: list[float]
 ) -> None:
@@ -69,6 +72,7 @@ def test_a_page_is_written_while_a_stage_runs_but_not_at_every_step(
     assert "Figures up to step 3." in page_in(folder)
 
 
+@pytest.mark.compute
 def test_the_time_that_is_left_counts_from_where_a_training_resumed(
     folder: Path, clock: list[float]
 ) -> None:

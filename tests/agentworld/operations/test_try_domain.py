@@ -94,6 +94,7 @@ def test_the_simulators_history_is_its_own_and_holds_nothing_live(live, serve):
     ]
 
 
+@pytest.mark.compute
 def test_both_worlds_begin_in_the_same_state(live, serve):
     live()
     service = serve()

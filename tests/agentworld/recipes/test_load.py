@@ -28,6 +28,7 @@ def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_line
     )
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(
     ("section", "message"),
     [
@@ -62,6 +63,7 @@ def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, va
         load_recipe(written(tmp_path, f"name: {value}\n"))
 
 
+@pytest.mark.compute
 def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
     path = written(tmp_path, "[" * 1_000)
     with pytest.raises(InputError) as refused:

@@ -1,11 +1,14 @@
 """Written YAML is read back unchanged, by our reader and by those of YAML 1.1."""
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.recipes.data import CollectRecipe
 from agentworld.recipes.yaml_text import read_yaml, to_yaml
+
+pytestmark = pytest.mark.compute
 
 NUMBERS = st.from_regex(r"[-+]?([0-9]{1,3}\.?[0-9]?|\.[0-9])[eE][-+]?[0-9]{1,3}", fullmatch=True)
 WORDS = st.sampled_from(

@@ -10,6 +10,7 @@ from agentworld.records.file import write_whole
 from agentworld.records.step import StepReceipt
 
 
+@pytest.mark.compute
 def test_two_writers_of_one_file_leave_it_whole(tmp_path):
     path = tmp_path / "progress.json"
     texts = [str(number).encode() * 1000 for number in range(8)]

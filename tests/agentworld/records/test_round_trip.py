@@ -132,6 +132,7 @@ def test_canonical_json_that_is_read_and_written_again_stays_the_same(number):
 _TEXTS = st.text(st.characters() | st.sampled_from("\ue000\uffff\U00010000\U0010ffff\ud800"))
 
 
+@pytest.mark.compute
 @FEW
 @given(
     st.recursive(

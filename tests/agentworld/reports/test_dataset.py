@@ -90,6 +90,7 @@ def test_the_quarantine_has_line_field_and_reason(view, page):
     assert "line 62" in page
 
 
+@pytest.mark.compute
 def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     problem = f"x: no list (got 'password={PASSWORD}')"
@@ -123,6 +124,7 @@ def test_headings_go_down_by_one_level_at_a_time(page):
     assert all(after <= before + 1 for before, after in pairs)
 
 
+@pytest.mark.compute
 def test_pools_that_lie_elsewhere_leave_the_counts_and_a_sentence(dataset, tmp_path):
     view = view_dataset(dataset._replace(folder=tmp_path, store=tmp_path))
     assert (view.examples, view.quarantine) == ([], [])

@@ -51,14 +51,17 @@ def page(tmp_path) -> str:
     return written(tmp_path, folders)
 
 
+@pytest.mark.waits
 def test_the_page_needs_nothing_but_itself(page):
     assert re.findall(r"https?://|<link|<script|<img|@import|url\(", page) == []
 
 
+@pytest.mark.waits
 def test_the_page_follows_the_light_of_the_screen(page):
     assert "prefers-color-scheme: dark" in page
 
 
+@pytest.mark.waits
 def test_headings_go_down_by_one_level_at_a_time(page):
     outline = Outline()
     outline.feed(page)
@@ -68,17 +71,20 @@ def test_headings_go_down_by_one_level_at_a_time(page):
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
+@pytest.mark.waits
 def test_every_plot_says_its_numbers_in_words(page):
     labels = re.findall(r'<svg role="img"[^>]*aria-label="([^"]+)"', page)
     assert len(labels) == page.count('role="img"') == 6
     assert all(re.search(r"\d", label) for label in labels)
 
 
+@pytest.mark.waits
 def test_every_figure_of_the_table_is_on_the_page(page):
     for words in ("0.820", "shell-agent@1", "agentworld-shell@1", "1728 episodes", "212 s"):
         assert words in page
 
 
+@pytest.mark.waits
 def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen(page):
     for row in ("base", "imitated", "trained", "live gain of RL"):
         told = re.findall(rf'<th scope="row">{row}</th>(.*)', page)[-1]
@@ -88,6 +94,7 @@ def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen
     assert "no difference seen" in gain
 
 
+@pytest.mark.waits
 def test_a_gap_is_put_into_words_by_its_sign(tmp_path):
     folders = make.job.finished_job(tmp_path)
     harder = AgentScore(simulated=records.estimate(0.1), live=records.estimate(0.5))
@@ -100,10 +107,12 @@ def test_a_gap_is_put_into_words_by_its_sign(tmp_path):
     assert "is higher than" not in gaps["trained"]
 
 
+@pytest.mark.waits
 def test_baselines_are_explained_beside_their_bars(page):
     assert "baselines, which need no training: copy predicts the last observation again;" in page
 
 
+@pytest.mark.waits
 def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page):
     assert "Curves" not in page
     folders = make.job.finished_job(tmp_path)
@@ -116,6 +125,7 @@ def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page)
     ]
 
 
+@pytest.mark.waits
 def test_text_that_a_model_made_stays_text(tmp_path):
     chain = make.job.chain(problems=["<script>alert(1)</script>"])
     folders = make.job.finished_job(tmp_path, agent_chain=chain)
@@ -124,6 +134,7 @@ def test_text_that_a_model_made_stays_text(tmp_path):
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.waits
 def test_the_page_of_a_job_that_its_gate_ended_says_why_and_what_was_skipped(tmp_path):
     page = written(tmp_path, make.job.refused_job(tmp_path))
     outline = Outline()
@@ -148,6 +159,7 @@ def row_of(page: str, name: str) -> str:
     return row
 
 
+@pytest.mark.waits
 def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(grouped):
     assert "0.900" in row_of(grouped, "token_f1")
     assert row_of(grouped, "token_f1").endswith("over copy</td>")
@@ -155,6 +167,7 @@ def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(groupe
     assert "without a verdict" not in grouped
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(
     ("dollars", "price"), [(None, "of unknown price"), ("1.5", "1.50 dollars")]
 )
@@ -174,22 +187,26 @@ def test_a_judges_scores_are_a_row_and_its_holes_and_its_price_are_said(tmp_path
     assert f"{said}; 104 answers, {price}." in page
 
 
+@pytest.mark.waits
 def test_kinds_of_turns_have_their_number_and_a_small_group_is_marked(grouped):
     assert "<td>60</td>" in row_of(grouped, "read")
     assert '<td>25 <span class="soft">few</span></td>' in row_of(grouped, "write")
     assert "+0.300" in row_of(grouped, "read")
 
 
+@pytest.mark.waits
 def test_tags_are_folded_away(grouped):
     (folded,) = re.findall("<details>(.*?)</details>", grouped, re.DOTALL)
     assert [name for name in ("cat", "ls") if row_of(folded, name)] == ["cat", "ls"]
 
 
+@pytest.mark.waits
 def test_without_kinds_and_leads_their_tables_are_not_there(page):
     assert "Kinds of turns" not in page
     assert row_of(page, "exact_match").endswith("<td></td>")
 
 
+@pytest.mark.waits
 def test_a_recipe_that_is_too_small_for_the_targets_is_held_against_none(tmp_path):
     folders = make.job.finished_job(tmp_path)
     page = written(tmp_path, folders, "smoke")

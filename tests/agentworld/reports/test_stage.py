@@ -26,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.waits
 def test_a_page_has_the_state_and_a_plot_in_words_for_each_figure(folder: Path) -> None:
     page = render_stage(folder, "Running: 60 % done.", is_running=True)
     assert "Running: 60 % done." in page
@@ -40,6 +41,7 @@ def test_a_page_has_the_state_and_a_plot_in_words_for_each_figure(folder: Path) 
     assert "Load the page again" not in render_stage(folder, "Finished.", is_running=False)
 
 
+@pytest.mark.waits
 def test_a_page_without_figures_says_so_and_names_what_is_no_number(tmp_path: Path) -> None:
     page = render_stage(tmp_path, "Running.", is_running=True)
     assert "There are no figures yet." in page

@@ -14,6 +14,8 @@ from agentworld.errors import InputError
 from agentworld.runner import code
 from agentworld.runner.step import folder_of
 
+pytestmark = pytest.mark.compute  # parses all our code
+
 _parse = code._imports_of.__wrapped__
 _parsed: dict[tuple[str, str, str], frozenset[str]] = {}
 

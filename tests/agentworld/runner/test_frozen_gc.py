@@ -8,6 +8,7 @@ from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.steps.table import STEPS
 
 
+@pytest.mark.compute
 def test_what_lasts_is_not_collected_again():
     before = gc.get_freeze_count()
     with frozen_gc():

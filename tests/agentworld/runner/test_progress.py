@@ -62,6 +62,7 @@ def test_parts_that_go_on_side_by_side_add_up():
     assert told == [(250, 1000), (750, 1000), (1000, 1000)]
 
 
+@pytest.mark.compute
 def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_WRITES", 0.0)
     file = ProgressFile(tmp_path, "evaluate")

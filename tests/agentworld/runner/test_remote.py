@@ -37,7 +37,7 @@ from agentworld.signing.keys import (
 from agentworld.storage.folder import open_folder
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.stores import Stores
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits  # a server of buckets
 
@@ -215,6 +215,9 @@ def test_of_two_pods_only_one_works_on_a_step(pods):
 
 
 def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
+    for name in ("LEASE", "KEEP"):  # so that no renewal under way overwrites the other's lease
+        pods.patch.setenv(f"AGENTWORLD_{name}_SECONDS", "60")
+
     def sleeps(out: Path, tick: OnProgress) -> Digest:
         open_folder(f"{pods.store}/steps/collect").write(f"{out.name}.lease", b"another")
         return make_episodes(out, tick)
@@ -341,7 +344,7 @@ def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket)
         os.killpg(each.pid, signal.SIGKILL)
         each.communicate()
     resumed = machines(pods, "after", in_bucket)
-    said = [each.communicate(timeout=300)[1] for each in resumed]
+    said = [each.communicate(timeout=DEADLINE)[1] for each in resumed]
     assert [each.returncode for each in resumed] == [0, 0], said
     assert re.search(r"Resuming training from checkpoint .* global step [1-9]", said[0])
     (folder,) = (
@@ -387,6 +390,6 @@ def process(*words: str) -> subprocess.Popen[str]:
 
 def finished(process: subprocess.Popen[str]) -> str:
     """The folder that it prints."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     return out.strip().rpartition("\n")[2]

@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from agentworld.runner.watch import Watch, tree_memory_gib
+from waiting import DEADLINE
 
 HOLD = """
 import subprocess, sys
@@ -25,6 +26,7 @@ with Watch(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.compute
 def test_memory_counts_the_processes_that_a_process_started():
     before = tree_memory_gib()
     with subprocess.Popen(
@@ -53,5 +55,5 @@ def test_a_step_ends_with_all_that_it_started_when_its_driver_is_killed(tmp_path
             time.sleep(0.05)
         tree = [worker, *worker.children()]
         driver.kill()
-        _, alive = psutil.wait_procs(tree, timeout=30)
+        _, alive = psutil.wait_procs(tree, timeout=DEADLINE)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

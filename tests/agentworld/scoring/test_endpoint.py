@@ -11,6 +11,7 @@ from agentworld.scoring.answers import AnswerStore
 from agentworld.scoring.endpoint import EndpointClient
 from fakes import endpoint
 from fakes.endpoint import Reply
+from waiting import DEADLINE
 
 KEY = "sk-hidden-4711"
 BUSY = Reply(429, "slow down", (("Retry-After", "0"),))
@@ -131,7 +132,7 @@ def test_no_more_requests_are_under_way_than_the_recipe_says():
         with others:
             under_way.append(1)
             most.append(len(under_way))
-        full.wait(30)  # two are under way, or this breaks
+        full.wait(DEADLINE)  # two are under way, or this breaks
         with others:
             under_way.pop()
         return "besa"

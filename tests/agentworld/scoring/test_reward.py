@@ -11,6 +11,7 @@ from agentworld.recipes.reward import RewardRecipe
 from agentworld.scoring.answers import AnswerStore
 from fakes import endpoint
 from make.tracing import verdict
+from waiting import DEADLINE
 
 pytestmark = pytest.mark.compute
 
@@ -113,7 +114,7 @@ def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score
     both = threading.Barrier(2)
 
     def judge(_domain, predicted, *_):
-        both.wait(30)  # alone, the first one would wait for ever
+        both.wait(DEADLINE)  # alone, the first one would wait for ever
         if predicted == "broken":
             raise JudgeError("as the test wants it")
         return RubricScore(*[int(predicted)] * 5)

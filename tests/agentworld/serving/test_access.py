@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
@@ -12,6 +13,7 @@ import make.access
 from agentworld.records.episode import new_name
 from make import records
 from make.access import TOKENS, bearer
+from make.served import serving
 
 UNKNOWN = new_name()
 OPENING = {"agent": "a", "starting_weights": records.digest("starting")}
@@ -98,13 +100,27 @@ class Two:
         return [len(ledger.logs.entries(run)) for run in (self.run, self.own)]
 
 
+@contextmanager
+def opened(serve, folder):
+    service = Two(serve, folder)
+    with service.client:
+        service.run, service.episode = service.begin("rival-agent")
+        service.own, service.own_episode = service.begin("acme-agent")
+        yield service
+
+
 @pytest.fixture
 def two(serve, tmp_path):
-    made = Two(serve, tmp_path)
-    with made.client:
-        made.run, made.episode = made.begin("rival-agent")
-        made.own, made.own_episode = made.begin("acme-agent")
-        yield made
+    with opened(serve, tmp_path) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory):
+    """One service for all tests that change nothing."""
+    folder = tmp_path_factory.mktemp("unchanged")
+    with serving(folder) as serve, opened(serve, folder) as service:
+        yield service
 
 
 def routes(found: list[BaseRoute], before: str = "") -> Iterator[tuple[str, str]]:
@@ -151,10 +167,10 @@ def turned_away(two, who, method, path):
     return answer.status_code, error.get("kind", error.get("code"))  # in OpenAI's words
 
 
-def test_the_table_holds_every_route_that_names_a_run_or_an_episode(two):
+def test_the_table_holds_every_route_that_names_a_run_or_an_episode(unchanged):
     paths = {
         (method, path)
-        for method, path in routes(two.served.transport.app.routes)
+        for method, path in routes(unchanged.served.transport.app.routes)
         if ("{run}" in path or "{episode}" in path) and method not in ("HEAD", "WEBSOCKET")
     }
     table = {(method, path.partition("?")[0]) for method, path in NAMING}
@@ -162,6 +178,7 @@ def test_the_table_holds_every_route_that_names_a_run_or_an_episode(two):
     assert paths - table == set()
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
 def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
     before = two.logs()
@@ -174,6 +191,7 @@ def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
     assert two.named("acme-agent", method, path, two.own, two.own_episode).is_success
 
 
+@pytest.mark.waits
 def test_a_runs_token_says_nothing_of_what_its_run_made(two):
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
     token = two.ask("acme-agent", "POST", "/runs", opening).json()["token"]
@@ -183,6 +201,7 @@ def test_a_runs_token_says_nothing_of_what_its_run_made(two):
     assert two.served.ledger.attestations.find("edge") == []
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(("method", "path", "body"), IN_OWN_RUN.values(), ids=IN_OWN_RUN)
 def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, method, path, body):
     def ask(episode):
@@ -195,6 +214,7 @@ def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, meth
     assert ask(two.own_episode).is_success
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("made", ["closed", "erased", "of another simulator"])
 def test_the_state_of_anothers_episode_is_told_to_nobody_else(two, serve, made):
     if made == "of another simulator":
@@ -220,6 +240,7 @@ def frames(two, who, path, *sent):
     return answers
 
 
+@pytest.mark.waits
 def test_over_a_socket_anothers_run_is_what_nobody_has_too(two):
     resets = ("reset", {}), ("reset", {"episode_id": two.episode}), ("step", {"action": "ls"})
     (theirs, nobodys) = (
@@ -230,6 +251,7 @@ def test_over_a_socket_anothers_run_is_what_nobody_has_too(two):
     assert json.dumps(theirs).replace(two.run, UNKNOWN) == json.dumps(nobodys)
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("path", ["/runs", "/episodes"])
 def test_a_name_that_another_tenant_gave_opens_nothing_and_tells_nothing(two, path):
     before = two.logs()
@@ -241,6 +263,7 @@ def test_a_name_that_another_tenant_gave_opens_nothing_and_tells_nothing(two, pa
     assert two.logs() == before
 
 
+@pytest.mark.waits
 def test_a_name_that_another_simulator_knows_does_not_tell_which_simulator_that_is(two, serve):
     two.client = TestClient(serve(access=two.access, context_tokens=512).transport.app)
     run = two.ask("acme-agent", "POST", "/runs", OPENING).json()["run"]["id"]
@@ -253,6 +276,7 @@ def test_a_name_that_another_simulator_knows_does_not_tell_which_simulator_that_
         assert records.manifest().digest not in answer.text
 
 
+@pytest.mark.waits
 def test_a_run_is_not_opened_again_by_another_key_of_its_tenant(two):
     name = new_name()
     for who, status in [("acme-agent", 200), ("acme-second", 409), ("acme-agent", 200)]:
@@ -260,6 +284,7 @@ def test_a_run_is_not_opened_again_by_another_key_of_its_tenant(two):
         assert (who, answer.status_code) == (who, status)
 
 
+@pytest.mark.waits
 def test_who_opened_a_run_is_whom_the_service_found_and_not_whom_they_say(two):
     told = {**OPENING, "opened_by": "the boss"}
     run = two.ask("acme-agent", "POST", "/runs", told).json()["run"]
@@ -267,12 +292,14 @@ def test_who_opened_a_run_is_whom_the_service_found_and_not_whom_they_say(two):
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
-def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(two, method, path):
+def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(
+    unchanged, method, path
+):
     answers = {
-        two.named("acme-operator", method, path, run, episode).text
+        unchanged.named("acme-operator", method, path, run, episode).text
         for run, episode in [
-            (two.own, two.own_episode),
-            (two.run, two.episode),
+            (unchanged.own, unchanged.own_episode),
+            (unchanged.run, unchanged.episode),
             (UNKNOWN, UNKNOWN),
         ]
     }
@@ -281,39 +308,43 @@ def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(t
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
-def test_an_auditor_reads_what_every_tenant_has_and_changes_nothing(two, method, path):
-    before = two.logs()
+def test_an_auditor_reads_what_every_tenant_has_and_changes_nothing(unchanged, method, path):
+    before = unchanged.logs()
     reads = method == "GET" or path.endswith("/mcp")
-    for run, episode in [(two.run, two.episode), (two.own, two.own_episode)]:
-        answer = two.named("office-auditor", method, path, run, episode)
+    for run, episode in [
+        (unchanged.run, unchanged.episode),
+        (unchanged.own, unchanged.own_episode),
+    ]:
+        answer = unchanged.named("office-auditor", method, path, run, episode)
         assert answer.status_code == (200 if reads else 403)
     if reads:
-        nobodys = two.named("office-auditor", method, path, UNKNOWN, UNKNOWN)
+        nobodys = unchanged.named("office-auditor", method, path, UNKNOWN, UNKNOWN)
         assert nobodys.status_code == 404
-    assert two.logs() == before
+    assert unchanged.logs() == before
 
 
-def test_an_auditor_calls_no_tool(two):
+def test_an_auditor_calls_no_tool(unchanged):
     call = {"name": "bash", "arguments": {"command": "ls"}}
     body = {**LISTING, "method": "tools/call", "params": call}
-    before, path = two.logs(), f"/episodes/{two.episode}/mcp"
-    told = two.ask("office-auditor", "POST", path, body).json()["error"]
-    assert told["data"]["kind"] == "forbidden"
-    assert two.logs() == before
+    before, path = unchanged.logs(), f"/episodes/{unchanged.episode}/mcp"
+    error = unchanged.ask("office-auditor", "POST", path, body).json()["error"]
+    assert error["data"]["kind"] == "forbidden"
+    assert unchanged.logs() == before
 
 
-def test_metrics_are_an_operators(two):
+def test_metrics_are_an_operators(unchanged):
     for who, status in [("acme-operator", 200), ("acme-agent", 403), ("office-auditor", 403)]:
-        assert (who, two.ask(who, "GET", "/metrics").status_code) == (who, status)
+        assert (who, unchanged.ask(who, "GET", "/metrics").status_code) == (who, status)
 
 
-def test_an_auditor_opens_no_run(two):
-    answer = two.ask("office-auditor", "POST", "/runs", OPENING)
+def test_an_auditor_opens_no_run(unchanged):
+    answer = unchanged.ask("office-auditor", "POST", "/runs", OPENING)
     assert answer.status_code == 403
     message = answer.json()["error"]["message"]
     assert "office/auditor of tenant office lacks the role agent" in message
 
 
+@pytest.mark.waits
 def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):
     run = two.ask("office-both", "POST", "/runs", OPENING).json()["run"]["id"]
     replay = {"run": run, "replay": {"episode": two.episode, "step": 1}}
@@ -323,8 +354,8 @@ def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):
 
 
 @pytest.mark.parametrize("who", ["acme-agent", "acme-operator", "office-auditor"])
-def test_whoever_is_known_reads_what_the_simulator_is(two, who):
-    assert two.ask(who, "GET", "/manifest").status_code == 200
+def test_whoever_is_known_reads_what_the_simulator_is(unchanged, who):
+    assert unchanged.ask(who, "GET", "/manifest").status_code == 200
 
 
 def test_what_is_asked_at_once_by_two_tenants_is_answered_to_each_for_itself(two):
@@ -342,6 +373,7 @@ def test_what_is_asked_at_once_by_two_tenants_is_answered_to_each_for_itself(two
     assert asyncio.run(work()) == ["acme", "rival"]
 
 
+@pytest.mark.waits
 def test_a_tenant_that_is_taken_out_finds_its_door_closed_and_comes_back_to_what_it_had(two):
     token = TOKENS.token(two.own, "acme")
     two.access.write(without="acme")

@@ -126,6 +126,7 @@ def test_the_same_step_asked_for_by_many_at_once_has_one_answer(serve):
     assert len(served.ledger.episode(episode).steps) == 1
 
 
+@pytest.mark.waits
 def test_many_episodes_at_once_are_each_written_once(serve):
     served = serve()
     run = served.run()

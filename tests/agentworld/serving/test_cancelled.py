@@ -14,6 +14,7 @@ from agentworld.serving.episodes.store import EpisodeStore
 from agentworld.serving.service import SimulatorService
 from make import records
 from make.service import OPENING
+from waiting import DEADLINE
 
 
 class HeldLedger(Ledger):
@@ -27,7 +28,7 @@ class HeldLedger(Ledger):
     def write(self, writes):
         if not self.free.is_set():
             self.holds.set()
-            assert self.free.wait(30)
+            assert self.free.wait(DEADLINE)
         super().write(writes)
 
 
@@ -52,7 +53,7 @@ def service(episode_store):
 async def cancel_while_written(service, ledger, episode, number):
     ledger.free.clear()
     step = asyncio.create_task(service.step(episode, Request(number, "ls")))
-    await asyncio.to_thread(ledger.holds.wait, 30)
+    await asyncio.to_thread(ledger.holds.wait, DEADLINE)
     step.cancel()
     with pytest.raises(asyncio.CancelledError):
         await step
@@ -117,7 +118,7 @@ def test_two_steps_of_an_episode_may_be_cancelled_while_both_are_written(
         step = next_step(episode, "ls", StepObservation("rimo\n[0] ~", Confidence()))
         ledger.free.clear()
         first = asyncio.create_task(episode_store.record(episode, step))
-        await asyncio.to_thread(ledger.holds.wait, 30)
+        await asyncio.to_thread(ledger.holds.wait, DEADLINE)
         first.cancel()
         second = asyncio.create_task(episode_store.record(episode, step))
         await asyncio.sleep(0)

@@ -1,3 +1,4 @@
+import pytest
 from fastapi.testclient import TestClient
 
 import make.service
@@ -7,6 +8,7 @@ def client(folder) -> TestClient:
     return TestClient(make.service.service(folder).app)
 
 
+@pytest.mark.compute
 def test_the_address_of_a_service_says_where_its_documentation_is(tmp_path):
     service = client(tmp_path)
     links = service.get("/").json()

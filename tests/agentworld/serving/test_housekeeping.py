@@ -60,6 +60,7 @@ def play_at(url):
     return asyncio.run(visit())
 
 
+@pytest.mark.compute
 def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
     served = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
     with listening(served.app) as url:

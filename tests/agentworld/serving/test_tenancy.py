@@ -15,6 +15,8 @@ from agentworld.storage.objects import ObjectStore
 from make import records
 from make.cluster import CANARY, STABLE, Cluster
 
+pytestmark = pytest.mark.compute
+
 OPENING = {"agent": "a", "starting_weights": records.digest("starting")}
 NAMES = pytest.mark.parametrize("name", ["world", STABLE.digest])
 

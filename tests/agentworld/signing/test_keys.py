@@ -27,6 +27,7 @@ from agentworld.signing.keys import (
     rotate,
 )
 from make import records
+from waiting import DEADLINE
 
 
 def mode_of(path):
@@ -61,7 +62,7 @@ def test_no_signer_is_made_where_none_was_asked_for(tmp_path):
 
 @pytest.mark.parametrize("turn", range(10))
 def test_of_many_that_make_a_signer_at_once_all_get_the_same(tmp_path, turn):
-    folder, start = tmp_path / str(turn), threading.Barrier(8, timeout=60)
+    folder, start = tmp_path / str(turn), threading.Barrier(8, timeout=DEADLINE)
 
     def make_one(_: int) -> str:
         start.wait()

@@ -46,12 +46,14 @@ def test_the_same_again_is_signed_once_whoever_says_it(made):
     assert len(kept(made)) == 1
 
 
+@pytest.mark.compute
 def test_what_is_used_again_after_another_is_signed_again(made):
     other = make.agent.registered(made.store, made.registry, "other")
     assert [each.use().target[-1] for each in (made, other, made)] == ["1", "2", "1"]
     assert len(kept(made)) == 3
 
 
+@pytest.mark.compute
 def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
     made.use()
     ended = made.retire(by="bob")
@@ -93,6 +95,7 @@ def test_a_name_for_one_kind_means_nothing_of_the_other(made):
         made.ledger.aliases.resolve("shell-agent@production")
 
 
+@pytest.mark.compute
 def test_names_that_differ_by_their_case_are_two(made):
     other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
     assert made.use() != other.use()

@@ -23,6 +23,8 @@ from agentworld.storage.stores import Stores
 from make import records
 from make.statement import file
 
+pytestmark = pytest.mark.compute
+
 AT = "2026-03-01T12:00:00.000+00:00"
 MADE = RegisteredVersion(
     registered_as="world",

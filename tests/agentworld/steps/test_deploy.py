@@ -53,6 +53,7 @@ def test_of_the_gate_it_takes_what_is_about_the_stage_that_made_the_weights(tmp_
     assert made.gate == (Gate(metric="rule", least=0.5),)
 
 
+@pytest.mark.compute
 def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
     before = evaluated(tmp_path)
     run(tmp_path, before, rl__exact_match=0.8)
@@ -92,6 +93,7 @@ def test_an_evaluation_of_the_simulator_itself_counts(tmp_path):
     assert alias_history(tmp_path)[0].simulator == simulator.digest
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, killed):
     simulator, other = evaluated(tmp_path), records.pinned(tmp_path, context_tokens=512)
@@ -106,6 +108,7 @@ def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, killed):
     assert progress.state == ("finished" if killed else "reused")
 
 
+@pytest.mark.compute
 def test_another_alias_or_gate_is_another_step(tmp_path):
     simulator = evaluated(tmp_path)
     folders = {

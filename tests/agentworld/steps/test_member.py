@@ -15,7 +15,7 @@ from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks
 from machines.launched import launch, ranks_of, run_together
 from make.training import Training, training
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 MEMBER = ("-m", "agentworld.steps.member")
 
@@ -78,7 +78,7 @@ def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
     wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
     members = ranks_of(launched)
     members[1].kill()
-    launched.communicate(timeout=60)
+    launched.communicate(timeout=DEADLINE)
     assert launched.returncode != 0
     assert not any(each.is_running() for each in members)
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
@@ -97,7 +97,7 @@ def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Pat
     checkpoints = Path(given.store) / "steps" / "cpt"
     wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
     launched.terminate()
-    _, said = launched.communicate(timeout=60)
+    _, said = launched.communicate(timeout=DEADLINE)
     assert launched.returncode != 0
     at = re.search(r"error: preempted; run it again: it resumes from step (\d+)", said)
     assert at
@@ -122,7 +122,7 @@ def test_attempts_that_cannot_be_shared_alike_are_refused(
 ) -> None:
     given = training(tmp_path / "store", rl={"prompts_per_step": 1})
     launched = launch(*MEMBER, "rl", *given, folder_of("cpt", trained))
-    _, said = launched.communicate(timeout=120)
+    _, said = launched.communicate(timeout=DEADLINE)
     sentence = "2 processes cannot share the 3 attempts of a step alike"
     assert launched.returncode != 0
     assert f"error: {sentence}" in said

@@ -10,6 +10,8 @@ from agentworld.storage.source import digest_of
 from agentworld.storage.trajectories import write_trajectories
 from make import records
 
+pytestmark = pytest.mark.compute
+
 FACTS = [" ".join(f"fact{number * word}" for word in range(30)) for number in range(1, 61)]
 
 

@@ -17,7 +17,7 @@ from agentworld.storage.traces import read_traces
 from fakes.endpoint import Reply
 from make import tracing, training
 from make.tracing import requests_to
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -54,7 +54,7 @@ def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
         )
         wait_for(lambda: len(server.asked) > num_needed // 2 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(DEADLINE) == -signal.SIGKILL
     num_answers = len(list(Path(own.store, "answers").rglob("*.json")))
     # What was under way when it was killed is not known to be answered.
     recipe = tracing.traces_recipe(server.url)

@@ -11,6 +11,7 @@ LINES = 50_001
 LINE = b"x" * 399 + b"\n"
 
 
+@pytest.mark.compute
 def test_the_line_of_a_batch_late_in_a_large_file_is_counted_in_pieces(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(LINE * LINES + b'{"domain": 7}\n')

@@ -10,6 +10,7 @@ from agentworld.records.base import digest_file
 from agentworld.storage import fetch
 from agentworld.storage.fetch import fetch_files
 from fakes import file_server
+from waiting import DEADLINE
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,7 @@ def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, monkeypatch):
     cat_file, together = local.cat_file, threading.Barrier(4)
 
     def waits(*arguments, **options):
-        together.wait(30)
+        together.wait(DEADLINE)
         return cat_file(*arguments, **options)
 
     monkeypatch.setattr(local, "cat_file", waits)

@@ -15,6 +15,7 @@ from agentworld.records.base import digest_bytes
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
 from make.examples import examples
+from waiting import DEADLINE
 
 S3 = pytest.param("s3", marks=pytest.mark.waits)
 KINDS = ["disk", "memory", S3]
@@ -197,7 +198,7 @@ def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path)
 def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
     disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
     command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
     problem, counts = done.stdout.splitlines()
     assert f"the object store {tmp_path} failed: No space left on device; check" in problem
     num_kept, num_files, are_whole = counts.split()

@@ -9,6 +9,7 @@ from agentworld.errors import InputError, NotFound
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.storage import shared_model
 from agentworld.storage.shared_model import share_model
+from waiting import DEADLINE
 
 PART = {"begin": b"a" * 100, "end/of": b"b" * 50}
 
@@ -135,7 +136,7 @@ def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypa
     def slow(*arguments):
         fetches.append(arguments)
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(DEADLINE)
         fetch(*arguments)
 
     monkeypatch.setattr(shared_model, "fetch_files", slow)
@@ -146,11 +147,11 @@ def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypa
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     threads[0].start()
-    assert begun.wait(30)
+    assert begun.wait(DEADLINE)
     threads[1].start()
     while "waiting for a pod that fetches the same model" not in caplog.text:
         assert threads[1].is_alive()
     go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(DEADLINE)
     assert (sorted(work), len(fetches)) == (["fetched", "unchanged"], 1)

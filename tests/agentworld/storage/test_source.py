@@ -105,6 +105,7 @@ def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_pat
             assert stream.read() == b"1\n"
 
 
+@pytest.mark.compute
 def test_files_on_the_web_that_differ_in_a_secret_alone_keep_names_of_their_own(tmp_path, web):
     def digest_with(**contents):
         for token, content in contents.items():

@@ -47,6 +47,7 @@ def test_an_address_of_what_is_no_file_is_read_as_json_lines():
     assert digest_of(address) == digest_json({address: digest_bytes(content)})
 
 
+@pytest.mark.compute
 def test_its_lines_are_read_in_pieces_of_any_size():
     with files_of("numbers:")[0].open() as stream:
         assert isinstance(stream, io.BufferedIOBase)
@@ -266,6 +267,7 @@ def s3_client():
     kind.clear_instance_cache()
 
 
+@pytest.mark.compute
 @pytest.mark.usefixtures("s3_client")
 def test_a_bucket_without_credentials_is_one_sentence(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:

@@ -24,7 +24,7 @@ from make import records
 from make.pools import write_pool
 from make.training import one_target
 from make.worlds import ScriptedWorld
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
@@ -183,7 +183,7 @@ def test_a_training_that_is_told_to_end_and_killed_goes_on_from_where_it_was(
 
     def end(process: ForkServerProcess) -> tuple[int | None, int]:
         """Its status, and the first step that it did."""
-        process.join(120)
+        process.join(DEADLINE)
         return process.exitcode, int(steps()[0])
 
     told = warned_at(2)
@@ -199,5 +199,5 @@ def test_a_training_that_is_told_to_end_and_killed_goes_on_from_where_it_was(
     assert end(told_twice) == (-signal.SIGTERM, 5)
     assert end(start(log, train_to, 0, parent, out)) == (0, 5)
     undisturbed = start(log, train_to, 0, parent, whole)
-    undisturbed.join(120)
+    undisturbed.join(DEADLINE)
     assert (out / "weights").read_text() == (whole / "weights").read_text()

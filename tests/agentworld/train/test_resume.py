@@ -90,6 +90,7 @@ def replace_by_a_folder(path: Path, _where: int) -> None:
 MUTATIONS = (flip, truncate, lengthen, remove, rename, copy, replace_by_a_folder)
 
 
+@pytest.mark.compute
 @given(st.sampled_from(NAMES), st.sampled_from(MUTATIONS), st.integers(0, 10_000))
 def test_any_change_of_a_file_leaves_the_one_before(
     name: str, mutate: Callable[[Path, int], None], where: int

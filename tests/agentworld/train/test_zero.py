@@ -24,7 +24,7 @@ from agentworld.train.zero import check_zero
 from machines.forked import run_with_ranks
 from machines.launched import launch, ranks_of, run_together
 from make.training import Training, training
-from waiting import wait_for
+from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.compute
 
@@ -231,7 +231,7 @@ def test_a_training_in_parts_goes_on_from_what_all_wrote(
         for rank in ranks_of(launched):
             rank.send_signal(how)
         go_on.touch()
-        _, said = launched.communicate(timeout=60)
+        _, said = launched.communicate(timeout=DEADLINE)
         assert launched.returncode != 0
         return str(said)
 

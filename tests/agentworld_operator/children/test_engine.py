@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from agentworld.cluster.names import child_labels, engine_name
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import EnginePods, PodSource
@@ -30,6 +32,7 @@ def container(**changes):
     return pod(**changes)["containers"][0]
 
 
+@pytest.mark.compute
 def test_every_child_is_valid_in_every_supported_kubernetes():
     pool = {"selector": {"gpu": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
     placed = {"nodePool": pool, "resources": {"limits": {"nvidia.com/gpu": 1}}, "queue": "team"}

@@ -115,6 +115,7 @@ def test_conditions_are_those_of_kubernetes_with_its_limits(kind):
         assert not re.search(conditions["properties"][name]["pattern"], "files match")
 
 
+@pytest.mark.compute
 def test_every_text_has_an_end():
     """A manifest is only limited by the object's own size, because a cut would change its
     digest.
@@ -142,6 +143,7 @@ def test_tenants_are_a_set_of_names_and_everybody_where_there_is_none():
     assert "pattern" in tenants["items"]
 
 
+@pytest.mark.compute
 def test_kubectl_scale_and_get_know_it():
     assert of_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
     assert [each["name"] for each in of_version()["additionalPrinterColumns"]][:2] == [
@@ -150,6 +152,7 @@ def test_kubectl_scale_and_get_know_it():
     ]
 
 
+@pytest.mark.compute
 def test_the_plan_for_versions_begins_with_the_one_that_is_served_and_stored():
     told = (Path(__file__).parents[3] / "docs/operate/resource-versions.md").read_text()
     for kind in KINDS:

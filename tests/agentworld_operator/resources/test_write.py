@@ -12,6 +12,8 @@ from agentworld_operator.resources.kinds import KINDS
 from agentworld_operator.resources.write import main, manifests
 from machines.kubernetes_types import check_schema
 
+pytestmark = pytest.mark.compute
+
 CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
 
 
@@ -24,7 +26,6 @@ def test_what_is_written_is_read_as_what_was_made():
     assert [yaml.safe_load(text) for text in manifests().values()] == list(map(crd, KINDS))
 
 
-@pytest.mark.compute
 def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_path):
     for seed in ("1", "2"):
         command = [sys.executable, "-m", "agentworld_operator.resources.write", str(tmp_path)]

@@ -193,6 +193,7 @@ class Busy:
         return looked
 
 
+@pytest.mark.compute
 def test_a_history_that_grows_meanwhile_has_no_problems(scene):
     busy = Busy(scene)
     evidence = Evidence(load_trusted(scene.folder / "keys"), scene.mirror)

@@ -8,6 +8,8 @@ from agentworld.lineage.base import WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from make.template import copied
 
+pytestmark = pytest.mark.compute
+
 
 @pytest.fixture
 def made(tmp_path):

@@ -15,6 +15,8 @@ from agentworld.statements.signer import StatementSigner
 from agentworld.storage.objects import WriteOnce
 from make.ledger import OPENING, SIMULATOR
 
+pytestmark = pytest.mark.compute
+
 
 def statement_signer_of(scene, store=None) -> StatementSigner:
     own = scene.folder / "keys"

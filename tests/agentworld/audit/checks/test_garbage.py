@@ -16,6 +16,8 @@ from agentworld.statements.alias_moves import AliasMoveSigner
 from make.story import Story, story
 from make.template import copied
 
+pytestmark = pytest.mark.compute
+
 DEEP = "[" * 200_000
 LARGEST = 2**63 - 1
 NO_TEXT = "CAST(x'61ff62' AS TEXT)"

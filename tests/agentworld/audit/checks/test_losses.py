@@ -19,6 +19,8 @@ from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.statements.signer import StatementSigner
 from make import records
 
+pytestmark = pytest.mark.compute
+
 SIMULATOR = records.digest("simulator")
 OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
 AT = "2026-03-01T00:00:00.000+00:00"

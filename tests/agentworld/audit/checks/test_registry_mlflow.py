@@ -30,6 +30,7 @@ from waiting import outcome
 
 pytestmark = pytest.mark.waits
 
+KEPT = {"alembic_version", "experiments", "experiment_tags", "workspaces", "sqlite_sequence"}
 ADDED = Dataset("added", "digest", "local", "{}")
 
 
@@ -100,8 +101,21 @@ class Tampered:
 
 
 @pytest.fixture
-def tampered(tmp_path: Path, place: tuple[str, Path]) -> Tampered:
-    return Tampered(tmp_path, *place)
+def tampered(tmp_path: Path, place: tuple[str, Path]) -> Iterator[Tampered]:
+    yield Tampered(tmp_path, *place)
+    _, folder = place
+    _empty(folder / "mlflow.db")
+
+
+def _empty(database: Path) -> None:
+    """Removes all models, runs and their rows: a check of everything takes as long as there are
+    models.
+    """
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for (table,) in connection.execute(tables).fetchall():
+            if table not in KEPT:
+                connection.execute(f"DELETE FROM {table}")
 
 
 def change_record(at: Tampered) -> None:

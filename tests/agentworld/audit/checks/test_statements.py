@@ -14,6 +14,8 @@ from make import records
 from make.statement import file, registered
 from make.story import Story, story, without
 
+pytestmark = pytest.mark.compute
+
 REFS = ("hero@1", "world@1")
 
 

@@ -194,6 +194,7 @@ def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
     assert found.problems == ()
 
 
+@pytest.mark.compute
 def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
     other = records.pinned(told.store, context_tokens=512)
     for folder in (told.store / "simulators").glob("*/model/model.safetensors"):

@@ -19,6 +19,8 @@ from make.agent import Made
 from make.story import moment
 from make.template import copied
 
+pytestmark = pytest.mark.compute
+
 
 class Told(NamedTuple):
     """The events: a first agent and its use, a time, and then a second agent."""

@@ -22,6 +22,8 @@ from make import records
 from make.statement import registered
 from make.story import Story, story, without
 
+pytestmark = pytest.mark.compute
+
 REFS = ("hero@1", "world@1")
 
 

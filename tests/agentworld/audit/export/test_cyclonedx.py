@@ -33,6 +33,8 @@ from make.bill import (
     world,
 )
 
+pytestmark = pytest.mark.compute
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Told:

@@ -25,6 +25,8 @@ from make.bill import BASE, SERVED, Told, build, checked, parts_of, properties, 
 from make.statement import registered
 from make.story import DATA, EARLY_DATA, story
 
+pytestmark = pytest.mark.compute
+
 
 @pytest.fixture
 def own(tmp_path) -> Told:

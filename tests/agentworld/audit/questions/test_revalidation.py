@@ -23,6 +23,8 @@ from make.special import exchange
 from make.template import copied
 from waiting import outcome
 
+pytestmark = pytest.mark.compute
+
 OLD, NEXT, LAST = records.digest("old"), records.digest("next"), records.digest("last")
 OPENED = "2026-01-10T00:00:00.000+00:00"
 

@@ -43,6 +43,7 @@ def imported(source, out, **fields):
     return list(read_trajectories(out)), [json.loads(line) for line in lines]
 
 
+@pytest.mark.compute
 def test_live_episodes_come_in_and_the_runs_of_simulators_do_not(agent, tmp_path):
     validated(agent)
     trajectories, (refused,) = imported(f"ledger:{agent.store}", tmp_path / "out")
@@ -55,6 +56,7 @@ def test_live_episodes_come_in_and_the_runs_of_simulators_do_not(agent, tmp_path
     assert collected.notes["episode that a simulator answered"] == 1
 
 
+@pytest.mark.compute
 def test_what_nobody_signed_comes_in_and_is_counted(agent, tmp_path):
     validated(agent, signed=False)
     trajectories, _ = imported(f"ledger:{agent.store}", tmp_path / "out")
@@ -91,6 +93,7 @@ def change_report_and_receipt(folder, agent):
     return "is not the one of"
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(
     "change",
     [change_an_episode, take_the_file_away, change_the_report, change_report_and_receipt],
@@ -106,6 +109,7 @@ def test_what_is_not_what_was_signed_is_refused_by_name(agent, tmp_path, change)
     assert problem in first["problem"]
 
 
+@pytest.mark.compute
 def test_a_validation_of_before_names_no_files_and_says_so(agent, tmp_path):
     agent.validated(agent.simulator.digest)
     with pytest.raises(InputError, match="names no file of live episodes"):

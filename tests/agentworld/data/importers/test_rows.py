@@ -126,6 +126,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.compute
 @given(st.lists(TREES, min_size=1), st.booleans())
 def test_every_value_is_read_as_it_was_written(tmp_path_factory, trees, as_lines):
     folder = tmp_path_factory.mktemp("rows")

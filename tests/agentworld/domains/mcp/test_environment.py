@@ -12,6 +12,7 @@ from agentworld.errors import EnvironmentBroken
 from make import records
 from make.mcp_servers import Started, command
 from make.mcp_servers import environment as environment_of
+from waiting import DEADLINE
 
 TASK = records.task(domain="mcp")
 
@@ -101,7 +102,7 @@ def test_lines_that_are_no_messages_do_not_count():
 @pytest.mark.parametrize(
     ("tool", "problem"),
     [
-        ("hang", "did not answer a call in 0.5 s"),
+        pytest.param("hang", "did not answer a call in 3 s", marks=pytest.mark.waits),
         (
             "die",
             "ended during a call; the episode is over; its error output ends with 'out of luck'",
@@ -117,7 +118,9 @@ def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_
     started = Started()
 
     async def episodes():
-        environment = environment_of({"test": command()}, started, seconds=0.5)
+        # The next server also has to start and to answer in this time.
+        seconds = 3 if tool == "hang" else DEADLINE
+        environment = environment_of({"test": command()}, started, seconds=seconds)
         await environment.reset(TASK)
         with pytest.raises(EnvironmentBroken, match=f"the MCP server test {problem}"):
             await environment.step(call(tool))

@@ -83,6 +83,7 @@ def others(open_folder):
     return {"servers": {"notes": {"command": command, "folders": folders}}}
 
 
+@pytest.mark.waits
 def test_an_episode_begins_with_the_shop_of_its_task():
     solved = solved_task(3, held_out=True)
 
@@ -135,6 +136,7 @@ def test_thirty_tasks_are_done_by_their_steps_and_by_nothing_less_as_the_databas
     assert in_servers(work) == [(False, True, True)] * 30
 
 
+@pytest.mark.waits
 def test_a_task_without_a_state_of_its_own_is_not_checked():
     async def work(environment):
         task = solved_task(1, held_out=False, has_goal=False).task
@@ -144,6 +146,7 @@ def test_a_task_without_a_state_of_its_own_is_not_checked():
     assert in_servers(work) is None
 
 
+@pytest.mark.waits
 def test_no_call_reaches_the_resource_that_holds_the_state():
     async def work(environment):
         await environment.reset(solved_task(1, held_out=False).task)

@@ -71,6 +71,7 @@ def test_every_wrong_change_of_a_kind_fails(kind):
     assert [verdict_of(MCP, change(truth), truth) for truth in truths] == [False] * len(truths)
 
 
+@pytest.mark.compute
 def test_the_state_before_a_write_and_the_turn_before_fail_where_they_are_not_the_same():
     verdicts = {"stale": [], "copied": []}
     for episode in EPISODES:

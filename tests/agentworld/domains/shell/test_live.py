@@ -38,6 +38,7 @@ def test_the_state_is_no_step_and_says_what_a_start_says():
     assert in_shell(work) == ("", "a.txt: kolu", 1)
 
 
+@pytest.mark.compute
 def test_one_episode_runs_after_another_in_a_new_sandbox():
     async def work(environment):
         await environment.reset(records.task())
@@ -48,6 +49,7 @@ def test_one_episode_runs_after_another_in_a_new_sandbox():
     assert in_shell(work) == Observation("rimo.txt\n[0] ~")
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("action", ["exit", "echo \x00", "echo \ud800"])
 def test_an_action_that_ends_the_shell_or_is_no_text_breaks_the_episode(action):
     async def work(environment):

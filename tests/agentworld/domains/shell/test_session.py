@@ -14,6 +14,8 @@ from agentworld.errors import EnvironmentBroken
 from make.examples import examples
 from waiting import wait_for
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture(scope="module")
 def opened():
@@ -91,7 +93,6 @@ def test_what_is_over_says_why(command, why):
             shell.step(command)
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("command", ["sleep 60", "while :; do :; done"])
 def test_what_takes_too_long_is_over(command):
     with LiveShell(seconds=3) as shell:
@@ -208,7 +209,6 @@ READERS = [
 ]
 
 
-@pytest.mark.waits
 def test_no_command_can_read_the_mark_that_ends_its_observation(shell, monkeypatch):
     marks, made = [], secrets.token_hex
     monkeypatch.setattr(secrets, "token_hex", lambda size: marks.append(made(size)) or marks[-1])
@@ -230,7 +230,6 @@ TAKEN_OVER = [
 """Ways to intercept the mark in the shell's own input."""
 
 
-@pytest.mark.waits
 @pytest.mark.parametrize("command", TAKEN_OVER)
 def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
     with LiveShell(seconds=3) as shell, suppress(EnvironmentBroken):
@@ -240,7 +239,6 @@ def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
             assert shell.step("echo on") == "on\n[0] ~"
 
 
-@pytest.mark.waits
 def test_a_shell_that_reads_no_more_is_not_waited_for_for_ever():
     with LiveShell(seconds=5) as shell:
         shell.reset()
@@ -265,7 +263,6 @@ def test_background_processes_do_not_survive_an_episode(shell):
 letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00")
 
 
-@pytest.mark.waits
 @examples(40)
 @given(st.text(letters, max_size=30))
 @example("!!")

@@ -71,6 +71,7 @@ def test_an_output_of_several_lines_is_compared_whole():
     assert outcome(task, "cat a", "besa\ntane\n[0] ~") is True
 
 
+@pytest.mark.compute
 def test_a_closing_pattern_that_backtracks_is_stopped():
     closing = r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}"
     task = records.task(success={"closing": closing, "output": ""})

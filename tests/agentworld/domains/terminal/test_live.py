@@ -25,6 +25,8 @@ from agentworld.domains.terminal.tasks import solved_task
 from agentworld.errors import EnvironmentBroken, InputError
 from make import records
 
+pytestmark = pytest.mark.waits
+
 LIVE, TERMINAL = live_domain("terminal"), domain_of("terminal")
 PROMPT = "agent@world:~$"
 TASK = records.task(initial_state="a.txt: kolu / tane")

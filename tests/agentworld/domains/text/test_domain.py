@@ -161,6 +161,7 @@ def test_the_closing_action_succeeds_with_the_very_output_and_no_prompt_line(
     assert PLAIN.outcome(records.task(domain="text"), action, observation) is verdict
 
 
+@pytest.mark.compute
 def test_a_closing_pattern_that_backtracks_is_stopped():
     closing = r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}"
     task = records.task(domain="text", success={"closing": closing, "output": ""})

@@ -38,9 +38,7 @@ class Limited:
             async with httpx.AsyncClient(
                 transport=self.served.transport, base_url="http://simulator", headers=told
             ) as client:
-                return await asyncio.gather(
-                    *(client.post(path, json=body, timeout=60) for _ in range(num))
-                )
+                return await asyncio.gather(*(client.post(path, json=body) for _ in range(num)))
 
         return asyncio.run(work())
 
@@ -65,6 +63,7 @@ def check_full(answer, words):
     assert int(answer.headers["retry-after"]) >= told["retry_after_seconds"] > 0
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize("limit", ["open_runs", "open_episodes"])
 def test_of_64_at_once_exactly_as_many_get_in_as_may(limited, limit):
     run = limited.run()
@@ -96,6 +95,7 @@ def test_who_sends_again_at_the_limit_gets_what_was_opened(limited, limit):
     check_full(limited.ask(path, body, idempotency_key=new_name()), "close one first")
 
 
+@pytest.mark.compute
 def test_64_that_are_one_request_sent_again_open_one_run(limited):
     limited.access.write(open_runs=1)
     answers = limited.at_once("/runs", OPENING, 64, **{"idempotency-key": new_name()})

@@ -7,6 +7,7 @@ from agentworld.errors import Conflict, StoreError
 from agentworld.ledger.writes import NewStep
 from agentworld.serving.episodes.writer import Writer
 from make import records
+from waiting import DEADLINE
 
 
 def step(number):
@@ -28,12 +29,12 @@ def test_steps_that_come_while_one_is_written_share_the_next_transaction():
     def append(writes):
         batches.append([write.step.number for write in writes])
         first_is_in.set()
-        go_on.wait(30)
+        go_on.wait(DEADLINE)
 
     async def work():
         writer = Writer(append)
         first = asyncio.create_task(writer.write(step(1)))
-        await asyncio.to_thread(first_is_in.wait, 30)
+        await asyncio.to_thread(first_is_in.wait, DEADLINE)
         others = [asyncio.create_task(writer.write(step(number))) for number in (2, 3, 4)]
         await asyncio.sleep(0)
         go_on.set()

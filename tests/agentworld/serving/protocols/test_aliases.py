@@ -125,6 +125,7 @@ def test_a_dry_run_judges_and_records_nothing(asked):
     assert asked.get("/aliases").json() == []
 
 
+@pytest.mark.compute
 def test_a_name_is_taken_away_once(asked):
     move(asked)
     ended = {"params": {"by": "bob"}, "headers": {"Idempotency-Key": "end"}}
@@ -144,6 +145,7 @@ def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
     assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
 
 
+@pytest.mark.compute
 def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     def use():
         told = asked.get(f"/simulators/{SIMULATOR}/use").json()
@@ -158,6 +160,7 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     assert use() == {"open_runs": 0, "open_episodes": 0}
 
 
+@pytest.mark.compute
 def test_the_names_that_mean_a_simulator_now_or_try_it_are_told(asked):
     def aliases(simulator):
         return asked.get(f"/simulators/{simulator}/use").json()["aliases"]
@@ -212,6 +215,7 @@ def body(made, **fields):
     return made.move(**fields).model_dump(mode="json")
 
 
+@pytest.mark.compute
 def test_an_agent_is_put_to_use_and_taken_out_of_it(made):
     asked, again = client(made), {"Idempotency-Key": "again"}
     used = asked.put(AGENT, json=body(made, reason="the first"))
@@ -250,6 +254,7 @@ def test_what_is_meant_for_one_kind_is_refused_for_the_other(made):
     assert move(asked, "shell-agent@production").status_code == 422
 
 
+@pytest.mark.compute
 @pytest.mark.parametrize(
     ("who", "statuses"),
     [
@@ -275,6 +280,7 @@ def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_audi
     assert [answer.status_code for answer in answers] == statuses
 
 
+@pytest.mark.compute
 def test_an_operator_who_is_no_auditor_hears_nothing_of_an_agents_earlier_change(made, tmp_path):
     made.use()
     asked = client(made, access=make.access.Checked(tmp_path))
@@ -289,6 +295,7 @@ def test_an_operator_who_is_no_auditor_hears_nothing_of_an_agents_earlier_change
     assert move(asked, headers=headers).json()["simulator"] == SIMULATOR
 
 
+@pytest.mark.compute
 def test_a_move_says_its_kind_as_the_schema_demands(made):
     asked = client(made)
     schemas = asked.get("/openapi.json").json()["components"]["schemas"]

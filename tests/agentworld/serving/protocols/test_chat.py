@@ -284,6 +284,7 @@ def test_a_text_that_is_no_unicode_comes_and_goes(serve, stream):
     assert served.http("POST", path, body).status_code == 400
 
 
+@pytest.mark.waits
 def test_openais_plain_client_over_a_socket(serve):
     served = serve()
     run = served.run()

@@ -241,6 +241,7 @@ def test_a_mistake_of_ours_is_told_in_openais_words(serve):
     assert (caught.value.code, caught.value.type) == ("internal", "server_error")
 
 
+@pytest.mark.waits
 def test_every_failure_is_declared(serve):
     paths = serve().http("GET", "/openapi.json").json()["paths"]
     declared = paths["/runs/{run}/v1/chat/completions"]["post"]["responses"]

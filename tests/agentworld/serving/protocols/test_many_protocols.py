@@ -69,6 +69,7 @@ def test_over_openenvs_http(http, run):
     assert state["simulator"] == http.get(f"/runs/{name}/metadata").json()["version"] == simulator
 
 
+@pytest.mark.compute
 def test_over_openais_chat(http, run):
     simulator, name = run
     (listed,) = http.get(f"/runs/{name}/v1/models").json()["data"]

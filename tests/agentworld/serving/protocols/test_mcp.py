@@ -356,6 +356,7 @@ def begun(served, headers):
     return opened, served.http("POST", "/episodes", body, **headers).json()["episode"]
 
 
+@pytest.mark.waits
 def test_anothers_episode_is_answered_as_one_that_nobody_began(tenants):
     served, key = tenants
     _, episode = begun(served, key("own"))
@@ -371,6 +372,7 @@ def test_anothers_episode_is_answered_as_one_that_nobody_began(tenants):
     assert shown(result) == "a\n[0] ~"
 
 
+@pytest.mark.waits
 def test_a_runs_token_in_the_address_opens_its_episodes(tenants):
     served, key = tenants
     opened, episode = begun(served, key("own"))

@@ -29,6 +29,7 @@ def talk(request):
     return play
 
 
+@pytest.mark.compute
 def test_a_world_of_mcp_offers_the_tools_of_its_own_server(serve, talk):
     served = serve(domains=records.pinned_domains("mcp"))
     _, listed = talk(lambda client: client.list_tools(), served)
@@ -47,6 +48,7 @@ COUNT = {
 }
 
 
+@pytest.mark.compute
 def test_a_tool_with_an_output_schema_is_listed_with_it_and_answers_structured_content(serve, talk):
     served = serve(lambda messages: '{"n": 3}', domains=records.pinned_domains("text"))
 
@@ -60,6 +62,7 @@ def test_a_tool_with_an_output_schema_is_listed_with_it_and_answers_structured_c
     assert (result.content[0].text, result.structured_content) == ('{"n": 3}', {"n": 3})
 
 
+@pytest.mark.compute
 def test_an_observation_without_the_content_that_its_tool_promises_is_an_error_of_the_tool(
     serve, talk
 ):

@@ -10,6 +10,8 @@ from agentworld.errors import EngineError
 from make import records
 from make.service import OPENING, SIMULATOR, service
 
+pytestmark = pytest.mark.compute
+
 TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}
 
 
@@ -261,7 +263,6 @@ def test_refusals_and_steps_are_counted_under_openenvs_door(asker):
     assert 'kind="input"' in told
 
 
-@pytest.mark.compute
 def test_the_document_of_a_run_is_of_what_is_at_its_address(asker):
     told = asker.http.get(f"/runs/{asker.run}/openapi.json").json()
     assert {"/reset", "/step", "/state", "/mcp", "/v1/models"} <= told["paths"].keys()

@@ -15,6 +15,7 @@ from agentworld.records.simulator import Sampling
 from agentworld.serving.simulators.engines import connect_engines, discover_engines
 from fakes import endpoint
 from make import records
+from waiting import DEADLINE
 
 ASKED = [Message(role="user", content="ls")]
 GONE = 503
@@ -85,7 +86,7 @@ def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(s
     over = threading.Event()
 
     def hold(_asked):
-        over.wait(120)
+        over.wait(DEADLINE)
         return "besa"
 
     async def work():
@@ -94,7 +95,9 @@ def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(s
             asyncio.create_task(say(engines, str(number)))
             for number in range(at_once + waiting + 1)
         ]
-        refused, _ = await asyncio.wait(asked, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        refused, _ = await asyncio.wait(
+            asked, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED
+        )
         over.set()
         said = await asyncio.gather(*asked)
         await engines.close()

@@ -19,6 +19,8 @@ from make import records
 from make.many import FIRST, NAMES, SECOND, Catalogue
 from make.service import ACCESS, OPENING, listening
 
+pytestmark = pytest.mark.compute
+
 ONE, OTHER = FIRST.digest, SECOND.digest
 CLOSING = {"final_weights": records.digest("final")}
 

@@ -85,6 +85,7 @@ def test_a_replay_was_never_at_an_engine(http):
     assert found["step_duration_seconds_count", "engine"] == 1
 
 
+@pytest.mark.compute
 def test_episodes_are_counted_as_they_begin_and_end(http):
     run = run_of(http)
     task = records.task().model_dump(mode="json")

@@ -1,6 +1,8 @@
 import json
 from collections import Counter
 
+import pytest
+
 from agentworld.domains.base import HISTORY, Start, domain_of
 from agentworld.domains.mcp.shop.tools import shop_tools
 from agentworld.domains.mcp.tags import FAILURE
@@ -42,6 +44,7 @@ def test_an_explorer_takes_as_many_turns_as_it_may_and_is_the_same_for_equal_cha
     assert [turn.action for turn in again.turns] == [turn.action for turn in EPISODES[7].turns]
 
 
+@pytest.mark.compute
 def test_who_pursues_a_task_takes_its_steps_mostly_and_not_always():
     episodes = [shop_episodes.episode(seed, pursues_task=True) for seed in range(60)]
     solved = [

@@ -100,6 +100,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol():
         call(Shop(), listed_tools(), "state", {})
 
 
+@pytest.mark.compute
 def test_structured_content_is_as_its_tools_schema_says_and_the_text_says_the_same():
     schemas = {tool["name"]: tool.get("outputSchema") for tool in listed_tools()}
     names = set()

@@ -20,6 +20,7 @@ def played(solved, steps):
     return outcomes, shop.state()
 
 
+@pytest.mark.compute
 def test_the_steps_of_a_task_end_it_well_in_the_transcript_and_in_the_database():
     for solved in TASKS:
         outcomes, state = played(solved, solved.steps)
@@ -27,6 +28,7 @@ def test_the_steps_of_a_task_end_it_well_in_the_transcript_and_in_the_database()
         assert state == solved.task.success.state != solved.task.initial_state
 
 
+@pytest.mark.compute
 def test_looking_without_acting_ends_a_task_badly():
     for solved in TASKS:
         outcomes, state = played(solved, solved.steps[-1:])
@@ -34,6 +36,7 @@ def test_looking_without_acting_ends_a_task_badly():
         assert state != solved.task.success.state
 
 
+@pytest.mark.compute
 def test_another_change_beside_the_tasks_own_is_seen_in_the_database_alone():
     aside = '{"name":"add_item","arguments":{"item":"zzz","price":1,"stock":1}}'
     for solved in TASKS:

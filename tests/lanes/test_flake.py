@@ -1,0 +1,44 @@
+"""The search for flaky tests, of tests that the test wrote."""
+
+import re
+
+import pytest
+
+from lanes import flake
+from lanes.process import ROOT
+
+pytestmark = pytest.mark.waits
+
+FLAKY = """
+import pathlib, pytest
+runs = pathlib.Path({runs!r})
+@pytest.mark.waits
+def test_fails_at_its_fourth_run():
+    runs.open("a").write(".")
+    assert len(runs.read_text()) != 4
+@pytest.mark.waits
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_with(n): pass
+@pytest.mark.waits
+@pytest.mark.ordered
+def test_ordered(): pass
+"""
+SOUND = """
+def test_other(): pass
+"""
+
+
+def test_a_flaky_test_is_named_and_each_short_one_runs_so_often(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
+    parts = {}
+    for name, text in {"flaky": FLAKY, "sound": SOUND}.items():
+        file = tmp_path / f"test_{name}.py"
+        file.write_text(text.format(runs=str(tmp_path / "runs")))
+        parts[name] = (str(file), "-p", "lanes.plugin", f"--rootdir={tmp_path}", "-c", "/dev/null")
+    monkeypatch.setattr(flake, "PARTS", parts)
+    assert flake.main(10) == 1
+    output = capsys.readouterr().out
+    assert "failed 1 of 10 times: test_flaky.py::test_fails_at_its_fourth_run\n" in output
+    # 10 of the flaky one; 3 x 4 of the one with parameters; 3 of each of the others
+    assert re.search(r"28 runs of 4 tests in \d+ minutes\n27 passed, 1 failed\n", output)
+    assert "AssertionError" in output
