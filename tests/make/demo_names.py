@@ -10,8 +10,10 @@ from agentworld.steps.table import MAIN_JOB
 from agentworld.storage.receipts import read_receipt
 from make.audit_rows import Names, Told
 
-MOMENTS = ("prepare", "register", "close_run", "register_agent")
-"""The steps after which audits are run, besides now."""
+MOMENTS = ("cpt", "simulate", "register_agent", "audit", "now")
+"""The steps before which audits are run. All steps but two wait for the one before them:
+`close_run` and `validate` run in either order.
+"""
 
 
 def audited(store: Path) -> Told:
@@ -22,8 +24,8 @@ def audited(store: Path) -> Told:
         for step, path in sorted(receipts.items(), key=lambda item: item[1].stat().st_mtime_ns)
     }
     starts = [datetime.fromtimestamp(0, UTC), *ends.values()]
-    acts = [*zip(starts, [*ends, "the end"], strict=True)]
-    moments = {step: ends[step] for step in MOMENTS} | {"now": starts[-1]}
+    acts = [*zip(starts, [*ends, "now"], strict=True)]
+    moments = {step: start for start, step in acts if step in MOMENTS}
     return Told(store, Names(_words(store), acts), moments, {})
 
 
