@@ -117,8 +117,8 @@ test-logs-long: setup-test ## the guide from logs to a simulator with 2,000 logs
 	NUM_LOGS=2000 $(PYTHON) -m pytest tests/agentworld_cli/test_logs_to_simulator.py
 	IMPORT_MB="1000 10000" $(PYTHON) -m pytest tests/agentworld/data/test_import_memory.py
 
-flake: programs images ## looks for flaky tests: each short test that waits N times, all others three times, beside a busy core
-	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N)
+flake: programs images ## looks for flaky tests: each short test that waits N times, all others three times, beside a busy core; PARTS names some
+	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(PARTS)
 
 programs: browser database cluster containers setup-test peers mcp-servers monitor
 

@@ -28,7 +28,8 @@ def test_other(): pass
 """
 
 
-def test_a_flaky_test_is_named_and_each_short_one_runs_so_often(tmp_path, monkeypatch, capsys):
+@pytest.fixture(autouse=True)
+def parts(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
     parts = {}
     for name, text in {"flaky": FLAKY, "sound": SOUND}.items():
@@ -36,9 +37,22 @@ def test_a_flaky_test_is_named_and_each_short_one_runs_so_often(tmp_path, monkey
         file.write_text(text.format(runs=str(tmp_path / "runs")))
         parts[name] = (str(file), "-p", "lanes.plugin", f"--rootdir={tmp_path}", "-c", "/dev/null")
     monkeypatch.setattr(flake, "PARTS", parts)
+
+
+def test_a_flaky_test_is_named_and_each_short_one_runs_so_often(capsys):
     assert flake.main(10) == 1
     output = capsys.readouterr().out
     assert "failed 1 of 10 times: test_flaky.py::test_fails_at_its_fourth_run\n" in output
     # 10 of the flaky one; 3 x 4 of the one with parameters; 3 of each of the others
     assert re.search(r"28 runs of 4 tests in \d+ minutes\n27 passed, 1 failed\n", output)
     assert "AssertionError" in output
+
+
+def test_only_the_named_parts_run(capsys):
+    assert flake.main(10, "sound") == 0
+    assert "3 runs of 1 tests" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_answered_with_those_that_are_there(capsys):
+    assert flake.main(10, "fats") == 2
+    assert capsys.readouterr().err == "error: there is no part fats; name any of flaky, sound\n"
