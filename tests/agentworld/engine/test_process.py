@@ -25,6 +25,12 @@ def start(tmp_path, *arguments, port=1, **environment):
     return running("the server", command, environment, port, tmp_path / "logs" / "server.log")
 
 
+def printed(server):
+    """The first line that the server prints, as soon as it is complete."""
+    wait_for(lambda: "\n" in server.log.read_text())
+    return server.log.read_text().strip()
+
+
 def is_alive(pid):
     try:
         os.kill(pid, 0)
@@ -51,8 +57,7 @@ def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
 def test_what_a_server_is_told_is_not_among_the_words_that_everybody_sees(tmp_path):
     say = f"import os; print(os.environ['LEDGER'], os.environ['HOME'], flush=True); {HOLD}"
     with start(tmp_path, "-c", say, LEDGER="a-password") as server:
-        wait_for(lambda: server.log.read_text().strip())
-        assert server.log.read_text().split() == ["a-password", os.environ["HOME"]]
+        assert printed(server).split() == ["a-password", os.environ["HOME"]]
         assert "a-password" not in " ".join(server.process.args)
 
 
@@ -79,8 +84,7 @@ def test_a_server_ends_when_the_block_fails(tmp_path):
 
 def test_what_a_server_started_ends_with_it(tmp_path):
     with start(tmp_path, "-c", SPAWN) as server:
-        wait_for(lambda: server.log.read_text().strip())
-        child = int(server.log.read_text())
+        child = int(printed(server))
         assert is_alive(child)
     wait_for(lambda: not is_alive(child))
 
@@ -124,8 +128,7 @@ def test_a_server_that_is_never_ready_is_an_error(tmp_path):
 def test_the_environment_is_the_callers_and_what_comes_on_top(tmp_path):
     show = "import os; print(os.environ['ON_TOP'], 'PATH' in os.environ, flush=True); "
     with start(tmp_path, "-c", show + HOLD, ON_TOP="yes") as server:
-        wait_for(lambda: server.log.read_text().strip())
-    assert server.log.read_text().strip() == "yes True"
+        assert printed(server) == "yes True"
 
 
 def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp_path, monkeypatch):
@@ -134,8 +137,7 @@ def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp
     show = "import os; print(*sorted(os.environ), os.environ['PLACE'], flush=True); "
     command, log = [sys.executable, "-c", show + HOLD], tmp_path / "server.log"
     with running("it", command, {"ON_TOP": "yes"}, 1, log, inherited={"PLACE"}) as server:
-        wait_for(lambda: server.log.read_text().strip())
-    named = server.log.read_text().split()
+        named = printed(server).split()
     assert {"ON_TOP", "PLACE", "here"} <= set(named) <= {"LC_CTYPE", "ON_TOP", "PLACE", "here"}
 
 
