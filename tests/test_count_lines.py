@@ -62,7 +62,7 @@ def test_scripts_and_templates_are_counted_by_their_lines(sizes):
     assert sizes["product"]["charts/agentworld/templates"] == NONE | {"files": 1, "templates": 2}
 
 
-def test_the_totals_hold_product_and_tests_apart_and_no_docs(sizes):
+def test_the_totals_separate_product_from_tests_and_exclude_docs(sizes):
     total = {"files": 4, "code": 11, "docstrings": 5, "statements": 5, "templates": 2}
     assert sizes["product"]["total"] == total
     assert sizes["tests"]["total"] == NONE | {"files": 1, "code": 2, "statements": 2}

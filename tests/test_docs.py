@@ -31,7 +31,7 @@ def contract(name: str) -> list[str]:
     return re.findall(r"\w+", " ".join(found[0]["layers"]))
 
 
-def test_the_architecture_tells_every_room_in_the_order_of_the_contract():
+def test_the_architecture_page_lists_every_package_in_the_order_of_the_contract():
     top = contract("programs stand on the library")[:-1]
     rooms = [f"agentworld.{room}" for room in contract("packages are stacked")]
     text = (ROOT / "docs/architecture.md").read_text()
@@ -79,7 +79,7 @@ def glossary() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
-def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(path):
+def test_a_decision_has_a_number_and_its_four_sections(path):
     assert re.fullmatch(r"\d{4}-[a-z0-9-]+", path.stem)
     text = path.read_text()
     assert text.startswith(f"# {path.stem[:4]}. ")
@@ -87,7 +87,7 @@ def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(p
         assert f"**{part}" in text
 
 
-def test_the_architecture_shows_the_domains_as_the_command_does():
+def test_the_architecture_page_shows_the_output_of_domain_list():
     result = CliRunner().invoke(app, ["domain", "list"])
     shown = f"$ agentworld domain list\n{result.output}```"
     assert shown in (ROOT / "docs/architecture.md").read_text()
@@ -98,7 +98,7 @@ def test_no_two_decisions_have_the_same_number():
     assert len(numbers) == len(set(numbers))
 
 
-def test_the_list_of_decisions_has_each_with_its_title():
+def test_the_list_of_decisions_contains_each_decision_with_its_title():
     rows = re.findall(
         r"^\| \[(\d{4})\]\((.+)\) \| (.+) \| .+ \|$", LIST_OF_DECISIONS.read_text(), re.M
     )
@@ -107,7 +107,7 @@ def test_the_list_of_decisions_has_each_with_its_title():
     assert [name for _, name, _ in rows] == [path.name for path in DECISIONS]
 
 
-def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):
+def test_the_pipelines_guide_shows_the_steps_as_declared(tmp_path):
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     (tmp_path / "guide.md").write_text(guide)
     words = [sys.executable, ROOT / "tools/steps_table.py", tmp_path / "guide.md"]
@@ -118,7 +118,7 @@ def test_the_guide_shows_the_steps_as_they_are_declared(tmp_path):
 
 
 @pytest.mark.compute
-def test_the_reference_is_what_the_code_says_and_leaves_no_meaning_out(tmp_path):
+def test_the_reference_matches_the_code_and_every_row_has_a_description(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, ROOT / "tools/reference.py", tmp_path]
     subprocess.run(words, check=True, env=environment)
@@ -130,7 +130,7 @@ def test_the_reference_is_what_the_code_says_and_leaves_no_meaning_out(tmp_path)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_of_a_page_leads_to_a_file_and_a_heading(path):
+def test_every_link_of_a_page_points_to_an_existing_file_and_heading(path):
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
         if "://" in link:
             continue
@@ -168,7 +168,7 @@ def calls(path: Path, program: str) -> list[list[str]]:
     return found
 
 
-def test_calls_are_found_where_a_page_shows_them(tmp_path):
+def test_calls_of_a_program_are_found_in_the_code_blocks_of_a_page(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "```sh\nx=$(tool a --b $c | head -1)\ntool d \\\n  e  # why\nother f\n```\n"
@@ -190,7 +190,7 @@ def test_every_make_target_that_a_page_shows_exists():
 
 
 @pytest.mark.compute
-def test_every_agentworld_command_that_a_page_shows_is_one_with_these_options():
+def test_every_agentworld_command_that_a_page_shows_exists_with_its_options():
     shown = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
     named = {("README.md", "audit"), ("cluster.md", "api-key"), ("backup.md", "backup")}
     assert named <= {(page, call[0]) for page, call in shown}
@@ -199,7 +199,7 @@ def test_every_agentworld_command_that_a_page_shows_is_one_with_these_options():
         assert done.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {done.output}"
 
 
-def test_every_module_and_file_that_the_docs_name_is_there():
+def test_every_module_and_file_that_the_docs_name_exists():
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     packages = [ROOT / package for package in wheel["targets"]["wheel"]["packages"]]
     folders = [ROOT, *packages, *{package.parent for package in packages}]

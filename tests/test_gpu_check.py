@@ -37,7 +37,7 @@ def gpu_check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_a_machine_without_a_gpu_is_told_so_in_one_sentence() -> None:
+def test_without_a_gpu_the_check_fails_with_a_one_sentence_error() -> None:
     command = [ROOT / "tools/gpu_check.sh", "packing"]
     environment = {
         **os.environ,
@@ -51,7 +51,7 @@ def test_a_machine_without_a_gpu_is_told_so_in_one_sentence() -> None:
     )
 
 
-def test_gspo_with_the_transformers_sampler_writes_its_figures_beside_those_of_other_parts(
+def test_gspo_writes_its_figures_and_keeps_those_of_other_parts(
     gpu_check: ModuleType, tmp_path: Path
 ) -> None:
     file = tmp_path / "gpu.json"

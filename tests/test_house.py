@@ -59,7 +59,7 @@ def test_a_top_folder_holds_import_packages_only(folder):
     assert not (ROOT / folder / "__init__.py").exists()
 
 
-def test_every_package_says_that_it_is_typed():
+def test_every_package_has_a_py_typed_marker():
     assert [path for path in PACKAGES if not (ROOT / path / "py.typed").is_file()] == []
 
 
@@ -173,7 +173,7 @@ OPENS = re.compile(
 )
 
 
-def test_what_reads_evidence_opens_files_by_open_regular_alone():
+def test_packages_that_read_evidence_open_files_only_with_open_regular():
     rooms = [f"platform/agentworld/{room}" for room in EVIDENCE]
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
@@ -184,7 +184,7 @@ def test_what_reads_evidence_opens_files_by_open_regular_alone():
     assert found == []
 
 
-def test_the_house_has_no_attic():
+def test_no_file_or_folder_has_a_catch_all_name_such_as_utils():
     paths = [
         path for folder in (*TOP_FOLDERS, "tools", "tests") for path in (ROOT / folder).rglob("*")
     ]
@@ -192,7 +192,7 @@ def test_the_house_has_no_attic():
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_a_shipped_recipe_loads_and_bears_the_name_of_its_file(path):
+def test_a_shipped_recipe_loads_and_has_the_name_of_its_file(path):
     from agentworld.recipes import load_recipe
 
     assert load_recipe(path).name == path.stem
@@ -203,7 +203,7 @@ def pins(file: str) -> dict[str, str]:
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
-def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
+def test_every_declared_dependency_is_pinned_to_an_allowed_version():
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
     for declared, files in [

@@ -60,16 +60,16 @@ print(json.dumps(sorted(program.name for program in programs if not program.find
 """
 
 
-def test_its_user_has_a_number_and_no_rights(control):
+def test_the_control_image_runs_as_the_unprivileged_user_65532(control):
     assert control.inspect()["Config"]["User"] == "65532:65532"
 
 
-def test_it_is_small_and_has_nothing_that_trains_or_builds_or_tells_where_it_was_built(control):
+def test_the_control_image_is_small_without_training_packages_or_build_settings(control):
     assert control.inspect()["Size"] < 500 * MIB
     assert json.loads(run(control, "-c", PROBE, entrypoint="python").stdout) == [["fastapi"], []]
 
 
-def test_its_command_line_answers_and_says_what_a_command_for_another_image_lacks(control):
+def test_the_control_images_command_line_runs_and_names_a_missing_extra(control):
     done = run(control, "run", "open", "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: agentworld" in done.stdout
@@ -116,7 +116,7 @@ def is_free(lock: Path) -> bool:
     return False
 
 
-def test_a_build_removes_what_a_killed_one_left_and_nothing_of_one_that_goes_on(store):
+def test_a_build_removes_leftovers_of_killed_builds_and_keeps_running_builds(store):
     command = [sys.executable, "-c", BUILD, ENDLESS, str(BUSYBOX), str(store), *images.PODMAN]
     environment = os.environ | {"PYTHONPATH": str(images.ROOT / "tests")}
     building = subprocess.Popen(command, env=environment, start_new_session=True)

@@ -42,12 +42,12 @@ def fruits():
 
 
 @pytest.mark.usefixtures("added")
-def test_what_is_ours_is_an_attribute_of_its_module():
+def test_a_built_in_kind_is_an_attribute_of_its_module():
     assert fruits().find("ours").startswith("Text: the domain of any recorded log")
     assert fruits().module_of("ours") == "agentworld.domains.text"
 
 
-def test_an_entry_point_adds_one(added):
+def test_an_entry_point_adds_a_kind_and_its_module_is_imported_on_first_use(added):
     module = added("apple", "FRUIT = object()")
     kinds = fruits()
     assert kinds.names == ["apple", "late", "ours"]
@@ -62,18 +62,18 @@ def test_an_entry_point_may_name_any_attribute(added):
     assert fruits().find("apple") == "red"
 
 
-def test_one_of_ours_cannot_be_replaced(added):
+def test_an_entry_point_cannot_replace_a_built_in_kind(added):
     added("ours", "raise AssertionError('it was imported')")
     assert fruits().find("ours").startswith("Text")
     assert fruits().names == ["late", "ours"]
 
 
-def test_an_entry_point_of_another_group_adds_none(added):
+def test_an_entry_point_of_another_group_adds_no_kind(added):
     added("apple", "FRUIT = 1", group="agentworld.vegetables")
     assert fruits().names == ["late", "ours"]
 
 
-def test_an_unknown_name_is_refused_with_those_that_there_are(added):
+def test_the_error_for_an_unknown_name_lists_the_known_names(added):
     added("apple", "FRUIT = 1")
     with pytest.raises(InputError, match="no fruit 'pear' here; there is apple, late, ours"):
         fruits().find("pear")
@@ -81,7 +81,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(added):
         fruits().module_of("pear")
 
 
-def test_the_added_modules_are_those_of_every_kind(added):
+def test_added_modules_are_those_of_all_agentworld_entry_points(added):
     modules = {
         added("apple", ""),
         added("web", "", group="agentworld.domains"),
@@ -91,12 +91,12 @@ def test_the_added_modules_are_those_of_every_kind(added):
 
 
 @pytest.mark.parametrize("name", ["shell", "text"])
-def test_a_domain_is_known_by_its_name(name):
+def test_a_domain_is_found_by_its_name(name):
     assert domain_of(name).name == name
     assert domain_of(name).version.startswith(f"{name}-v")
     assert domain_modules([name]) == [f"agentworld.domains.{name}.domain"]
 
 
-def test_a_domain_that_is_not_there_is_refused_with_those_that_are():
+def test_the_error_for_an_unknown_domain_lists_the_known_domains():
     with pytest.raises(InputError, match="no domain 'web' here; there is .*shell.*text"):
         domain_of("web")

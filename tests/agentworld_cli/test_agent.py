@@ -20,7 +20,7 @@ def made(tmp_path, monkeypatch):
     return make.agent.registered(tmp_path, make.registry.registry(tmp_path))
 
 
-def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
+def test_a_moved_simulator_alias_marks_an_agent_for_revalidation_until_validated(call, made):
     store = f"--store {made.store}"
     used = call(f"alias set shell-agent@production shell-agent@1 --by ada --reason first {store}")
     assert used.out.startswith("shell-agent@production  shell-agent@1  since ")
@@ -50,7 +50,7 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     assert (found["state"], found["in_use_as"]) == ("current", ["production"])
 
 
-def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
+def test_agent_list_reports_an_alias_changed_in_the_registry(call, made):
     call(f"alias set shell-agent@production shell-agent@1 --store {made.store}")
     made.registry.remove_alias("shell-agent", "production")
     done = call(f"agent list --store {made.store}")
@@ -68,7 +68,7 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
 
 
-def test_a_change_that_only_auditors_may_read_is_said_to_be_recorded(call, made, monkeypatch):
+def test_an_alias_change_readable_only_by_auditors_is_reported_as_recorded(call, made, monkeypatch):
     monkeypatch.setattr("agentworld.operations.aliases.set_agent_alias", lambda *_: None)
     monkeypatch.setattr("agentworld.operations.aliases.end_alias", lambda *_: None)
     words = "shell-agent@production  recorded by the service, which shows its history to auditors"
@@ -78,7 +78,7 @@ def test_a_change_that_only_auditors_may_read_is_said_to_be_recorded(call, made,
         assert json.loads(as_json) == {"alias": "shell-agent@production"}
 
 
-def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
+def test_an_agent_without_an_alias_has_no_state(call, made):
     def state():
         (found,) = json.loads(call(f"agent list --store {made.store} --json").out)["agents"]
         return found["state"]
@@ -92,7 +92,7 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
 @pytest.mark.parametrize(
     "words", ["set shell-agent@Production shell-agent@1", "end shell-agent@Production"]
 )
-def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
+def test_an_invalid_agent_alias_is_refused(call, made, words):
     done = call(f"alias {words} --store {made.store}")
     assert (done.code, done.out) == (2, "")
     assert (
@@ -100,13 +100,13 @@ def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     )
 
 
-def test_an_agents_alias_has_no_gate(call, made):
+def test_an_agent_alias_refuses_a_gate(call, made):
     words = f"alias set shell-agent@production shell-agent@1 --store {made.store}"
     done = call(f"{words} --gate live_gain=0.1")
     assert (done.code, "which has no gate" in done.error) == (2, True)
 
 
-def test_the_aliases_of_both_kinds_are_listed_and_shown_alike(call, made):
+def test_agent_and_simulator_aliases_are_listed_and_shown_alike(call, made):
     store = f"--store {made.store}"
     call(f"alias set shell-agent@production shell-agent@1 {store}")
     call(f"alias set stable {made.simulator.digest} --by ada --reason first {store}")
@@ -127,12 +127,12 @@ def test_the_aliases_of_both_kinds_are_listed_and_shown_alike(call, made):
     assert len(call(f"alias list {store}").out.splitlines()) == 1
 
 
-def test_who_asks_is_told_where_nobody_else_is_named(call, made):
+def test_an_alias_change_names_the_current_user_by_default(call, made):
     used = call(f"alias set shell-agent@production shell-agent@1 --store {made.store} --json")
     assert json.loads(used.out)["set_by"] == user_name()
 
 
-def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
+def test_an_unreadable_validation_is_reported_and_does_not_fail_an_alias_move(call, made):
     store = f"--store {made.store}"
     call(f"alias set shell-agent@production shell-agent@1 {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
@@ -154,7 +154,7 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
     assert "a live validation cannot be read" in " ".join(listed.out.split())
 
 
-def test_words_of_others_do_nothing_to_who_looks(call, made):
+def test_alias_commands_escape_control_characters(call, made):
     nasty = "\x1b[2J [red]"
     made.signed(by=nasty, reason=nasty)
     alias = "shell-agent@production"
@@ -165,7 +165,7 @@ def test_words_of_others_do_nothing_to_who_looks(call, made):
         assert "\x1b" not in done.out
 
 
-def test_a_name_that_moves_tells_machines_too(call, made):
+def test_alias_set_prints_the_agents_to_revalidate_as_json(call, made):
     store = f"--store {made.store}"
     call(f"alias set shell-agent@production shell-agent@1 {store}")
     call(f"alias set stable {made.simulator.digest} {store}")

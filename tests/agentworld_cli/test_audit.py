@@ -25,7 +25,7 @@ def told(tmp_path, monkeypatch) -> Story:
     return told
 
 
-def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
+def test_audit_dataset_lists_the_stages_simulators_and_runs_that_used_the_data_set(call, told):
     done = call(f"audit dataset {DATA[:20]} --store {told.store}")
     assert done.code == 0
     assert f"data {DATA}\n" in done.out
@@ -34,12 +34,12 @@ def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
     assert f"run {told.run.id}: 1 episode, 2 steps served" in done.out
 
 
-def test_the_chain_of_an_agent_is_printed_back_to_the_base_of_its_world(call, told):
+def test_audit_agent_prints_the_chain_back_to_the_base_of_its_world_model(call, told):
     assert f"base {BASE}\n" in call(f"audit agent hero@1 --store {told.store}").out
 
 
 @pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}"])
-def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, monkeypatch):
+def test_audits_print_steps_copied_by_forks_beside_served_steps(call, told, question, monkeypatch):
     traffic = Traffic(num_episodes=3, num_steps=5, num_copied=4)
     claim = Claim(agent="hero", artifact=MADE, starting_weights=MADE, simulator=told.simulator)
     known = {"run": told.run.id, "tenant": "local", "simulator": told.simulator, "at": "now"}
@@ -64,7 +64,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_moment_is_asked_of_and_said(call, told, question):
+def test_an_audit_at_a_time_prints_that_time(call, told, question):
     words = question.format(simulator=told.simulator, data=DATA)
     at = told.moments["an agent"].isoformat()
     shown = call(f"audit {words} --at {at} --store {told.store}")
@@ -78,7 +78,7 @@ def test_a_moment_is_asked_of_and_said(call, told, question):
 @pytest.mark.parametrize(
     ("at", "words"), [("2100-01-01", "is in the future"), ("noon", "'noon' is not a time")]
 )
-def test_a_moment_that_is_none_or_has_not_come_is_refused(call, told, question, at, words):
+def test_an_audit_at_an_invalid_or_future_time_is_refused(call, told, question, at, words):
     told.sources.ledger.aliases.set("best", told.simulator, "me")
     asked = question.format(simulator=told.simulator, data=DATA)
     done = call(f"audit {asked} --at {at} --store {told.store}")
@@ -86,7 +86,7 @@ def test_a_moment_that_is_none_or_has_not_come_is_refused(call, told, question, 
     assert words in done.error
 
 
-def test_of_a_moment_only_what_was_there_is_verified_and_exported(call, told):
+def test_an_audit_at_a_time_verifies_and_exports_only_earlier_records(call, told):
     (told.store / "agent/model.safetensors").write_text("other")
     at = told.moments["weights"].isoformat()
     done = call(f"audit verify --at {at} --store {told.store}")
@@ -104,13 +104,13 @@ def test_an_agent_that_is_not_validated_live_is_incomplete_and_not_broken(call, 
 
 
 @pytest.mark.parametrize("what", ["", "hero@1"])
-def test_what_verifies_ends_well_with_a_summary(call, told, what):
+def test_a_successful_verification_prints_a_summary(call, told, what):
     done = call(f"audit verify {what} --store {told.store}")
     assert (done.code, done.out) == (0, "1 run and 2 versions, of which 0 unsigned; 0 problems\n")
     assert "verify" in done.error
 
 
-def test_what_does_not_verify_is_a_line_each_and_a_status(call, told):
+def test_each_verification_problem_is_printed_on_a_line_and_the_command_fails(call, told):
     (told.store / "agent/model.safetensors").write_text("other")
     (told.store / "world/model.safetensors").write_text("other")
     done = call(f"audit verify --store {told.store}")
@@ -137,7 +137,7 @@ def test_every_verdict_has_a_subject_a_grade_problems_and_notes(call, told):
 
 
 @pytest.mark.parametrize("form", ["in-toto", "csv", "openlineage"])
-def test_what_is_exported_is_printed_or_written(call, told, form):
+def test_an_export_is_printed_or_written_to_a_file(call, told, form):
     printed = call(f"audit export --format {form} --store {told.store}")
     assert (printed.code, printed.error) == (0, "")
     done = call(f"audit export --format {form} --store {told.store} --out {told.store}/out")
@@ -146,12 +146,12 @@ def test_what_is_exported_is_printed_or_written(call, told, form):
     assert len(printed.out.splitlines()) == {"in-toto": 6, "csv": 2, "openlineage": 10}[form]
 
 
-def test_another_form_is_refused(call, told):
+def test_an_unknown_export_format_is_refused(call, told):
     done = call(f"audit export --format xml --store {told.store}")
     assert done.code == 2
 
 
-def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_asked(call, told):
+def test_a_bill_of_materials_is_printed_or_written_and_signed_on_request(call, told):
     asked = f"audit export hero@1 --format cyclonedx --store {told.store}"
     printed = call(asked)
     assert (printed.code, json.loads(printed.out)["specVersion"]) == (0, "1.7")
@@ -172,7 +172,7 @@ def test_a_bill_of_materials_is_printed_or_written_and_is_signed_where_it_is_ask
         ("--format in-toto --sign", "--format in-toto writes all agents"),
     ],
 )
-def test_a_bill_of_materials_is_of_one_agent_and_other_forms_are_of_all(
+def test_a_bill_of_materials_requires_one_agent_and_other_formats_refuse_an_agent(
     call, told, words, sentence
 ):
     done = call(f"audit export {words} --store {told.store}")

@@ -40,7 +40,7 @@ def files_of(work: Callable[[], object]) -> list[str]:
     return sorted(name for name in files if Path(name).is_relative_to(PRODUCT))
 
 
-def test_audit_agent_runs_through_few_files(call, tmp_path, monkeypatch, capsys):
+def test_audit_agent_executes_code_of_few_files(call, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     registry = make.registry.registry(tmp_path)
     made = make.agent.registered(tmp_path, registry)

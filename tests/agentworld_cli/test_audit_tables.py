@@ -23,10 +23,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 @pytest.mark.parametrize("words", TABLES)
-def test_a_command_answers_what_the_script_fixes(call, told, words):
+def test_an_audit_command_prints_its_expected_table(call, told, words):
     assert answered(call, words, told) == TABLES[words]
 
 
-def test_every_audit_command_has_a_part():
+def test_every_audit_command_has_an_expected_table():
     commands = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert commands <= {words.split()[1] for words in TABLES}

@@ -46,7 +46,7 @@ def test_a_backup_is_listed_verified_and_restored(call, played, backed_up):
     assert call(f"run verify {played.run} --store {played.store}").code == 0
 
 
-def test_what_a_backup_lacks_is_printed_and_no_success(call, backed_up):
+def test_verifying_an_incomplete_backup_prints_the_missing_files_and_fails(call, backed_up):
     destination, name, _ = backed_up
     shutil.rmtree(destination / "mirror")
     done = call(f"backup verify {destination} {name}")
@@ -55,7 +55,7 @@ def test_what_a_backup_lacks_is_printed_and_no_success(call, backed_up):
     assert "use another backup" in done.error
 
 
-def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
+def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, played, backed_up):
     destination, name, work = backed_up
     store = f"--store {played.store}"
     begin(call, destination, work, store)
@@ -68,7 +68,7 @@ def test_a_damaged_manifest_hides_no_other_backup(call, played, backed_up):
     assert ["problem" in backup for backup in backups] == [True, False]
 
 
-def test_what_is_wrong_with_the_stores_is_printed_with_the_backup(call, played, backed_up):
+def test_a_finished_backup_prints_the_problems_of_the_stores(call, played, backed_up):
     destination, _, work = backed_up
     store = f"--store {played.store}"
     [copy, *_] = (played.store / "mirror").glob("*/*.json")

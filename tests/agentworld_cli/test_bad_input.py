@@ -52,13 +52,13 @@ def store(tmp_path, monkeypatch) -> Path:
         ("cost --run", "option '--run' requires an argument; see `agentworld --help`"),
     ],
 )
-def test_a_command_line_that_cannot_be_read_is_one_sentence(capsys, monkeypatch, words, sentence):
+def test_an_invalid_command_line_prints_one_sentence(capsys, monkeypatch, words, sentence):
     text = said(capsys, monkeypatch, words)
     assert is_a_sentence(text)
     assert sentence in text
 
 
-def test_a_noun_alone_prints_its_help(capsys, monkeypatch):
+def test_a_command_group_alone_prints_its_help(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["agentworld", "audit"])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -83,7 +83,7 @@ FOLDERS = {
 
 @pytest.mark.compute
 @pytest.mark.parametrize(("command", "option"), FOLDERS.items())
-def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
+def test_the_error_names_a_missing_folder(capsys, monkeypatch, store, command, option):
     there = next((store / "steps/collect").iterdir())
     words = f"{command.format(there=there)} {option} {GONE} --store {store} --recipe smoke"
     text = said(capsys, monkeypatch, words)
@@ -118,7 +118,9 @@ WITH_FOLDERS = [
 
 @pytest.mark.parametrize("command", WITH_RECIPES)
 @pytest.mark.parametrize(("text", "wrong"), RECIPES.items(), ids=RECIPES.values())
-def test_a_wrong_recipe_is_named_with_its_key(capsys, monkeypatch, tmp_path, command, text, wrong):
+def test_the_error_names_an_invalid_recipe_and_its_key(
+    capsys, monkeypatch, tmp_path, command, text, wrong
+):
     (tmp_path / "mine.yaml").write_text(text)
     words = command.format(recipe=tmp_path / "mine.yaml") + f" --store {tmp_path / 'store'}"
     sentence = said(capsys, monkeypatch, words)
@@ -129,7 +131,7 @@ def test_a_wrong_recipe_is_named_with_its_key(capsys, monkeypatch, tmp_path, com
 
 @pytest.mark.compute
 @pytest.mark.parametrize("command", WITH_FOLDERS)
-def test_every_step_names_a_wrong_key_first(capsys, monkeypatch, tmp_path, command):
+def test_every_step_reports_an_invalid_recipe_key_first(capsys, monkeypatch, tmp_path, command):
     (tmp_path / "mine.yaml").write_text("name: x\nmodel:\n  hidden_sise: 64\n")
     words = f"{command} --recipe {tmp_path / 'mine.yaml'} --store {tmp_path / 'store'}"
     sentence = said(capsys, monkeypatch, words)
@@ -138,9 +140,7 @@ def test_every_step_names_a_wrong_key_first(capsys, monkeypatch, tmp_path, comma
 
 
 @pytest.mark.parametrize("command", WITH_RECIPES)
-def test_a_recipe_that_is_not_there_is_answered_with_those_that_are(
-    capsys, monkeypatch, tmp_path, command
-):
+def test_an_unknown_recipe_is_refused_with_the_known_ones(capsys, monkeypatch, tmp_path, command):
     words = command.format(recipe="nosuch") + f" --store {tmp_path}"
     text = said(capsys, monkeypatch, words)
     assert is_a_sentence(text)
@@ -159,7 +159,7 @@ RECORDS = {
 
 @pytest.mark.parametrize(("command", "place"), RECORDS.items())
 @pytest.mark.parametrize("text", ['{"files": 3', "[]", '{"strange": 1}', "\xff\xfe"])
-def test_a_malformed_record_is_named_with_its_file(
+def test_the_error_names_the_file_of_a_malformed_record(
     capsys, monkeypatch, store, command, place, text
 ):
     beside, file = place.split()
@@ -172,7 +172,7 @@ def test_a_malformed_record_is_named_with_its_file(
 
 
 @pytest.mark.compute
-def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, store):
+def test_the_error_names_the_line_of_a_malformed_trajectory(capsys, monkeypatch, store):
     folder = next((store / "steps/collect").iterdir())
     (folder / "log.jsonl").write_text('{"domain": "terminal"}\n')
     words = f"data prepare --collected {folder} --store {store} --recipe smoke"
@@ -189,7 +189,9 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
         ("simulator pin agentworld-shell@7", "nothing is registered as 'agentworld-shell'"),
     ],
 )
-def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, command, words):
+def test_the_error_names_an_unregistered_agent_or_world_model(
+    capsys, monkeypatch, store, command, words
+):
     make.registry.database(store)
     text = said(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
@@ -199,7 +201,7 @@ def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, comman
 @pytest.mark.parametrize(
     "command", ["audit agent shell-agent", "simulator pin agentworld-shell", "audit agent @1"]
 )
-def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, command):
+def test_a_malformed_version_is_refused(capsys, monkeypatch, store, command):
     text = said(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
     assert "is not NAME@VERSION" in text
@@ -220,7 +222,7 @@ def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, c
 
 
 @pytest.mark.parametrize("command", ["alias list", "data list", "simulator list"])
-def test_a_store_that_is_not_there_is_named(capsys, monkeypatch, tmp_path, command):
+def test_the_error_names_a_missing_store(capsys, monkeypatch, tmp_path, command):
     text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
     assert text == f"error: there is no store {tmp_path / 'gone'}; name another one with --store\n"
 
@@ -234,9 +236,7 @@ NAMING = [
 
 
 @pytest.mark.parametrize("command", NAMING)
-def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
-    capsys, monkeypatch, store, command
-):
+def test_an_unknown_simulator_is_refused_with_the_known_ones(capsys, monkeypatch, store, command):
     text = said(capsys, monkeypatch, f"{command} sha256:00 --store {store}")
     assert is_a_sentence(text)
     assert "there is no simulator sha256:00" in text
@@ -244,7 +244,7 @@ def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
 
 
 @pytest.mark.compute
-def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
+def test_the_error_names_an_unwritable_file(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     text = said(capsys, monkeypatch, f"pipeline compile --out {tmp_path}/file/pipeline.yaml")
     assert is_a_sentence(text)
@@ -263,9 +263,7 @@ def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
         ),
     ],
 )
-def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
-    capsys, monkeypatch, tmp_path, words, wrong
-):
+def test_an_invalid_pipeline_or_placement_is_refused(capsys, monkeypatch, tmp_path, words, wrong):
     (tmp_path / "typo.yaml").write_text("default: {que: training}")
     words = words.format(tmp_path=tmp_path)
     text = said(capsys, monkeypatch, f"pipeline compile {words} --out {tmp_path}/pipeline.yaml")
@@ -274,7 +272,7 @@ def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
     assert not (tmp_path / "pipeline.yaml").exists()
 
 
-def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path):
+def test_a_demo_without_a_sandbox_is_refused(capsys, monkeypatch, tmp_path):
     from agentworld.domains import sandbox
 
     sandbox.check_sandbox.cache_clear()
@@ -301,7 +299,7 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
 @pytest.mark.compute
 @pytest.mark.parametrize("size", ["8k", "200k"])
 @pytest.mark.parametrize("words", ["demo --recipe", "data collect --recipe"])
-def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
+def test_the_error_names_a_full_disk(tmp_path, size, words):
     command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
     script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
     unshared = ["unshare", "--mount", "sh", "-c", script]
@@ -313,7 +311,7 @@ def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
 
 
 @pytest.mark.compute
-def test_a_pipeline_on_a_full_disk_is_one_sentence(tmp_path):
+def test_compiling_a_pipeline_to_a_full_disk_prints_one_sentence(tmp_path):
     command = f"{sys.executable} -m agentworld_cli.main pipeline compile --out {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
     unshared = ["unshare", "--mount", "sh", "-c", script]

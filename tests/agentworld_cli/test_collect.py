@@ -7,12 +7,12 @@ from agentworld_cli.collect import recipe_for
 SERVERS = 'servers={"a": {"command": "true"}}'
 
 
-def test_a_recipe_is_as_it_is_where_the_command_line_names_nothing():
+def test_a_recipe_without_command_line_options_is_used_unchanged():
     with recipe_for("smoke", "", []) as path:
         assert path == "smoke"
 
 
-def test_another_domain_and_its_options_are_in_a_recipe_that_ends_with_the_block():
+def test_a_domain_and_its_options_are_written_to_a_temporary_recipe():
     with recipe_for("smoke", "mcp", [SERVERS]) as path:
         recipe = load_recipe(recipe_path(path))
     smoke = load_recipe(recipe_path("smoke"))
@@ -25,7 +25,7 @@ def test_another_domain_and_its_options_are_in_a_recipe_that_ends_with_the_block
 
 
 @pytest.mark.compute
-def test_options_of_a_recipe_stay_with_its_domain_and_leave_with_another():
+def test_recipe_options_are_kept_for_the_same_domain_and_dropped_for_another():
     with recipe_for("smoke", "mcp", [SERVERS]) as first:
         with recipe_for(first, "mcp", ["other=1"]) as same:
             assert {*load_recipe(recipe_path(same)).collect.options} == {"servers", "other"}
@@ -33,6 +33,6 @@ def test_options_of_a_recipe_stay_with_its_domain_and_leave_with_another():
             assert load_recipe(recipe_path(another)).collect.options == {}
 
 
-def test_an_option_has_a_name_and_a_value():
+def test_an_option_without_a_value_is_refused():
     with pytest.raises(InputError, match="--set takes NAME=VALUE"), recipe_for("smoke", "", ["a"]):
         pass

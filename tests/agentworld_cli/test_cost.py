@@ -37,7 +37,7 @@ def lines(done):
     return [cells(line) for line in done.out.splitlines() if line.strip("─ ")]
 
 
-def test_every_run_has_a_line_and_all_have_a_total(call, played):
+def test_cost_prints_a_row_for_each_run_and_a_total(call, played):
     newer = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
     heading, first, second, total = lines(call(f"cost --store {played.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
@@ -54,7 +54,7 @@ def test_every_run_has_a_line_and_all_have_a_total(call, played):
 NUMBERS = ["episodes", "steps", "input", "cached", "output", "engine s"]
 
 
-def test_a_run_is_told_episode_by_episode(call, played):
+def test_the_cost_of_a_run_has_a_row_for_each_episode(call, played):
     heading, line, _ = lines(call(f"cost --run {played.run} --store {played.store}"))
     assert heading[:2] == ["episode", "run"]
     assert line[:4] == [played.episode, played.run, "1", "3"]
@@ -62,7 +62,7 @@ def test_a_run_is_told_episode_by_episode(call, played):
 
 
 @pytest.mark.waits
-def test_tenants_are_told_where_there_is_one(call, played):
+def test_cost_shows_tenants_only_if_a_tenant_has_a_run(call, played):
     opening, simulator = make.service.OPENING, make.service.SIMULATOR
     assert "tenant" not in lines(call(f"cost --store {played.store}"))[0]
     played.ledger.open_run(opening, simulator, tenant="acme")
@@ -75,7 +75,7 @@ def test_tenants_are_told_where_there_is_one(call, played):
 
 
 @pytest.mark.waits
-def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
+def test_cost_by_agent_prints_a_row_for_each_agent_and_marks_unregistered_ones(
     call, tmp_path, monkeypatch
 ):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -93,7 +93,7 @@ def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
     ]
 
 
-def test_agents_of_a_store_without_a_registry_are_one_sentence(call, played, monkeypatch):
+def test_cost_by_agent_without_a_registry_is_refused_in_one_sentence(call, played, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     done = call(f"cost --group-by agent --store {played.store}")
     assert (done.code, done.out) == (2, "")
@@ -102,7 +102,7 @@ def test_agents_of_a_store_without_a_registry_are_one_sentence(call, played, mon
 
 
 @pytest.mark.usefixtures("priced")
-def test_what_has_a_price_has_its_money(call, played):
+def test_cost_with_configured_prices_shows_the_money(call, played):
     (used,) = played.ledger.counts.run_usage(run=played.run)
     paid = used.usage.input_tokens * Decimal("0.001") + used.usage.output_tokens * Decimal("0.002")
     heading, line, total = lines(call(f"cost --store {played.store}"))
@@ -111,7 +111,7 @@ def test_what_has_a_price_has_its_money(call, played):
 
 
 @pytest.mark.usefixtures("priced")
-def test_what_is_told_as_json_is_exact(call, played):
+def test_cost_as_json_is_exact(call, played):
     told = json.loads(call(f"cost --store {played.store} --json").out)
     (cost,) = told["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
@@ -122,7 +122,7 @@ def test_what_is_told_as_json_is_exact(call, played):
     assert (told["currency"], told["total"]["run"]) == ("EUR", None)
 
 
-def test_a_large_number_is_not_cut_off_and_a_long_name_goes_on_below(call, played):
+def test_large_numbers_are_not_cut_off_and_long_names_wrap(call, played):
     agent = "agent" * 60
     opening = make.service.OPENING.model_copy(update={"agent": agent})
     run = played.ledger.open_run(opening, make.service.SIMULATOR).id
@@ -136,7 +136,7 @@ def test_a_large_number_is_not_cut_off_and_a_long_name_goes_on_below(call, playe
     assert "…" not in out
 
 
-def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
+def test_cost_escapes_control_characters_in_names(call, played, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "[red]\x1b[2J")
     opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J\n"})
     played.ledger.open_run(opening, make.service.SIMULATOR)
@@ -155,14 +155,16 @@ def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
         ("--tenant local --run gone --group-by tenant", "nothing of run gone, tenant local;"),
     ],
 )
-def test_what_is_not_there_is_one_sentence(call, played, words, sentence):
+def test_the_cost_of_an_unknown_run_episode_or_tenant_prints_one_sentence(
+    call, played, words, sentence
+):
     done = call(f"cost {words} --store {played.store}")
     assert (done.code, done.out) == (2, "")
     assert sentence in done.error
     assert done.error.count("\n") == 1
 
 
-def test_a_price_that_is_none_is_one_sentence(call, played, monkeypatch):
+def test_an_invalid_price_is_refused_in_one_sentence(call, played, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "dear")
     done = call(f"cost --store {played.store}")
     assert done.code == 2
@@ -175,7 +177,7 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_says_what_is_counted_and_how_it_is_priced(call):
+def test_cost_help_explains_counting_and_prices(call):
     said = " ".join(call("cost --help").out.split())
     for words in (
         "counts every answered step with its retries and further samples",
@@ -186,7 +188,7 @@ def test_help_says_what_is_counted_and_how_it_is_priced(call):
 
 
 @pytest.mark.waits
-def test_a_service_on_a_server_is_counted_through_the_environment(
+def test_cost_reads_the_ledger_server_named_in_the_environment(
     call, tmp_path, monkeypatch, postgres_url
 ):
     ledger = Ledger(postgres_url)

@@ -45,7 +45,7 @@ def test_a_manifest_is_shown_by_the_start_of_its_digest(store, first):
     assert "pools.cpt.num_samples" in run(store, "show", str(first.folder))
 
 
-def test_a_difference_is_printed_and_there_for_machines(store, first, second):
+def test_data_diff_prints_differences_as_text_and_json(store, first, second):
     words = "diff", first.digest[:20], second.digest[:20]
     text = run(store, *words)
     assert "recipe.seed" in text
@@ -56,7 +56,7 @@ def test_a_difference_is_printed_and_there_for_machines(store, first, second):
 
 
 @pytest.mark.waits
-def test_a_page_is_written(store, first, tmp_path):
+def test_data_inspect_writes_a_page(store, first, tmp_path):
     out = tmp_path / "page.html"
     words = "inspect", first.digest, "--out", str(out)
     assert run(store, *words) == f"{out}\n"

@@ -104,11 +104,11 @@ def test_a_killed_demo_leaves_no_process_behind(told):
     assert told.orphans == []
 
 
-def test_a_killed_demo_continues_and_ends_well(told):
+def test_a_killed_demo_resumes_and_succeeds(told):
     assert told.finished.returncode == 0, told.finished.stderr
 
 
-def test_what_was_finished_before_the_kill_is_used_again(told):
+def test_steps_finished_before_the_kill_are_reused(told):
     steps = {path.split("/")[1] for path in told.finished_before_kill}
     assert steps == {"collect", "prepare", "cpt"}
     for step in steps:
@@ -120,14 +120,14 @@ def test_every_step_is_finished_once(told):
     assert sorted(path.split("/")[1] for path in told.receipts) == sorted(MAIN_JOB)
 
 
-def test_a_second_demo_uses_every_step_again(told):
+def test_a_second_demo_reuses_every_step(told):
     assert told.again.returncode == 0, told.again.stderr
     assert states(told.store) == dict.fromkeys(MAIN_JOB, "reused")
     assert told.receipts_again == told.receipts
     assert json.loads(told.again.stdout)["seconds"] == json.loads(told.finished.stdout)["seconds"]
 
 
-def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
+def test_the_summary_file_equals_the_output_and_contains_every_figure(told):
     summary = json.loads((told.store / "summary.json").read_text())
     assert summary == json.loads(told.again.stdout)
     assert set(summary["seconds"]) == set(MAIN_JOB)
@@ -144,7 +144,7 @@ def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
         assert all(0 <= share <= 1 for share in shares)
 
 
-def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tmp_path):
+def test_a_refusing_gate_ends_the_job_successfully_and_earlier_steps_are_reused(told, tmp_path):
     store, recipe = tmp_path / "store", tmp_path / "strict.yaml"
     shutil.copytree(told.store, store)
     strict = "gate: [{metric: rl.exact_match, least: 1.1}]\n"
@@ -168,7 +168,7 @@ def test_the_live_episodes_of_the_agent_at_each_stage_are_kept(told):
     assert all((folder / name).read_text().count("\n") == 8 for name in kept)
 
 
-def test_there_is_a_report_to_look_at(told):
+def test_the_demo_writes_a_report(told):
     assert (told.store / "report.html").read_text().startswith("<!doctype html>")
 
 
@@ -178,7 +178,7 @@ def ask(told, call):
     return lambda words: call(f"{words} --store {told.store}")
 
 
-def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(told, ask):
+def test_the_trajectory_log_of_every_run_matches_the_ledger(told, ask):
     trajectories = {"training": "agent", "evaluation": "validate"}
     runs = json.loads(ask("run list --json").out)
     played = [run for run in runs if run["opening"]["agent"] == "shell-agent"]
@@ -189,7 +189,7 @@ def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(to
         assert json.loads(done.out)["num_matched"] == run["num_steps"], done.error
 
 
-def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
+def test_audits_link_the_agent_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
     simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
     assert chain["problems"] == []
@@ -201,24 +201,24 @@ def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(to
 
 
 @pytest.mark.parametrize("words", AUDITS)
-def test_an_audit_answers_what_the_demo_did(told, call, words):
+def test_an_audit_of_the_demo_prints_its_expected_table(told, call, words):
     assert answered(call, words, audited(told.store)) == AUDITS[words]
 
 
-def test_the_chain_is_printed_for_people_with_whole_digests(ask):
+def test_audit_agent_prints_the_chain_with_whole_digests(ask):
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
     printed = ask("audit agent shell-agent@1").out
     for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-shell@1"):
         assert words in printed
 
 
-def test_a_version_that_is_not_there_is_answered_with_those_that_are(ask):
+def test_an_unknown_agent_version_is_refused_with_the_known_ones(ask):
     done = ask("audit agent shell-agent@7")
     assert (done.code, done.out) == (2, "")
     assert done.error == "error: there is no version 7 of shell-agent; versions are 1\n"
 
 
-def test_a_person_acts_in_a_live_shell_and_in_the_simulator_of_it(
+def test_domain_try_runs_actions_in_the_live_shell_and_in_its_simulator(
     told, tmp_path, call, monkeypatch
 ):
     store = shutil.copytree(told.store, tmp_path / "store")

@@ -17,7 +17,7 @@ def listed(*options: str) -> str:
     return result.output
 
 
-def test_the_installed_domains_are_listed_with_what_they_offer():
+def test_domain_list_shows_the_version_environments_and_tools_of_each_domain():
     mcp, *others = listed().splitlines()
     assert mcp.startswith(
         "mcp          mcp-v1, environments, tools: list_items, get_item, add_item,"
@@ -30,13 +30,13 @@ def test_the_installed_domains_are_listed_with_what_they_offer():
     ]
 
 
-def test_the_same_is_there_for_machines():
+def test_domain_list_prints_json():
     _mcp, _screen, shell, _terminal, text = json.loads(listed("--json"))
     assert (shell["name"], shell["has_environments"], shell["tools"]) == ("shell", True, ["bash"])
     assert (text["name"], text["has_environments"], text["problem"]) == ("text", False, "")
 
 
-def test_a_domain_that_cannot_be_loaded_hides_no_other(monkeypatch):
+def test_domain_list_reports_an_unloadable_domain_and_lists_the_others(monkeypatch):
     modules = {**base._KINDS._modules, "broken": "agentworld.domains.nowhere"}
     monkeypatch.setattr(base._KINDS, "_modules", modules)
     broken, *others = listed().splitlines()
@@ -54,7 +54,7 @@ def live(monkeypatch) -> ScriptedDomain:
 
 
 @pytest.mark.usefixtures("live")
-def test_a_domain_is_shown_with_what_it_needs_and_a_turn_of_a_task(call):
+def test_domain_show_prints_the_requirements_and_an_example_turn(call):
     lines = call("domain show text").out.splitlines()
     assert lines[:10] == [
         "text text-v1, with live environments",
@@ -82,7 +82,7 @@ def test_a_domain_is_shown_with_what_it_needs_and_a_turn_of_a_task(call):
 
 
 @pytest.mark.usefixtures("live")
-def test_the_whole_sheet_is_there_for_machines(call):
+def test_domain_show_prints_json(call):
     sheet = json.loads(call("domain show text --json").out)
     assert sheet["needs"][1] == {
         "program": "world-tool",
@@ -94,14 +94,14 @@ def test_the_whole_sheet_is_there_for_machines(call):
     assert len(sheet["prompt_variants"]) == 12
 
 
-def test_a_domain_of_recorded_logs_is_shown_without_needs(call):
+def test_domain_show_prints_no_requirements_of_a_log_only_domain(call):
     lines = call("domain show screen").out.splitlines()
     assert lines[0] == "screen screen-v1, recorded logs only"
     assert lines[3] == "prompts, with the pools that draw them:"
     assert lines[-2:] == ["example:", "  > help"]
 
 
-def test_why_no_environment_can_be_opened_is_shown(call, monkeypatch):
+def test_domain_show_prints_why_no_environment_can_be_opened(call, monkeypatch):
     def refuse() -> None:
         raise EnvironmentUnavailable("no sandbox: allow user namespaces")
 
@@ -112,13 +112,13 @@ def test_why_no_environment_can_be_opened_is_shown(call, monkeypatch):
 
 
 @pytest.mark.compute
-def test_a_long_prompt_is_shown_by_its_beginning(call):
+def test_domain_show_truncates_a_long_prompt(call):
     (line,) = [line for line in call("domain show terminal").out.splitlines() if line[:4] == "  0 "]
     assert line.endswith("...")
     assert len(line) < 130
 
 
-def test_where_nothing_is_missing_nothing_is_installed(call):
+def test_domain_install_with_nothing_missing_installs_nothing(call):
     done = call("domain install screen")
     assert (done.out, done.error) == ("screen: nothing to install\n", "")
     assert json.loads(call("domain install screen --json").out) == {
@@ -129,7 +129,7 @@ def test_where_nothing_is_missing_nothing_is_installed(call):
 
 
 @pytest.mark.usefixtures("live")
-def test_what_cannot_be_installed_is_one_sentence_with_its_command(call, monkeypatch):
+def test_a_failed_domain_install_prints_the_command_to_run(call, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     done = call("domain install text")
     assert done.code == 3
@@ -137,7 +137,7 @@ def test_what_cannot_be_installed_is_one_sentence_with_its_command(call, monkeyp
     assert done.error.count("\n") == 1
 
 
-def test_an_installation_says_what_it_does_on_stderr(call, monkeypatch):
+def test_domain_install_prints_its_progress_on_stderr(call, monkeypatch):
     def install(name, on_progress):
         on_progress(f"installs {name}-tools")
         return Installation(domain=name, installed=("a", "b"), unavailable="no sandbox: allow one")
@@ -149,7 +149,7 @@ def test_an_installation_says_what_it_does_on_stderr(call, monkeypatch):
 
 
 @pytest.mark.parametrize("verb", ["show", "install"])
-def test_an_unknown_domain_is_one_sentence(call, verb):
+def test_an_unknown_domain_is_refused_with_the_known_ones(call, verb):
     done = call(f"domain {verb} nowhere")
     assert done.code == 2
     assert done.error.startswith("error: there is no domain 'nowhere' here; there is mcp, screen")

@@ -49,7 +49,7 @@ tools: bash
 an action is a line such as: """
 
 
-def test_the_live_side_alone_is_a_transcript(call, live, type_lines):
+def test_domain_try_without_a_simulator_prints_the_live_transcript(call, live, type_lines):
     type_lines("ls", "", "echo besa", "never read")
     live.is_right = True
     done = call("domain try shell --task")
@@ -65,7 +65,7 @@ def test_the_live_side_alone_is_a_transcript(call, live, type_lines):
 
 
 @pytest.mark.usefixtures("live")
-def test_both_worlds_stand_side_by_side_with_the_verdict_of_the_rules(
+def test_live_and_simulated_observations_are_printed_side_by_side_with_a_verdict(
     call, service, type_lines, monkeypatch
 ):
     monkeypatch.setattr(console, "_width", 80)
@@ -92,7 +92,9 @@ def test_both_worlds_stand_side_by_side_with_the_verdict_of_the_rules(
 
 
 @pytest.mark.usefixtures("live")
-def test_where_both_do_not_fit_one_stands_below_the_other(call, service, type_lines, monkeypatch):
+def test_observations_too_wide_for_two_columns_are_printed_below_each_other(
+    call, service, type_lines, monkeypatch
+):
     monkeypatch.setattr(console, "_width", 20)
     type_lines("echo 123456789")
     out = call(f"domain try shell --url {service}").out
@@ -102,7 +104,7 @@ def test_where_both_do_not_fit_one_stands_below_the_other(call, service, type_li
 
 
 @pytest.mark.usefixtures("live")
-def test_a_program_reads_one_object_a_line(call, service, type_lines):
+def test_json_output_has_one_object_per_line(call, service, type_lines):
     type_lines("ls", "echo \x1b[2Jbesa")
     out = call(f"domain try shell --task --json --url {service}").out
     start, first, last, end = map(json.loads, out.splitlines())
@@ -125,14 +127,14 @@ def test_a_program_reads_one_object_a_line(call, service, type_lines):
 
 
 @pytest.mark.usefixtures("live")
-def test_what_worlds_show_can_do_nothing_to_a_terminal(call, service, type_lines):
+def test_control_characters_in_observations_are_escaped(call, service, type_lines):
     type_lines("echo \x1b[2J")
     out = call(f"domain try shell --url {service}").out
     assert r"\x1b[2J" in out
     assert all(character.isprintable() or character == "\n" for character in out)
 
 
-def test_an_action_that_breaks_the_environment_is_one_sentence(call, live, type_lines):
+def test_an_action_that_breaks_the_environment_prints_one_sentence(call, live, type_lines):
     type_lines("ls", "exit", "ls")
     done = call("domain try shell")
     assert done.code == 3
@@ -155,7 +157,9 @@ def test_an_action_that_breaks_the_environment_is_one_sentence(call, live, type_
     ],
 )
 @pytest.mark.usefixtures("live")
-def test_what_is_wrong_is_one_sentence(call, type_lines, tmp_path, words, code, sentence):
+def test_invalid_arguments_and_unreachable_services_print_one_sentence(
+    call, type_lines, tmp_path, words, code, sentence
+):
     type_lines("ls")
     done = call(f"domain try {words.format(store=tmp_path)}")
     assert (done.code, done.error.count("\n")) == (code, 1)
@@ -164,9 +168,7 @@ def test_what_is_wrong_is_one_sentence(call, type_lines, tmp_path, words, code, 
 
 
 @pytest.mark.usefixtures("live")
-def test_a_person_is_asked_for_each_action_and_what_follows_has_lines_of_its_own(
-    call, type_lines, monkeypatch
-):
+def test_an_interactive_terminal_shows_a_prompt_for_each_action(call, type_lines, monkeypatch):
     type_lines("ls")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     shown = ">   ls\n  [0] ~\n> \nended after 1 turn: no more actions\n"
@@ -174,7 +176,7 @@ def test_a_person_is_asked_for_each_action_and_what_follows_has_lines_of_its_own
 
 
 @pytest.mark.usefixtures("live")
-def test_an_input_that_is_no_text_is_one_sentence(call, monkeypatch):
+def test_actions_that_are_not_utf_8_are_refused(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ls\n\xff\n"), "utf-8"))
     done = call("domain try shell")
     assert done.code == 2
@@ -182,7 +184,7 @@ def test_an_input_that_is_no_text_is_one_sentence(call, monkeypatch):
 
 
 @pytest.mark.waits
-def test_a_real_shell_refuses_and_succeeds_as_an_agent_would_see_it(call, type_lines):
+def test_a_real_shell_shows_outputs_and_exit_codes(call, type_lines):
     type_lines("nothing", "echo kolu > rimo.txt", "cat rimo.txt")
     done = call("domain try shell --json")
     _, refused, wrote, read, _ = map(json.loads, done.out.splitlines())

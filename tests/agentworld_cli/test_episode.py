@@ -20,25 +20,25 @@ def test_the_episodes_of_a_run_are_listed(call, played):
 
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
-def test_an_episode_is_shown_and_can_do_nothing_to_a_terminal(call, played, where):
+def test_episode_show_escapes_control_characters(call, played, where):
     out = call(f"episode show {played.episode} {where.format(played)}").out
     assert r"> cat \x1b[2J\x00\ud800" in out
     assert all(character.isprintable() or character == "\n" for character in out)
     assert "reward 1, done" in out
 
 
-def test_an_episode_as_json_is_all_of_it_in_ascii(call, played):
+def test_episode_show_as_json_is_complete_and_ascii(call, played):
     out = call(f"episode show {played.episode} --store {played.store} --json").out
     assert out.isascii()
     assert json.loads(out)["steps"][1]["observation"] == "cat \x1b[2J\x00\ud800\n[0] ~"
 
 
-def test_an_honest_episode_verifies(call, played):
+def test_an_unchanged_episode_verifies(call, played):
     done = call(f"episode verify {played.episode} --store {played.store} --json")
     assert (done.code, json.loads(done.out)["grade"]) == (0, "verified")
 
 
-def test_a_broken_episode_lists_its_problems_and_fails(call, played):
+def test_verifying_a_broken_episode_prints_its_problems_and_fails(call, played):
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute("UPDATE steps SET observation = x'41' WHERE number = 1")
     done = call(f"episode verify {played.episode} --store {played.store}")
@@ -46,7 +46,7 @@ def test_a_broken_episode_lists_its_problems_and_fails(call, played):
     assert "do not follow from each other" in done.out
 
 
-def test_an_episode_that_the_ledger_dropped_is_one_sentence_and_fails(call, played):
+def test_verifying_an_episode_missing_from_the_ledger_prints_one_sentence_and_fails(call, played):
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute("DELETE FROM steps")
         database.execute("DELETE FROM episodes")
@@ -81,7 +81,7 @@ def test_an_episode_is_replayed_byte_for_byte(call, played):
 
 
 @pytest.mark.waits
-def test_an_open_episode_is_closed_and_not_erased_before(call, played):
+def test_an_open_episode_can_be_erased_only_after_closing(call, played):
     forked = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
     erase = f"episode erase {forked} --yes --store {played.store}"
     assert "is open; close it" in call(erase).error
@@ -91,7 +91,7 @@ def test_an_open_episode_is_closed_and_not_erased_before(call, played):
 
 
 @pytest.mark.waits
-def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
+def test_an_erased_episode_has_no_texts_and_still_verifies(call, played):
     words = f"episode erase {played.episode} --store {played.store}"
     asked = call(words)
     assert asked.code == 2
@@ -118,7 +118,7 @@ def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
         ("replay gone --url {0.url}", "there is no episode gone"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(call, played, words, sentence):
+def test_invalid_episode_commands_print_one_sentence(call, played, words, sentence):
     known = "" if "--url" in words else f" --store {played.store}"
     done = call(f"episode {words.format(played)}{known}")
     assert done.code != 0

@@ -127,14 +127,14 @@ def harmless(text: str) -> bool:
 
 @pytest.mark.parametrize("form", ["", " --json"], ids=["for people", "for machines"])
 @pytest.mark.parametrize("words", SHOWING)
-def test_no_command_lets_a_text_do_anything(call, nasty, words, form):
+def test_every_command_escapes_control_characters(call, nasty, words, form):
     done = call(words.format(**nasty) + form)
     assert done.code == 0
     assert harmless(done.out + done.error)
     assert form == "" or done.out.isascii()
 
 
-def test_every_command_that_names_a_run_or_an_episode_is_tried_here():
+def test_every_run_episode_audit_agent_and_alias_command_is_covered():
     group = typer.main.get_command(app)
     nouns = ("run", "episode", "audit", "agent", "alias")
     commands = {f"{noun} {verb}" for noun in nouns for verb in group.commands[noun].commands}
@@ -143,9 +143,7 @@ def test_every_command_that_names_a_run_or_an_episode_is_tried_here():
 
 
 @pytest.mark.parametrize("where", ["--store {store}", "--url {url}"])
-def test_a_transcript_shows_it_all_and_no_text_poses_as_the_transcripts_own_words(
-    call, nasty, where
-):
+def test_texts_cannot_imitate_the_lines_of_a_transcript(call, nasty, where):
     out = call(f"episode show {nasty['episode']} {where}".format(**nasty)).out
     own = [line for line in out.splitlines() if not line.startswith("  ")]
     assert own[2:] == ["task:", "start:", "simulation instruction:", "step 1:", "step 2:", "open"]
@@ -155,7 +153,7 @@ def test_a_transcript_shows_it_all_and_no_text_poses_as_the_transcripts_own_word
     assert out.count("  ended: done\n") == 4
 
 
-def test_as_json_every_text_is_the_one_that_was_said(call, nasty):
+def test_json_output_contains_every_text_unchanged(call, nasty):
     out = call("episode show {episode} --store {store} --json".format(**nasty)).out
     told = json.loads(out)
     assert [step["observation"] for step in told["steps"]] == [NASTY, NASTY]
@@ -205,9 +203,7 @@ def refusal(message):
     ids=range(5),
 )
 @pytest.mark.parametrize("words", ["run show x", "episode show x", "episode replay x"])
-def test_no_answer_of_a_service_does_anything_when_it_is_told_as_an_error(
-    call, liar, words, answer
-):
+def test_errors_escape_control_characters_in_service_answers(call, liar, words, answer):
     url, bodies = liar
     bodies.append(answer)
     done = call(f"{words} --url {url}")
@@ -215,7 +211,7 @@ def test_no_answer_of_a_service_does_anything_when_it_is_told_as_an_error(
     assert harmless(done.error)
 
 
-def test_what_a_service_names_an_episode_is_escaped_too(call, liar, nasty):
+def test_control_characters_in_episode_names_of_a_service_are_escaped(call, liar, nasty):
     shown = call("episode show {episode} --store {store} --json".format(**nasty)).out
     url, bodies = liar
     begun = Episode.new(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
@@ -229,7 +225,7 @@ def test_what_a_service_names_an_episode_is_escaped_too(call, liar, nasty):
     assert len(done.out.splitlines()) == 5
 
 
-def test_json_is_printed_in_one_way():
+def test_no_command_prints_json_with_model_dump_json():
     found = sorted(
         path.name
         for path in (Path(__file__).parents[2] / "platform/agentworld_cli").glob("*.py")

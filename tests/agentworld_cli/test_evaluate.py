@@ -13,7 +13,9 @@ from make import records
 pytestmark = pytest.mark.compute
 
 
-def test_what_is_served_is_measured_once_a_day_and_told(call, tmp_path, monkeypatch):
+def test_evaluate_served_measures_once_a_day_unless_another_job_is_named(
+    call, tmp_path, monkeypatch
+):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     pinned = records.pinned(tmp_path)
     words = f"evaluate served {pinned.digest[7:20]} --recipe smoke --store {tmp_path}"
@@ -33,7 +35,7 @@ def test_what_is_served_is_measured_once_a_day_and_told(call, tmp_path, monkeypa
     assert len(pinned.reports) == 2
 
 
-def test_a_simulator_that_is_not_there_is_a_sentence(call, tmp_path):
+def test_evaluating_an_unknown_simulator_is_refused(call, tmp_path):
     found = call(f"evaluate served --recipe smoke --store {tmp_path}")
     assert (found.code, found.out) == (2, "")
     assert "there is no simulator sha256:shell" in found.error

@@ -23,7 +23,7 @@ def own(tmp_path, monkeypatch) -> Told:
 
 
 @pytest.mark.compute
-def test_the_commands_export_and_the_program_verifies_and_takes_the_document_out(own):
+def test_the_program_of_the_page_verifies_and_extracts_an_exported_bill_of_materials(own):
     (commands, _start), (program,) = blocks(SECTION, "console"), blocks(SECTION, "python")
     with shell() as running:
         for line in commands.splitlines():
@@ -37,7 +37,7 @@ def test_the_commands_export_and_the_program_verifies_and_takes_the_document_out
     assert json.loads(Path("bill.json").read_text()) == plain == own.bill
 
 
-def test_every_property_is_on_the_page(own):
+def test_the_page_documents_every_property(own):
     names = {
         each["name"].removeprefix("agentworld:")
         for part in parts_of(own.bill).values()
@@ -47,7 +47,7 @@ def test_every_property_is_on_the_page(own):
     assert names <= set(re.findall(r"`(?:agentworld:)?([\w-]+)`", SECTION))
 
 
-def test_the_guide_for_auditors_has_every_point_and_cluster():
+def test_the_auditors_guide_covers_every_ai_act_point_and_g7_cluster():
     text = (DOCS / "guides/auditors.md").read_text()
     act, _, elements = text.partition("## EU AI Act")[2].partition("## G7")
     rows = " ".join(re.findall(r"^\| ([\d(][^|]*) \|", act, re.M))

@@ -17,12 +17,12 @@ def ended(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.
     return subprocess.Popen(["sh", "-c", f"exit {status}"])
 
 
-def test_a_job_that_went_through_has_a_folder_for_each_step(tmp_path):
+def test_a_finished_job_has_a_folder_for_each_step(tmp_path):
     folders = make.job.finished_job(tmp_path)
     assert follow(ended(tmp_path, folders), tmp_path).folders == folders
 
 
-def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_path, capsys):
+def test_a_job_ended_by_its_gate_succeeds_and_prints_the_skipped_steps(tmp_path, capsys):
     folders = make.job.refused_job(tmp_path)
     assert follow(ended(tmp_path, folders), tmp_path).folders == folders
     lines = capsys.readouterr().err.splitlines()
@@ -30,7 +30,7 @@ def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_pat
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_a_job_that_stops_after_a_gate_that_let_it_pass_failed(tmp_path, status):
+def test_a_job_that_stops_after_a_passed_gate_fails(tmp_path, status):
     folders = make.job.finished_job(tmp_path)
     before = {step: folder for step, folder in folders.items() if step not in AFTER_GATE}
     with pytest.raises(StepFailed, match="register stopped: its process ended without"):

@@ -42,7 +42,7 @@ def run(tmp_path, *words: str, code: int = 0) -> str:
     return result.stdout
 
 
-def test_an_import_prints_its_folder_its_counts_and_what_comes_next(tmp_path, logs):
+def test_an_import_prints_its_folder_counts_and_next_command(tmp_path, logs):
     folder, *lines = run(tmp_path, str(logs)).splitlines()
     (trajectory,) = read_trajectories(Path(folder))
     assert (trajectory.task_id, trajectory.domain) == ("t", "text")
@@ -59,7 +59,7 @@ def test_an_import_prints_its_folder_its_counts_and_what_comes_next(tmp_path, lo
     assert lines[-1] == f"next: agentworld data prepare --collected {folder}"
 
 
-def test_the_same_is_there_for_machines(tmp_path, logs):
+def test_an_import_prints_json(tmp_path, logs):
     printed = json.loads(run(tmp_path, str(logs), "--json"))
     collected = read_collected(Path(printed["folder"]))
     assert printed["num_quarantined"] == collected.num_quarantined == 1
@@ -67,7 +67,7 @@ def test_the_same_is_there_for_machines(tmp_path, logs):
     assert printed["form"] == "messages"
 
 
-def test_an_import_is_used_again_until_its_source_changes(tmp_path, logs):
+def test_an_import_is_reused_until_its_source_changes(tmp_path, logs):
     first = run(tmp_path, str(logs))
     moved = logs.rename(tmp_path / "moved")
     assert moved.is_file()
@@ -99,12 +99,12 @@ def test_a_strict_import_refuses_the_first_bad_record(tmp_path, logs):
         (("--recipe", "none"), "there is no recipe 'none'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(tmp_path, logs, words, problem):
+def test_invalid_import_options_are_refused(tmp_path, logs, words, problem):
     assert problem in run(tmp_path, str(logs), *words, code=1)
 
 
 @pytest.mark.parametrize("text", ["yes", "1e-3", "0123", "12:30", "2026-01-31", "[a", ": "])
-def test_an_option_that_takes_a_text_gets_it_as_it_was_written(tmp_path, text):
+def test_a_text_option_receives_its_value_unparsed(tmp_path, text):
     path = tmp_path / "chat.jsonl"
     prompt = {"role": "user", "content": f"an example{text}the task"}
     reply = {"role": "assistant", "content": "Action: ls"}
@@ -120,14 +120,16 @@ def test_a_source_whose_name_looks_like_a_number_is_imported(tmp_path, logs, mon
 
 
 @pytest.mark.parametrize(("words", "domain"), [((), "shell"), (("--domain", "screen"), "screen")])
-def test_the_domain_is_the_recipes_where_no_option_names_one(tmp_path, logs, words, domain):
+def test_an_import_uses_the_recipes_domain_unless_an_option_names_another(
+    tmp_path, logs, words, domain
+):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("{name: mine, collect: {domain: shell}}")
     printed = run(tmp_path, str(logs), "--recipe", str(recipe), *words)
     assert f"format messages, domain {domain}\n" in printed
 
 
-def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, logs):
+def test_explain_prints_each_part_of_a_record_and_imports_nothing(tmp_path, logs):
     lines = run(tmp_path, str(logs), "--explain", "1", "--set", "start=user").splitlines()
     assert lines == [
         "logs.jsonl line 1",
@@ -139,14 +141,14 @@ def test_a_record_is_explained_part_by_part_and_nothing_is_imported(tmp_path, lo
     assert not (tmp_path / "store").exists()
 
 
-def test_no_explanation_shows_the_secret_of_an_address(tmp_path):
+def test_explain_masks_the_secret_in_an_address(tmp_path):
     fsspec.filesystem("memory").pipe("/logs.jsonl?token=t0ken", json.dumps(CHAT).encode())
     words = ("memory://logs.jsonl?token=t0ken", "--format", "messages", "--explain", "2")
     problem = run(tmp_path, *words, code=1)
     assert "memory://logs.jsonl?token=*** has fewer than 2 records" in problem
 
 
-def test_a_bad_record_is_explained_too(tmp_path, logs):
+def test_explain_prints_the_problem_of_a_bad_record(tmp_path, logs):
     lines = run(tmp_path, str(logs), "--explain", "2").splitlines()
     assert lines[0] == "logs.jsonl line 2"
     assert lines[1].startswith("  no episode: it has no list of messages")
@@ -154,9 +156,7 @@ def test_a_bad_record_is_explained_too(tmp_path, logs):
     assert (parts["parts"], bool(parts["problem"])) == ([], True)
 
 
-def test_an_import_says_how_far_it_is_to_who_watches_and_not_where_its_result_stands(
-    tmp_path, logs
-):
+def test_an_import_prints_its_progress_only_on_stderr(tmp_path, logs):
     words = ["data", "import", str(logs), "--store", str(tmp_path / "store")]
     result = CliRunner().invoke(app, words)
     assert "import" in result.stderr

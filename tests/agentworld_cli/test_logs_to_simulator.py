@@ -65,7 +65,7 @@ def test_logs_become_a_data_set(walked):
     assert data.domains == {"text": NUM_LOGS}
 
 
-def test_the_tools_with_their_schemas_are_in_the_prompt_that_is_trained(walked):
+def test_the_training_prompt_contains_the_tool_schemas(walked):
     from agentworld.rendering.messages import system_text
     from agentworld.storage.pools import read_dataset, read_pool
 
@@ -75,14 +75,14 @@ def test_the_tools_with_their_schemas_are_in_the_prompt_that_is_trained(walked):
     assert schema in system_text(sample.prompt)
 
 
-def test_sft_begins_at_the_checkpoint_of_the_recipe(walked):
+def test_sft_starts_from_the_base_of_the_recipe(walked):
     checkpoint = checkpoint_of(walked.value("sft"))
     (base,) = checkpoint.parents
     assert base.startswith("sha256:")
     assert (checkpoint.stage, checkpoint.domains) == ("sft", ("text",))
 
 
-def test_the_model_beats_what_only_looks_things_up(walked):
+def test_the_model_beats_the_lookup_baselines(walked):
     report = WorldModelReport.read(walked.value("report") / "report.json")
     assert report.stages.keys() == {"sft"}
     assert report.rl_gain is None
@@ -94,7 +94,7 @@ def test_the_model_beats_what_only_looks_things_up(walked):
     assert report.stages["sft"].free_running
 
 
-def test_it_is_registered_listed_and_shown(walked, monkeypatch):
+def test_the_world_model_is_registered_listed_and_shown(walked, monkeypatch):
     monkeypatch.chdir(walked.folder)
     assert walked.shell.values["version"]
     listed = CliRunner().invoke(app, ["world-model", "list", "--store", "my-store"])
@@ -108,7 +108,7 @@ def test_it_is_registered_listed_and_shown(walked, monkeypatch):
     assert stage.startswith(f"  sft  {artifact[:19]}  from sha256:")
 
 
-def test_it_is_pinned_as_a_simulator_and_answers_as_the_world_did(walked):
+def test_the_pinned_simulator_answers_like_the_recorded_world(walked):
     simulator = PinnedSimulator.read(walked.value("simulator"))
     assert [*simulator.manifest.domains] == ["text"]
     seen = (walked.folder / "seen.txt").read_text()
@@ -116,7 +116,7 @@ def test_it_is_pinned_as_a_simulator_and_answers_as_the_world_did(walked):
     assert seen == "".join(shop.answer(each) + "\n" for each in items)
 
 
-def test_the_audit_leads_from_the_agent_to_the_base_and_to_the_logs(walked):
+def test_the_agent_audit_contains_the_simulator_the_base_and_the_logs(walked):
     chain = walked.shell.said["audit agent"]
     simulator = PinnedSimulator.read(walked.value("simulator"))
     (base,) = checkpoint_of(walked.value("sft")).parents

@@ -124,7 +124,7 @@ def commands() -> dict[str, list]:
     return found
 
 
-def test_commands_have_these_options_and_no_others():
+def test_commands_have_exactly_the_listed_options():
     names = {
         command: " ".join(sorted(each.name for each in params))
         for command, params in commands().items()
@@ -135,23 +135,23 @@ def test_commands_have_these_options_and_no_others():
 @pytest.mark.parametrize(
     "command", [name for name, words in COMMANDS.items() if "as_json" in words]
 )
-def test_what_prints_a_result_prints_json_too(command):
+def test_commands_that_print_a_result_accept_json(command):
     (option,) = [each for each in commands()[command] if each.name == "as_json"]
     assert option.opts == ["--json"]
 
 
 @pytest.mark.compute
-def test_help_enters_no_heavy_room():
+def test_importing_the_cli_imports_no_heavy_library():
     code = f"import sys, agentworld_cli.main; print(sorted({set(HEAVY)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_the_version_is_that_of_the_package(call):
+def test_the_version_option_prints_the_package_version(call):
     assert call("--version").out == f"agentworld {version('agentworld')}\n"
 
 
-def test_a_recipe_and_a_store_are_named_by_one_option_everywhere():
+def test_the_recipe_and_store_options_have_the_same_name_in_every_command():
     for name in ("recipe", "store"):
         options = {
             tuple(each.opts)
@@ -184,7 +184,7 @@ def test_a_recipe_and_a_store_are_named_by_one_option_everywhere():
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_an_error_is_one_sentence_and_an_exit_code(capsys, error, code):
+def test_an_error_prints_one_sentence_and_sets_its_exit_code(capsys, error, code):
     with pytest.raises(SystemExit) as ended, exit_on_error():
         raise error
     assert ended.value.code == code
@@ -193,7 +193,7 @@ def test_an_error_is_one_sentence_and_an_exit_code(capsys, error, code):
     assert said.count("\n") == 1
 
 
-def test_every_kind_of_error_has_a_code_of_its_own_room():
+def test_every_error_class_has_its_own_exit_code():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     rooms = [kind for kind in kinds if kind.__mro__[1] is errors.AgentworldError]
     codes = set()
@@ -204,19 +204,19 @@ def test_every_kind_of_error_has_a_code_of_its_own_room():
     assert len(codes) == len(rooms) == 11
 
 
-def test_a_step_that_failed_is_named(capsys):
+def test_the_error_names_a_failed_step(capsys):
     with pytest.raises(SystemExit), exit_on_error():
         raise StepFailed("cpt", "InputError", "the data are gone; prepare them")
     assert capsys.readouterr().err == "error: cpt stopped: the data are gone; prepare them\n"
 
 
-def test_a_file_of_the_system_is_named(capsys):
+def test_an_os_error_names_its_file(capsys):
     with pytest.raises(SystemExit), exit_on_error():
         raise PermissionError(errno.EACCES, "Permission denied", "/root/file")
     assert "/root/file: Permission denied" in capsys.readouterr().err
 
 
-def test_a_library_that_is_not_installed_is_named_with_the_extra_that_brings_it(capsys):
+def test_a_missing_library_is_reported_with_the_extra_to_install(capsys):
     with pytest.raises(SystemExit) as ended, exit_on_error():
         raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
     assert ended.value.code == 2
@@ -224,17 +224,17 @@ def test_a_library_that_is_not_installed_is_named_with_the_extra_that_brings_it(
     assert said == "error: torch is not installed here; install agentworld[train]\n"
 
 
-def test_a_module_of_ours_that_is_gone_is_a_defect():
+def test_a_missing_agentworld_module_raises_module_not_found_error():
     with pytest.raises(ModuleNotFoundError), exit_on_error():
         raise ModuleNotFoundError("No module named 'agentworld.gone'", name="agentworld.gone")
 
 
-def test_the_end_of_a_log_is_told_in_a_line():
+def test_an_error_with_a_log_is_reduced_to_the_last_log_line():
     assert (
         one_line("the engine died; the log says:\n a\n  b\n") == "the engine died; the log says: b"
     )
 
 
-def test_a_defect_keeps_its_trace():
+def test_an_unexpected_exception_is_not_caught():
     with pytest.raises(ZeroDivisionError), exit_on_error():
         raise ZeroDivisionError

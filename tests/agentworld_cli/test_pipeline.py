@@ -27,7 +27,7 @@ def done(found):
     return found.out
 
 
-def test_a_run_is_submitted_and_told_where_to_look(call, server, monkeypatch):
+def test_pipeline_run_submits_a_run_once_and_prints_its_url(call, server, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_KFP_URL")
     words = f"pipeline run --recipe smoke --store /store --image here/a:7 --server {server.url}/"
     out = done(call(words))
@@ -40,7 +40,7 @@ def test_a_run_is_submitted_and_told_where_to_look(call, server, monkeypatch):
     assert len(server.runs) == 1
 
 
-def test_a_schedule_runs_where_its_placement_says(call, server, tmp_path):
+def test_a_schedule_uses_the_image_and_node_selector_of_its_placement(call, server, tmp_path):
     placement = tmp_path / "cluster.yaml"
     placement.write_text("image: here/a:8\ndefault: {node_selector: {pool: h100}}\n")
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
@@ -51,7 +51,7 @@ def test_a_schedule_runs_where_its_placement_says(call, server, tmp_path):
     assert '"image": "here/a:8"' in told
 
 
-def test_a_schedule_trains_the_stages_that_it_names(call, server):
+def test_a_schedule_trains_only_the_named_stages(call, server):
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
     done(call(f"{words} --stages sft"))
     (version,) = server.versions.values()
@@ -60,7 +60,7 @@ def test_a_schedule_trains_the_stages_that_it_names(call, server):
     assert trained == {"comp-sft"}
 
 
-def test_another_pipeline_is_run_and_scheduled_with_what_it_takes(call, server):
+def test_another_pipeline_is_run_and_scheduled_with_its_own_parameters(call, server):
     given = {"recipe": "smoke", "store": "/store", "simulator": "production"}
     words = "--recipe smoke --store /store --simulator production"
     done(call(f"pipeline run nightly {words}"))
@@ -81,9 +81,7 @@ def test_another_pipeline_is_run_and_scheduled_with_what_it_takes(call, server):
         ("schedule n --cron '0 3 * * *' --simulator one", "world_model takes no simulator"),
     ],
 )
-def test_a_pipeline_that_is_not_there_or_takes_no_simulator_is_refused(
-    call, server, words, sentence
-):
+def test_an_unknown_pipeline_or_an_unsupported_simulator_is_refused(call, server, words, sentence):
     found = call(f"pipeline {words} --store /store")
     assert (found.code, found.out) == (2, "")
     assert sentence in found.error
@@ -91,7 +89,7 @@ def test_a_pipeline_that_is_not_there_or_takes_no_simulator_is_refused(
 
 
 @pytest.mark.parametrize("words", ["nightly", "--simulator production"])
-def test_without_a_server_the_main_job_alone_is_run(call, words):
+def test_pipeline_run_without_a_server_refuses_other_pipelines_and_simulators(call, words):
     found = call(f"pipeline run {words}")
     assert (found.code, found.out) == (2, "")
     told = "only world_model runs without a server, with all stages; give --server URL"
@@ -107,7 +105,7 @@ def test_a_run_is_followed_to_its_end(call, server):
     assert states == [*GOES_ON, "SUCCEEDED"]
 
 
-def test_a_run_that_fails_ends_the_command_with_its_code(call, server):
+def test_waiting_for_a_failed_run_exits_with_the_pipeline_error_code(call, server):
     server.course = [*GOES_ON, "FAILED"]
     found = call("pipeline run --store /store --wait")
     assert found.code == 11
@@ -118,7 +116,7 @@ def test_a_run_that_fails_ends_the_command_with_its_code(call, server):
     )
 
 
-def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, server):
+def test_a_local_store_is_refused_before_any_request(call, server):
     for words in ("run", "schedule nightly --cron '0 3 * * *'"):
         found = call(f"pipeline {words}")
         assert (found.code, found.out) == (2, "")
@@ -135,7 +133,7 @@ def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, serve
         ("dmeo", "there is no recipe 'dmeo'; give a YAML file or one of: demo, live"),
     ],
 )
-def test_a_recipe_that_no_pod_has_is_refused_before_anything_is_asked(
+def test_a_local_or_unknown_recipe_is_refused_before_any_request(
     call, server, tmp_path, monkeypatch, words, recipe, sentence
 ):
     monkeypatch.chdir(tmp_path)
@@ -146,7 +144,7 @@ def test_a_recipe_that_no_pod_has_is_refused_before_anything_is_asked(
     assert server.asked == []
 
 
-def test_a_recipe_by_its_whole_path_is_handed_on_as_it_is(call, server):
+def test_an_absolute_recipe_path_is_passed_on_unchanged(call, server):
     done(call("pipeline run --store /store --recipe /stores/recipes/my.yaml"))
     (run,) = server.runs.values()
     assert run.runtime_config.parameters["recipe"] == "/stores/recipes/my.yaml"
@@ -174,7 +172,7 @@ def test_a_schedule_is_made_once_listed_and_stopped(call, server):
     assert call("pipeline stop nightly").code == 2
 
 
-def test_what_is_listed_and_stopped_is_told_as_json(call, server):
+def test_pipeline_list_and_stop_print_json(call, server):
     made = json.loads(
         done(call("pipeline schedule nightly --cron '0 3 * * *' --store /store --json"))
     )
@@ -202,7 +200,7 @@ def test_what_is_listed_and_stopped_is_told_as_json(call, server):
         ("list --server http://127.0.0.1:1", 11, "http://127.0.0.1:1 cannot be reached"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(call, server, words, code, sentence):
+def test_failed_pipeline_commands_print_one_sentence(call, server, words, code, sentence):
     found = call(f"pipeline {words}")
     assert (found.code, found.out) == (code, "")
     assert sentence in found.error
@@ -210,7 +208,7 @@ def test_what_goes_wrong_is_one_sentence(call, server, words, code, sentence):
     assert server.schedules == server.runs == {}
 
 
-def test_a_store_tells_how_its_runs_ended_the_newest_first(call, tmp_path):
+def test_pipeline_history_lists_ended_runs_newest_first(call, tmp_path):
     assert done(call(f"pipeline history --store {tmp_path}")) == ""
     well = Conclusion(
         job="a",
@@ -233,7 +231,7 @@ def test_a_store_tells_how_its_runs_ended_the_newest_first(call, tmp_path):
     assert told == [each.model_dump(mode="json") for each in (badly, well)]
 
 
-def test_a_store_that_is_not_there_has_no_history(call, tmp_path):
+def test_the_history_of_a_missing_store_is_refused(call, tmp_path):
     found = call(f"pipeline history --store {tmp_path}/typo")
     assert (found.code, found.out) == (2, "")
     assert (
@@ -241,13 +239,13 @@ def test_a_store_that_is_not_there_has_no_history(call, tmp_path):
     )
 
 
-def test_without_a_server_it_is_said_how_to_name_one(call):
+def test_pipeline_list_without_a_server_explains_how_to_set_one(call):
     found = call("pipeline list")
     assert found.code == 2
     assert "give --server URL or set AGENTWORLD_KFP_URL" in found.error
 
 
-def test_what_a_server_says_can_do_nothing_to_a_terminal(call, server):
+def test_control_characters_in_server_messages_are_escaped(call, server):
     done(call("pipeline run --store /store"))
     (run,) = server.runs
     server.put(run, "FAILED", "\x1b[2J\n\x00")

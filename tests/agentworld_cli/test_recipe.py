@@ -9,7 +9,7 @@ from agentworld.recipes.load import shipped_recipes
 WRONG = "name: x\nmodel:\n  hidden_sise: 64\ncollect:\n  num_transitions: -3\n"
 
 
-def test_the_shipped_recipes_are_listed_with_what_they_are_for(call):
+def test_recipe_list_shows_the_shipped_recipes_with_their_purpose(call):
     rows = json.loads(call("recipe list --json").out)
     assert [row["name"] for row in rows] == list(shipped_recipes())
     assert all(row["about"] for row in rows)
@@ -18,7 +18,7 @@ def test_the_shipped_recipes_are_listed_with_what_they_are_for(call):
 
 
 @pytest.mark.compute
-def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, tmp_path):
+def test_recipe_show_prints_an_equal_recipe_with_its_defaults(call, tmp_path):
     path = tmp_path / "shown.yaml"
     path.write_text(call("recipe show smoke").out)
     assert load_recipe(path) == load_recipe(recipe_path("smoke"))
@@ -27,7 +27,7 @@ def test_a_recipe_is_shown_with_its_defaults_as_a_recipe_that_is_the_same(call, 
     assert Recipe.model_validate(shown) == load_recipe(path)
 
 
-def test_a_recipe_is_shown_with_quotes_where_a_text_would_be_read_as_a_number(call, tmp_path):
+def test_recipe_show_quotes_texts_that_look_like_numbers(call, tmp_path):
     path, shown = tmp_path / "mine.yaml", tmp_path / "shown.yaml"
     path.write_text("name: '12e4'\ncollect: {options: {starts_after: '1e-3'}}\n")
     shown.write_text(call(f"recipe show {path}").out)
@@ -45,13 +45,13 @@ def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(
 
 
 @pytest.mark.compute
-def test_a_section_that_no_recipe_has_is_refused_with_those_that_it_has(call):
+def test_an_unknown_recipe_section_is_refused_with_the_known_ones(call):
     done = call("recipe fields cptt")
     assert done.code == 2
     assert "no section 'cptt'; give one of: name, collect" in done.error
 
 
-def test_a_check_prints_a_sentence_for_each_thing_that_is_wrong(call, tmp_path):
+def test_recipe_check_prints_a_sentence_for_each_problem(call, tmp_path):
     (tmp_path / "mine.yaml").write_text(WRONG)
     done = call(f"recipe check {tmp_path}/mine.yaml")
     assert (done.code, done.out) == (2, "")
@@ -61,7 +61,7 @@ def test_a_check_prints_a_sentence_for_each_thing_that_is_wrong(call, tmp_path):
     assert "line 5 of the recipe" in second
 
 
-def test_a_check_tells_a_machine_the_same(call, tmp_path):
+def test_recipe_check_prints_the_problems_as_json(call, tmp_path):
     (tmp_path / "mine.yaml").write_text(WRONG)
     done = call(f"recipe check {tmp_path}/mine.yaml --json")
     report = json.loads(done.out)
@@ -72,6 +72,6 @@ def test_a_check_tells_a_machine_the_same(call, tmp_path):
     ]
 
 
-def test_a_recipe_that_is_right_is_said_to_be(call):
+def test_recipe_check_reports_a_valid_recipe(call):
     assert call("recipe check demo").out.endswith("demo.yaml is a valid recipe\n")
     assert json.loads(call("recipe check demo --json").out) == {"valid": True, "problems": []}

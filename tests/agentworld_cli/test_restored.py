@@ -32,7 +32,7 @@ def restored(call, played, tmp_path_factory):
 
 
 @pytest.mark.waits
-def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored):
+def test_audit_restored_prints_lost_records_and_declares_them_with_a_reason(call, restored):
     words = f"audit restored --store {restored.store}"
     verify = f"run verify {restored.run} --store {restored.store}"
     assert "the erasure" in call(verify).out
@@ -63,7 +63,7 @@ def test_without_a_reason_nothing_is_signed(call, played):
     assert not (played.store / "keys").exists()
 
 
-def test_a_mirror_of_another_ledger_is_one_sentence(call, played):
+def test_an_erasure_with_the_mirror_of_another_ledger_is_refused_in_one_sentence(call, played):
     assert call(f"audit restored --reason 'a disk' --store {played.store}").code == 0
     with closing(sqlite3.connect(played.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
@@ -73,7 +73,7 @@ def test_a_mirror_of_another_ledger_is_one_sentence(call, played):
     assert played.ledger.episode(played.episode).opening
 
 
-def test_a_run_that_lost_entries_says_so_and_is_whole_as_far_as_it_goes(call, played):
+def test_a_run_with_declared_lost_entries_verifies_with_a_note(call, played):
     store = WriteOnce(str(played.store / "mirror"))
     (newest,) = store.names(f"{played.run}/")[-1:]
     later = checkpoint_name(played.run, 99)
@@ -84,13 +84,13 @@ def test_a_run_that_lost_entries_says_so_and_is_whole_as_far_as_it_goes(call, pl
     assert "1 of its signed copies (a disk)" in done.out
 
 
-def test_a_reason_that_nobody_reads_is_refused(call, restored):
+def test_a_reason_that_is_too_long_is_refused(call, restored):
     done = call(f"audit restored --reason {'x' * 1025} --store {restored.store}")
     assert (done.code, "cannot be declared" in done.error) == (2, True)
 
 
 @pytest.mark.waits
-def test_a_restore_of_a_server_is_declared_through_the_environment(
+def test_a_restored_ledger_server_named_in_the_environment_is_declared(
     call, tmp_path, monkeypatch, postgres_url
 ):
     copies = WriteOnce(f"file://{tmp_path}/copies")

@@ -25,7 +25,7 @@ def test_a_run_is_opened_and_closed_at_a_service(call, played):
     assert (opened.code, closed.code) == (0, 0)
 
 
-def test_a_run_is_closed_with_the_signature_of_a_file(call, played, tmp_path):
+def test_a_run_is_closed_with_a_signature_from_a_file(call, played, tmp_path):
     made = RunWeights(run=played.run, simulator=make.service.SIMULATOR, weights=FINAL)
     signature = sign_weights(made, load_signer(played.store / "keys" / STEP_KEYS))
     (tmp_path / "signature").write_text(signature + "\n")
@@ -36,7 +36,7 @@ def test_a_run_is_closed_with_the_signature_of_a_file(call, played, tmp_path):
     assert json.loads(verified.out)["weights"] == "signed"
 
 
-def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
+def test_an_empty_signature_file_closes_no_run(call, played, tmp_path):
     (tmp_path / "empty").touch()
     words = f"--weights {FINAL} --signature {tmp_path / 'empty'} --url {played.url}"
     done = call(f"run close {played.run} {words}")
@@ -44,13 +44,13 @@ def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
     assert played.ledger.run(played.run).closing is None
 
 
-def test_an_opened_run_is_json_where_that_is_asked(call, played):
+def test_run_open_prints_json(call, played):
     done = call(f"run open --name a --weights {FINAL} --url {played.url} --json")
     assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
 
 
 @pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
-def test_a_run_is_opened_by_digest_or_alias(call, played, simulator):
+def test_a_run_is_opened_with_the_digest_or_alias_of_a_simulator(call, played, simulator):
     played.ledger.aliases.set("production", make.service.SIMULATOR, "me")
     done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {played.url}")
     assert played.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
@@ -71,7 +71,7 @@ def test_runs_are_listed(call, played):
 
 
 @pytest.mark.parametrize(("purpose", "ending"), [("training", "made {}"), ("evaluation", "closed")])
-def test_a_training_makes_weights_and_an_evaluation_makes_none(call, played, purpose, ending):
+def test_run_list_shows_final_weights_only_for_training_runs(call, played, purpose, ending):
     opening = RunOpening(agent="a", starting_weights=FINAL, purpose=purpose)
     run = played.ledger.open_run(opening, make.service.SIMULATOR)
     played.ledger.close_run(run.id, RunClosing(final_weights=FINAL))
@@ -85,13 +85,13 @@ def test_a_run_is_shown_from_the_store_or_from_the_service(call, played, where):
     assert json.loads(done.out)["num_steps"] == 3
 
 
-def test_an_honest_run_verifies(call, played):
+def test_an_unchanged_run_verifies(call, played):
     done = call(f"run verify {played.run} --store {played.store}")
     assert done.code == 0
     assert "verified" in done.out
 
 
-def test_a_broken_run_lists_its_problems_and_fails(call, played):
+def test_verifying_a_broken_run_prints_its_problems_and_fails(call, played):
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 0.5 WHERE number = 1")
     done = call(f"run verify {played.run} --store {played.store}")
@@ -103,20 +103,20 @@ def test_a_broken_run_lists_its_problems_and_fails(call, played):
     assert json.loads(told.out)["grade"] == "broken"
 
 
-def test_where_nobody_ever_signed_nothing_can_be_verified(call, played):
+def test_run_verify_without_public_keys_is_refused(call, played):
     shutil.rmtree(played.store / "keys")
     done = call(f"run verify {played.run} --store {played.store}")
     assert done.code == 2
     assert "holds no public key" in done.error
 
 
-def test_the_two_logs_of_a_run_are_joined(call, played):
+def test_run_join_matches_the_trajectory_log_with_the_ledger(call, played):
     words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
     done = call(f"{words} --json")
     assert (done.code, json.loads(done.out)["num_matched"]) == (0, 3)
 
 
-def test_logs_that_do_not_tell_the_same_fail(call, played):
+def test_run_join_fails_if_the_logs_differ(call, played):
     (file,) = played.trajectory.iterdir()
     file.write_text(file.read_text().replace('"reward":1.0', '"reward":0.0'))
     words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
@@ -157,7 +157,7 @@ def test_a_run_is_exported(call, played, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_is_one_sentence(call, played, words, sentence):
+def test_invalid_run_commands_print_one_sentence(call, played, words, sentence):
     known = "" if "--url" in words else f" --store {played.store}"
     done = call(words.format(played) + known)
     assert done.code != 0
@@ -172,7 +172,7 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
+def test_the_run_of_a_tenant_is_listed_and_shown_with_the_tenant(call, played):
     run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
     theirs, local = call(f"run list --store {played.store}").out.splitlines()
     assert theirs.startswith(f"{run}  training of shell-agent in sha256:")
@@ -192,7 +192,7 @@ def guarded(tmp_path):
 
 
 @pytest.mark.waits
-def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, monkeypatch):
+def test_commands_use_the_credential_from_the_environment(call, guarded, monkeypatch):
     words = f"run open --name a --weights {FINAL} --url {guarded}"
     nobody = call(words)
     assert (nobody.code, nobody.out) == (6, "")
@@ -206,6 +206,6 @@ def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, m
     assert call(words).code == 6
 
 
-def test_a_credential_may_stand_in_the_address(call, guarded):
+def test_commands_accept_a_credential_in_the_address(call, guarded):
     there = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
     assert call(f"run open --name a --weights {FINAL} --url {there}").code == 0

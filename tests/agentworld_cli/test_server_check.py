@@ -57,9 +57,7 @@ def set_up(kubeflow, limit, policy):
     kubeflow.call("PATCH", path, config_map(limit, policy))
 
 
-def test_each_setting_that_a_server_lacks_is_named_and_none_once_all_are_set(
-    call, server, kubeflow
-):
+def test_pipeline_check_lists_missing_settings_until_all_are_set(call, server, kubeflow):
     words = f"pipeline check --server {server.url} --kubeflow-namespace {kubeflow.namespace}"
     found = call(words)
     assert found.code == 11
@@ -73,7 +71,9 @@ def test_each_setting_that_a_server_lacks_is_named_and_none_once_all_are_set(
     assert f"$ agentworld pipeline check\n   {found.out}" in guide
 
 
-def test_a_server_of_many_users_wants_a_namespace_named(call, server, kubeflow, monkeypatch):
+def test_pipeline_check_requires_a_namespace_for_a_multi_user_server(
+    call, server, kubeflow, monkeypatch
+):
     set_up(kubeflow, "0", "Always")
     server.is_multi_user = True
     words = f"pipeline check --kubeflow-namespace {kubeflow.namespace} --json"
@@ -83,14 +83,14 @@ def test_a_server_of_many_users_wants_a_namespace_named(call, server, kubeflow, 
     assert json.loads(call(words).out) == {"missing": []}
 
 
-def test_what_cannot_be_read_is_told_and_not_taken_for_set(call, server, kubeflow):
+def test_pipeline_check_fails_if_the_settings_cannot_be_read(call, server, kubeflow):
     found = call(f"pipeline check --server {server.url} --kubeflow-namespace elsewhere")
     assert found.code == 11
     assert "name Kubeflow's namespace with --kubeflow-namespace" in found.out
     assert kubeflow.namespace not in found.out
 
 
-def test_without_a_cluster_argos_settings_are_not_taken_for_set(call, server, monkeypatch):
+def test_pipeline_check_fails_without_a_configured_cluster(call, server, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_KUBECONFIG", raising=False)
     found = call(f"pipeline check --server {server.url}")
     assert found.code == 11

@@ -21,16 +21,16 @@ ANY_TEXT = st.text(st.characters())
         ("\U000e0041", r"\U000e0041"),
     ],
 )
-def test_what_could_do_something_to_a_terminal_is_written_out(text, shown):
+def test_plain_escapes_control_and_format_characters(text, shown):
     assert plain(text) == shown
 
 
 @given(ANY_TEXT)
-def test_any_text_is_printable_then(text):
+def test_plain_makes_any_text_printable(text):
     assert plain(text).isprintable()
     assert plain(text).encode().decode() == plain(text)
 
 
 @given(st.text(st.characters(categories=["L", "N", "P"])))
-def test_what_is_printable_stays_as_it_is(text):
+def test_plain_leaves_printable_text_unchanged(text):
     assert plain(text) == text

@@ -14,7 +14,7 @@ def signers(played) -> list[str]:
 
 
 @pytest.mark.waits
-def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(call, played):
+def test_a_running_service_signs_with_a_rotated_key_and_its_run_verifies(call, played):
     (old,) = signers(played)
     new = call(f"signing-key rotate --store {played.store}").out.strip()
     told = json.loads(call(f"signing-key list --store {played.store} --json").out)
@@ -27,7 +27,7 @@ def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(cal
     assert sorted(lines) == sorted([f"{old}  verifies", f"{new}  signs"])
 
 
-def test_the_keys_of_steps_are_rotated_apart(call, played):
+def test_step_keys_are_rotated_separately(call, played):
     before = call(f"signing-key list --store {played.store}").out
     rotated = call(f"signing-key rotate steps --store {played.store} --json")
     told = json.loads(call(f"signing-key list steps --store {played.store} --json").out)
@@ -40,7 +40,7 @@ def test_the_keys_of_steps_are_rotated_apart(call, played):
     ("words", "sentence"),
     [("rotate", "there is no signer"), ("list steps", "holds no public key")],
 )
-def test_a_store_without_keys_is_told_and_stays_empty(call, tmp_path, words, sentence):
+def test_a_store_without_keys_is_refused_and_stays_empty(call, tmp_path, words, sentence):
     done = call(f"signing-key {words} --store {tmp_path}")
     assert done.code == 2
     assert sentence in done.error

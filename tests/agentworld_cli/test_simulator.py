@@ -70,7 +70,7 @@ def test_weights_are_imported_and_shown(call, recipe, tiny_model):
     assert domain == ("shell", {"system_prompt": SHELL, "version": "shell-v1"})
 
 
-def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path):
+def test_the_model_signing_statement_contains_every_file(call, tmp_path):
     simulator = records.pinned(tmp_path)
     told = call("simulator", "show", simulator.digest, "--model-signing", "--json")
     statement = Statement.parse(told.encode())
@@ -80,7 +80,7 @@ def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path)
     assert named == {name: digest.removeprefix("sha256:") for name, digest in files.items()}
 
 
-def test_an_endpoints_world_has_no_files_to_sign(call, tmp_path):
+def test_an_endpoint_simulator_has_no_files_to_sign(call, tmp_path):
     simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
     words = ("simulator", "show", simulator.digest, "--model-signing")
     assert "has no files to sign" in call(*words, status=2)
@@ -130,7 +130,7 @@ def service_of(launcher):
 
 
 @pytest.mark.waits
-def test_a_launcher_whose_service_died_ends_with_the_reason(tmp_path):
+def test_simulator_serve_fails_with_the_reason_if_its_service_dies(tmp_path):
     simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
     words = "simulator", "serve", simulator.digest, "--access", "local", "--store", str(tmp_path)
     command = [sys.executable, "-m", "agentworld_cli.main", *words]
@@ -145,35 +145,35 @@ def test_a_launcher_whose_service_died_ends_with_the_reason(tmp_path):
     assert b"the simulator service ended with status -9; the end of" in said
 
 
-def test_an_endpoints_world_is_served_without_a_recipe(call, tmp_path, served_with):
+def test_an_endpoint_simulator_is_served_without_a_recipe(call, tmp_path, served_with):
     simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
     words = ("--access", "local", "--concurrency", "2")
     call("simulator", "serve", simulator.digest, *words, status=2)
     assert [engine.concurrency for engine, _ in served_with] == [2]
 
 
-def test_who_may_come_and_where_is_what_was_said(call, tmp_path, served_with):
+def test_simulator_serve_uses_the_given_access_and_port(call, tmp_path, served_with):
     digest = records.pinned(tmp_path).digest
     for words in (["local"], ["access.yaml", "--port", "8001"]):
         call("simulator", "serve", digest, "--access", *words, status=2)
     assert [at for _, at in served_with] == [("local", None), ("access.yaml", 8001)]
 
 
-def test_a_simulator_is_not_served_where_nobody_says_who_may_come(call, tmp_path, served_with):
+def test_simulator_serve_requires_the_access_option(call, tmp_path, served_with):
     digest = records.pinned(tmp_path).digest
     assert "--access" in call("simulator", "serve", digest, status=2)
     assert served_with == []
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
-def test_a_port_that_is_none_is_refused(call, tmp_path, served_with, port):
+def test_an_invalid_port_is_refused(call, tmp_path, served_with, port):
     digest = records.pinned(tmp_path).digest
     words = ("--access", "local", "--port", port)
     assert "--port" in call("simulator", "serve", digest, *words, status=2)
     assert served_with == []
 
 
-def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call, tmp_path):
+def test_a_simulator_of_an_endpoint_and_a_prompt_file_is_reported_as_unverifiable(call, tmp_path):
     (tmp_path / "prompt.txt").write_text(SHELL + "\n")
     with endpoint.running(lambda _asked: "~") as there:
         where = ("--endpoint", there.url, "--model", "m", "--text", str(tmp_path / "prompt.txt"))
@@ -188,7 +188,7 @@ def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call
     )
 
 
-def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
+def test_a_one_word_prompt_is_read_as_a_file_name(call):
     words = ("--endpoint", "http://127.0.0.1:9", "--model", "m", "--text", "promt.txt")
     assert "cannot read promt.txt" in call("simulator", "prompt", *words, status=2)
 
@@ -201,7 +201,9 @@ def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
         ({"missing": 2, "cut_off": 1}, "unvalidated by 100 answers, 2 missing, 1 cut off,"),
     ],
 )
-def test_a_report_validates_a_simulator_unless_an_answer_is_missing(call, tmp_path, answers, state):
+def test_a_report_validates_a_simulator_unless_answers_are_missing_or_cut_off(
+    call, tmp_path, answers, state
+):
     simulator = records.pinned(tmp_path)
     report = records.grouped_report(simulator.manifest.artifact, **answers)
     report.write(tmp_path / "report.json")
@@ -216,14 +218,14 @@ def test_a_report_validates_a_simulator_unless_an_answer_is_missing(call, tmp_pa
     assert "answers.num" in call("simulator", "show", simulator.digest)
 
 
-def test_a_report_about_something_else_is_refused(call, tmp_path):
+def test_attaching_a_report_of_another_simulator_is_refused(call, tmp_path):
     simulator = records.pinned(tmp_path)
     records.agent_report(simulator=records.digest("other")).write(tmp_path / "report.json")
     report = str(tmp_path / "report.json")
     assert "is about" in call("simulator", "attach", simulator.digest, report, status=2)
 
 
-def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp_path):
+def test_a_simulator_verifies_by_alias_and_digest_until_a_file_is_missing(call, tmp_path):
     simulator = records.pinned(tmp_path)
     call("alias", "set", "production", simulator.digest[:20])
     for name in ("production", simulator.digest):
@@ -233,7 +235,7 @@ def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp
     assert "model.safetensors does not match" in call("simulator", "verify", "production", status=8)
 
 
-def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
+def test_a_changed_manifest_does_not_verify(call, tmp_path):
     simulator = records.pinned(tmp_path)
     (simulator.folder / "manifest.json").write_bytes(b"{}")
     assert "manifest.json is not the pinned manifest" in call(
@@ -255,7 +257,7 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
 
 
 @pytest.mark.compute
-def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call, tmp_path):
+def test_audit_alias_prints_the_target_at_a_time_with_the_surrounding_changes(call, tmp_path):
     old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     call("alias", "set", "production", old.digest)
     time.sleep(0.01)  # its moves are told by milliseconds
@@ -273,7 +275,7 @@ def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call,
     assert before[1].startswith(f"until  production  {old.digest}")
 
 
-def test_an_auditor_is_told_of_a_name_whose_history_was_changed(call, tmp_path):
+def test_audit_alias_reports_a_changed_history(call, tmp_path):
     call("alias", "set", "production", records.pinned(tmp_path).digest)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
         database.execute("UPDATE aliases SET set_by = 'mallory'")
@@ -282,7 +284,7 @@ def test_an_auditor_is_told_of_a_name_whose_history_was_changed(call, tmp_path):
         assert "the history of names is not the one that was signed" in said
 
 
-def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call, tmp_path):
+def test_the_alias_history_contains_the_canary_the_report_and_the_end(call, tmp_path):
     simulator = records.pinned(tmp_path)
     shown = {"report": records.digest("report"), "override": "an outage\x1b[2J"}
     canary = Canary(simulator=records.digest("next"), percent=5)
@@ -300,7 +302,7 @@ def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call,
     assert (last["ended"], last["set_by"]) == (True, "bob")
 
 
-def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_path):
+def test_an_attached_report_is_put_in_the_object_store(call, tmp_path):
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
@@ -329,7 +331,7 @@ def history(call):
     return json.loads(call("alias", "list", "--json"))
 
 
-def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, judged):
+def test_a_passed_gate_moves_the_alias_and_is_recorded(call, judged):
     assert "live_gain 0.4 of at least 0.3" in judged("live_gain=0.3", "trained.live=0.5")
     (change,) = history(call)
     assert (change["report"], change["set_by"]) == (judged.report, getpass.getuser())
@@ -350,9 +352,7 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
         ("live_gain=0.3", "sha256:12ab", "'sha256:12ab' is not a digest; give sha256: and 64"),
     ],
 )
-def test_a_gate_that_is_not_passed_is_one_sentence_and_moves_nothing(
-    call, judged, gate, report, words
-):
+def test_a_failed_gate_prints_one_sentence_and_moves_no_alias(call, judged, gate, report, words):
     said = judged(gate, report=judged.report if report is ... else report, status=2)
     assert words in said
     assert (said.count("\n"), said.startswith("error: ")) == (1, True)
@@ -370,7 +370,7 @@ def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp
         assert "correct override" in call("alias", "set", "production", name, *words, status=2)
 
 
-def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(call, tmp_path):
+def test_a_report_of_another_simulator_moves_no_alias_despite_an_override(call, tmp_path):
     report = records.agent_report(simulator=records.digest("other"))
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
     words = ("--gate-report", report.digest, "--override", "an outage")
@@ -379,7 +379,7 @@ def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(ca
     assert history(call) == []
 
 
-def test_an_evaluation_of_the_weights_counts_for_their_simulator(call, tmp_path):
+def test_a_gate_accepts_an_evaluation_of_the_simulators_weights(call, tmp_path):
     simulator = records.pinned(tmp_path)
     report = records.world_report(artifacts={"rl": simulator.manifest.artifact})
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
@@ -394,7 +394,7 @@ def test_a_store_without_simulators_lists_none_and_stays_empty(call, tmp_path):
     assert SimulatorStore(tmp_path).all() == []
 
 
-def test_what_an_endpoint_is_called_does_nothing_to_a_terminal(call, tmp_path):
+def test_simulator_list_escapes_control_characters_in_model_names(call, tmp_path):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m\x1b[2J"}
     records.pinned(tmp_path, artifact=None, files={}, engine=there)
     assert "\x1b" not in call("simulator", "list")

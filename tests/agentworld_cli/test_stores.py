@@ -17,7 +17,7 @@ def state(done) -> str:
 
 
 @pytest.mark.waits
-def test_a_run_on_a_server_is_found_through_the_environment(
+def test_run_commands_read_the_ledger_server_named_in_the_environment(
     call, tmp_path, monkeypatch, postgres_url
 ):
     ledger, copies = Ledger(postgres_url), f"file://{tmp_path}/copies"
@@ -35,7 +35,7 @@ def test_a_run_on_a_server_is_found_through_the_environment(
     assert not store.exists()
 
 
-def test_checkpoints_in_another_place_are_found_through_the_environment(
+def test_run_verify_reads_the_mirror_named_in_the_environment(
     call, played, tmp_path_factory, monkeypatch
 ):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "copies"

@@ -42,18 +42,18 @@ def test_a_row_that_claims_a_difference_has_an_interval(printed):
         assert DIFFERENCE.search(rows[name]), rows[name]
 
 
-def test_a_difference_whose_interval_holds_zero_is_told_as_none(printed):
+def test_a_difference_whose_interval_contains_zero_is_printed_as_none(printed):
     (row,) = [row for row in printed.splitlines() if row.startswith("gain of RL over SFT")]
     assert row.split("  ")[-1].strip() == "goal: no difference seen"
     assert "+0.020 -0.010 to +0.050" in row
 
 
-def test_a_mean_stands_beside_its_interval(printed):
+def test_a_mean_is_printed_with_its_interval(printed):
     assert "0.820 .72-.92" in printed
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guides/training.md"])
-def test_a_page_shows_the_figures_of_the_demo_that_was_published_last(page):
+def test_a_page_shows_the_figures_of_the_latest_published_demo(page):
     published = json.loads((ROOT / "docs/figures/demo.json").read_text())
     summary = Summary.model_validate({name: published[name] for name in Summary.model_fields})
     with console.capture() as captured:
@@ -66,12 +66,12 @@ def test_a_page_shows_the_figures_of_the_demo_that_was_published_last(page):
     assert [row for row in rows if row not in printed] == []
 
 
-def test_what_holds_and_what_does_not_is_said(printed):
+def test_each_goal_is_printed_as_met_or_not_met(printed):
     assert "at least 0.75 yes" in printed
     assert "at least 0.95 no" in printed
 
 
-def test_the_simulator_is_printed_whole(printed):
+def test_the_whole_simulator_digest_is_printed(printed):
     assert records.manifest().digest in printed
 
 
@@ -80,7 +80,7 @@ def test_tables_fit_into_eighty_columns(printed):
     assert max(map(len, tables.splitlines())) <= 80
 
 
-def test_a_refusal_is_said_with_its_reason_in_place_of_what_was_not_made(tmp_path):
+def test_a_gate_refusal_is_printed_with_its_reason_instead_of_agent_results(tmp_path):
     told = shown(make.job.refused_job(tmp_path))
     assert told.splitlines()[-1] == (
         f"gate: refused, rl.rule is 0.3, which is under 0.5; {', '.join(AFTER_GATE)} were skipped"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.waits
 PAGE = (Path(__file__).parents[2] / "docs/guides/traces.md").read_text()
 
 
-def test_the_command_prints_its_folder_and_shows_the_yields_as_the_page_does(tmp_path):
+def test_data_traces_prints_its_folder_and_the_table_of_the_page(tmp_path):
     with tracing.endpoints() as server:
         own = training.training(tmp_path / "store")
         recipe = yaml.safe_load(Path(own.recipe).read_text())
@@ -46,7 +46,7 @@ def _table(text):
     return lines[place].split(), lines[place + 2].split()
 
 
-def test_the_recipes_of_the_page_are_recipes(tmp_path):
+def test_the_recipes_of_the_page_are_valid(tmp_path):
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert blocks
     for block in blocks:

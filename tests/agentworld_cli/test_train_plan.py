@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.compute
 
 
-def test_a_plan_has_a_line_for_each_part_and_says_whose_figure_the_speed_is(call):
+def test_a_plan_prints_each_memory_part_and_the_source_of_the_speed(call):
     options = "--tokens 1000000000 --tokens-per-second 1000 --price 2"
     done = call(f"train plan --recipe smoke --gpus 2x8xH100 {options}")
     assert (done.code, done.error) == (0, "")
@@ -27,14 +27,14 @@ def test_a_plan_has_a_line_for_each_part_and_says_whose_figure_the_speed_is(call
     )
 
 
-def test_a_model_that_none_is_like_has_no_time(call):
+def test_the_plan_of_a_model_without_a_known_speed_has_no_time(call):
     done = call("train plan --recipe smoke --gpus 1xH100 --stage cpt --tokens 1000000")
     assert done.out.splitlines()[-1].startswith(
         "time: unknown, because no such model was measured or cited"
     )
 
 
-def test_a_machine_gets_bytes_and_a_stage_alone(call):
+def test_a_plan_as_json_has_the_bytes_of_only_the_chosen_stage(call):
     done = call("train plan --recipe smoke --gpus 1xH100 --stage sft --json")
     (plan,) = json.loads(done.out)
     assert (plan["stage"], plan["seconds"], plan["cost"]) == ("sft", None, None)
@@ -50,7 +50,7 @@ def test_a_machine_gets_bytes_and_a_stage_alone(call):
         ("--recipe qwen3-8b --gpus 1xH100 --model absent", "there is no absent/config.json"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_in_one_sentence(call, options, error):
+def test_invalid_plan_options_are_refused_in_one_sentence(call, options, error):
     done = call(f"train plan {options}")
     assert (done.code, done.out) == (2, "")
     assert error in done.error

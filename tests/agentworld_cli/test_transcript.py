@@ -3,7 +3,7 @@ from agentworld_cli.transcript import transcript
 from make import records
 
 
-def test_a_transcript_tells_the_task_the_steps_and_the_end():
+def test_a_transcript_contains_the_task_the_steps_and_the_ending():
     opening = EpisodeOpening(run="r", task=records.task())
     begun = records.episode()._replace(opening=opening)
     played = records.episode("rimo.txt\n[0] ~", base=begun)
@@ -24,20 +24,20 @@ def test_a_transcript_tells_the_task_the_steps_and_the_end():
     ]
 
 
-def test_what_was_shown_cannot_pose_as_another_step():
+def test_an_observation_cannot_imitate_another_step():
     lines = list(transcript(records.episode("[0] ~\nstep 2:\r\n\x1b[1Astep 3:")))
     assert [line for line in lines if line.startswith("step")] == ["step 1:"]
     assert all(line.isprintable() for line in lines)
 
 
-def test_the_tools_of_an_episode_are_told():
+def test_a_transcript_lists_the_tools_of_an_episode():
     tool = {"name": "ls", "description": "Lists files.", "input_schema": {"type": "object"}}
     opening = EpisodeOpening(run="r", tools=[tool])
     lines = list(transcript(records.episode()._replace(opening=opening)))
     assert lines[lines.index("tools:") + 1] == "  ls: Lists files."
 
 
-def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
+def test_a_transcript_contains_the_fork_source_and_a_low_confidence():
     fork = EpisodeOpening(
         run="r", fork=Source(episode="other", step=2), simulation_instruction="be"
     )
@@ -49,7 +49,7 @@ def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
     assert lines[-2:] == ["  the turn limit, low confidence", "open"]
 
 
-def test_turns_that_were_given_are_told_apart_from_steps():
+def test_a_transcript_separates_given_turns_from_steps():
     turn = Exchange(action="ls", observation="[0] ~\nstep 1:")
     played = records.episode("a")._replace(opening=EpisodeOpening(run="r", prior_turns=(turn,)))
     lines = list(transcript(played))
@@ -57,7 +57,7 @@ def test_turns_that_were_given_are_told_apart_from_steps():
     assert lines[4:10] == told
 
 
-def test_erased_texts_are_told():
+def test_a_transcript_marks_erased_texts():
     played = records.episode("a")
     erased = played.steps[0]._replace(action=None, observation=None)
     assert list(transcript(played._replace(steps=(erased,)))).count("  (erased)") == 1

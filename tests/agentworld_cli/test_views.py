@@ -12,7 +12,7 @@ def progress(step: str, state: State, done: int = 0, **fields: object) -> StepPr
     return StepProgress.model_validate({"step": step, "state": state, "done": done, **known})
 
 
-def test_lines_tell_beginning_and_end_of_a_step_once(capsys):
+def test_the_line_view_prints_the_start_and_end_of_a_step_once(capsys):
     with LineView() as view:
         for _ in range(3):
             view.show([progress("cpt", "running")])
@@ -30,7 +30,9 @@ def test_lines_tell_beginning_and_end_of_a_step_once(capsys):
         ((0, 0, 0, 0, 10, 20, 30), "30%, 140 s to go"),  # it had to be compiled first
     ],
 )
-def test_a_line_between_tells_the_time_to_go_at_the_pace_of_late(capsys, monkeypatch, shares, line):
+def test_a_progress_line_estimates_the_remaining_time_from_the_recent_pace(
+    capsys, monkeypatch, shares, line
+):
     now = 0.0
     monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("agentworld_cli.views.time.monotonic", lambda: now)
@@ -41,7 +43,7 @@ def test_a_line_between_tells_the_time_to_go_at_the_pace_of_late(capsys, monkeyp
     assert capsys.readouterr().err.splitlines()[-1] == f"cpt            {line}"
 
 
-def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monkeypatch):
+def test_show_progress_prints_the_start_the_progress_and_the_end(capsys, monkeypatch):
     monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
     with show_progress("import") as tick:
         tick(50, 100)
@@ -50,13 +52,13 @@ def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monk
     )
 
 
-def test_a_step_that_is_used_again_is_said(capsys):
+def test_the_line_view_prints_a_reused_step(capsys):
     with LineView() as view:
         view.show([progress("cpt", "reused")])
     assert "cpt            reused" in capsys.readouterr().err
 
 
-def test_a_step_that_is_skipped_is_said(capsys):
+def test_the_line_view_prints_a_skipped_step(capsys):
     with LineView() as view:
         view.show([progress("register", "skipped")])
     assert capsys.readouterr().err == "register       skipped\n"

@@ -19,7 +19,7 @@ def lost(tmp_path, monkeypatch) -> Story:
 
 
 @pytest.mark.compute
-def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost):
+def test_audit_withdrawn_prints_lost_versions_and_declares_them_with_a_reason(call, lost):
     words = f"audit withdrawn --store {lost.store}"
     verify = f"audit verify --store {lost.store}"
     assert call(verify).code == 8
@@ -39,7 +39,7 @@ def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost
 
 
 @pytest.mark.compute
-def test_those_that_are_named_are_declared_and_no_others(call, tmp_path, monkeypatch):
+def test_audit_withdrawn_declares_only_the_named_versions(call, tmp_path, monkeypatch):
     told = story(tmp_path)
     empty = told.sources._replace(registry=MemoryRegistry())
     monkeypatch.setattr(declarations, "open_sources", lambda _: empty)
@@ -54,13 +54,13 @@ def test_those_that_are_named_are_declared_and_no_others(call, tmp_path, monkeyp
     assert call(f"{words} hero@1").code == 2
 
 
-def test_as_json_each_is_told_as_it_was_registered(call, lost):
+def test_audit_withdrawn_prints_lost_versions_as_json(call, lost):
     done = call(f"audit withdrawn --json --store {lost.store}")
     (told,) = json.loads(done.out)["versions"]
     assert (told["registered_as"], told["version"]) == ("hero", 1)
 
 
-def test_a_reason_that_nobody_reads_is_refused(call, lost):
+def test_a_reason_that_is_too_long_is_refused(call, lost):
     done = call(f"audit withdrawn --reason {'x' * 1025} --store {lost.store}")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
     assert call(f"audit verify --store {lost.store}").code == 8

@@ -3,7 +3,7 @@ from agentworld_cli.world_model import _figures
 from make import records
 
 
-def test_a_version_is_shown_with_a_line_for_a_figure_and_one_for_the_groups_of_a_kind():
+def test_a_version_is_shown_with_a_line_for_each_metric_and_grouping():
     lines = [*_figures(registered_metrics_of(records.grouped_report()), "rl")]
     assert [line.split() for line in lines] == [
         ["exact_match", "0.820"],

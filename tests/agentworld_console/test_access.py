@@ -28,7 +28,7 @@ def behind(told):
 
 
 @pytest.mark.compute
-def test_nobody_is_shown_anything_without_a_credential(app, told):
+def test_every_page_without_a_credential_returns_401(app, told):
     nobody = make.console.client(app)
     for path in told.pages.values():
         answer = nobody.get(path)
@@ -37,26 +37,26 @@ def test_nobody_is_shown_anything_without_a_credential(app, told):
         assert "shell-agent" not in answer.text
 
 
-def test_a_key_that_nobody_gave_out_opens_nothing(app):
+def test_an_unknown_key_is_rejected(app):
     assert make.console.client(app, "acme-nobody").get("/").status_code == 401
 
 
-def test_a_browser_comes_with_a_password(app):
+def test_a_key_is_accepted_as_a_basic_auth_password(app):
     pair = base64.b64encode(f"me:{make.access.key('acme-agent')}".encode()).decode()
     shown = make.console.client(app).get("/", headers={"authorization": f"Basic {pair}"})
     assert (shown.status_code, "acme/agent" in shown.text) == (200, True)
 
 
-def test_an_operator_alone_sees_nothing(app, told):
+def test_a_caller_with_only_the_operator_role_reads_no_page(app, told):
     operator = make.console.client(app, "acme-operator")
     assert {operator.get(path).status_code for path in told.pages.values()} == {403}
 
 
-def test_health_asks_nobody(app):
+def test_the_health_check_needs_no_credential(app):
     assert make.console.client(app).get("/healthz").text == "ok"
 
 
-def test_a_run_token_opens_its_run_alone(app, told):
+def test_a_run_token_reads_only_its_run(app, told):
     token = make.access.TOKENS.token(told.run, "acme")
     holder = TestClient(app, headers={"authorization": f"Bearer {token}"})
     assert holder.get(f"/runs/{told.run}").status_code == 200
@@ -66,39 +66,39 @@ def test_a_run_token_opens_its_run_alone(app, told):
     assert holder.get("/simulators").status_code == 200
 
 
-def test_a_proxy_names_who_comes(behind, told):
+def test_the_proxy_headers_identify_the_caller(behind, told):
     answer = behind.get(f"/runs/{told.run}", headers=told_by_proxy())
     assert (answer.status_code, "acme/jo" in answer.text) == (200, True)
     assert behind.get(f"/runs/{told.rival_run}", headers=told_by_proxy()).status_code == 404
 
 
-def test_the_auditor_of_a_proxy_sees_across_tenants(behind, told):
+def test_an_auditor_named_by_the_proxy_sees_all_tenants(behind, told):
     auditor = told_by_proxy(tenant="office", roles="auditor, unknown")
     assert behind.get(f"/runs/{told.rival_run}", headers=auditor).status_code == 200
 
 
 @pytest.mark.parametrize("secret", ["", "wrong", SECRET + "x", SECRET[:-1], "\u00e4" * 40])
-def test_without_the_right_secret_the_proxys_headers_mean_nothing(behind, secret):
+def test_proxy_headers_without_the_right_secret_are_rejected(behind, secret):
     headers = {name: value.encode() for name, value in told_by_proxy(secret).items()}
     assert behind.get("/", headers=headers).status_code == 401
 
 
-def test_a_secret_that_is_told_twice_means_nothing(behind):
+def test_a_repeated_proxy_secret_header_is_rejected(behind):
     headers = [*told_by_proxy().items(), ("x-agentworld-proxy-secret", SECRET)]
     assert behind.get("/", headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize("changed", [{"tenant": ""}, {"tenant": "../office"}, {"user": ""}])
-def test_a_proxy_that_names_nobody_is_refused(behind, changed):
+def test_proxy_headers_without_a_valid_tenant_and_user_are_refused(behind, changed):
     assert behind.get("/", headers=told_by_proxy(**changed)).status_code == 403
 
 
 @pytest.mark.parametrize("roles", ["", "operator", "admin", "AUDITOR"])
-def test_a_proxy_that_names_no_role_that_reads_shows_nothing(behind, roles):
+def test_proxy_headers_without_a_reading_role_are_refused(behind, roles):
     assert behind.get("/", headers=told_by_proxy(roles=roles)).status_code == 403
 
 
-def test_these_headers_mean_nothing_where_no_secret_is_set(app):
+def test_proxy_headers_are_rejected_where_no_secret_is_set(app):
     nobody = make.console.client(app)
     assert nobody.get("/", headers=told_by_proxy(secret="")).status_code == 401
     assert nobody.get("/", headers=told_by_proxy()).status_code == 401
@@ -119,19 +119,19 @@ def test_a_key_works_beside_a_proxy(told, tmp_path):
         ("local", "", "0.0.0.0", "the host is 0.0.0.0"),
     ],
 )
-def test_settings_that_let_in_whoever_comes_or_nobody_are_refused(
+def test_missing_weak_or_conflicting_access_settings_are_refused(
     tmp_path, access, secret, host, words
 ):
     with pytest.raises(InputError, match=words):
         Callers.of(access, secret, tmp_path, host)
 
 
-def test_to_look_writes_no_secret(tmp_path):
+def test_opening_local_access_writes_no_file(tmp_path):
     Callers.of("local", "", tmp_path, "127.0.0.1")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_on_one_machine_a_page_of_elsewhere_may_not_ask(told, tmp_path):
+def test_local_access_refuses_foreign_hosts_and_origins(told, tmp_path):
     local = Callers.of("local", "", tmp_path, "127.0.0.1")
     browser = TestClient(create_app(told.library, local), base_url="http://127.0.0.1")
     assert browser.get("/").status_code == 200

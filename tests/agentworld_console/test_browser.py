@@ -133,18 +133,18 @@ def page(browser) -> Iterator[Page]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
-def test_nothing_on_a_page_keeps_people_out(browser, url, world, scheme, name):
+def test_no_page_has_a_serious_accessibility_violation(browser, url, world, scheme, name):
     assert barriers(browser, url + world.pages[name], scheme) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_on_a_page_of_long_texts_keeps_people_out(browser, url, world, scheme):
+def test_a_page_of_long_texts_has_no_serious_accessibility_violation(browser, url, world, scheme):
     ledger, texts = world.library.ledger, ["x" * 9_000, "long words " * 2_000] * 30
     episode = make.console.play(ledger, world.open_run, world.simulator, *texts)
     assert barriers(browser, f"{url}/episodes/{episode}", scheme) == []
 
 
-def test_the_whole_of_a_long_text_is_reached_by_keys(page, url, world):
+def test_a_long_text_is_reachable_in_full_by_keyboard(page, url, world):
     episode = make.console.play(world.library.ledger, world.open_run, world.simulator, "x" * 9_000)
     page.goto(f"{url}/episodes/{episode}")
     page.get_by_label("Observation of step 1", exact=True).focus()
@@ -161,11 +161,13 @@ def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["", "/contents"])
-def test_what_a_data_set_holds_keeps_nobody_out(browser, url, dataset, scheme, page):
+def test_data_set_pages_have_no_serious_accessibility_violation(
+    browser, url, dataset, scheme, page
+):
     assert barriers(browser, url + dataset + page, scheme) == []
 
 
-def test_what_a_data_set_holds_is_not_wider_than_a_narrow_screen(browser, url, dataset, tmp_path):
+def test_data_set_pages_and_reports_fit_a_narrow_screen(browser, url, dataset, tmp_path):
     for page in (dataset, f"{dataset}/contents"):
         assert width_beyond_a_narrow_screen(browser, url + page) == 0
     stored = make.datasets.stored(tmp_path)
@@ -173,7 +175,7 @@ def test_what_a_data_set_holds_is_not_wider_than_a_narrow_screen(browser, url, d
     assert width_beyond_a_narrow_screen(browser, (tmp_path / "page.html").as_uri()) == 0
 
 
-def test_a_slash_goes_to_the_search_and_enter_finds(page, url, world):
+def test_a_slash_focuses_the_search_and_enter_opens_the_result(page, url, world):
     page.goto(url)
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "search"
@@ -196,7 +198,7 @@ def test_the_first_tab_skips_to_the_content(page, url):
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_every_node_of_a_graph_with_a_page_is_reached_by_keys_and_seen_to_be(page, url, world):
+def test_every_linked_graph_node_is_reachable_by_keyboard_with_visible_focus(page, url, world):
     page.goto(url + world.pages["agent-graph"])
     links = page.locator(".graph a").count()
     page.locator(".graph").focus()
@@ -211,7 +213,7 @@ def test_every_node_of_a_graph_with_a_page_is_reached_by_keys_and_seen_to_be(pag
     page.wait_for_url(f"{url}/agents/*")
 
 
-def test_everything_works_without_a_script(browser, url, world):
+def test_search_and_links_work_without_javascript(browser, url, world):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(url)
@@ -223,7 +225,7 @@ def test_everything_works_without_a_script(browser, url, world):
     context.close()
 
 
-def test_two_hundred_nodes_are_read(page, url, world):
+def test_labels_of_two_hundred_graph_nodes_neither_overlap_nor_overflow(page, url, world):
     page.goto(url + world.pages["graph"], wait_until="load")
     num, overlaps = page.evaluate(OVERLAPS)
     assert num / 2 >= 195

@@ -19,7 +19,7 @@ def address(dataset) -> str:
     return f"/datasets/{dataset.digest}/contents"
 
 
-def test_an_auditor_is_led_to_what_a_data_set_holds(world):
+def test_a_data_set_page_links_its_contents_for_an_auditor(world):
     app, dataset = world
     auditor = make.console.client(app, "office-auditor")
     page = f"/datasets/{dataset.digest}"
@@ -30,7 +30,7 @@ def test_an_auditor_is_led_to_what_a_data_set_holds(world):
     assert f'href="{page}"' in text
 
 
-def test_a_tenant_and_nobody_see_nothing_of_it(world):
+def test_tenants_and_anonymous_callers_see_no_data_set_contents(world):
     app, dataset = world
     acme = make.console.client(app, "acme-agent")
     answer = acme.get(address(dataset))
@@ -40,7 +40,7 @@ def test_a_tenant_and_nobody_see_nothing_of_it(world):
     assert make.console.client(app).get(address(dataset)).status_code == 401
 
 
-def test_an_auditor_alone_sees_source_rows_held_out_and_filters_of_a_data_set(world):
+def test_only_an_auditor_sees_the_source_held_out_rows_and_filters_of_a_data_set(world):
     app, stored = world
     auditor, acme = (make.console.client(app, key) for key in ("office-auditor", "acme-agent"))
     page, held_out = f"/datasets/{stored.digest}", stored.dataset.pools["held_out"]
@@ -56,7 +56,7 @@ def test_an_auditor_alone_sees_source_rows_held_out_and_filters_of_a_data_set(wo
     assert "imported from" not in acme.get(page).text + acme.get("/datasets.csv").text
 
 
-def test_data_that_this_store_did_not_prepare_has_no_such_page(world, told):
+def test_a_data_set_prepared_outside_the_store_has_no_contents_page(world, told):
     app, _ = world
     auditor = make.console.client(app, "office-auditor")
     data = told.pages["dataset"]
@@ -64,7 +64,7 @@ def test_data_that_this_store_did_not_prepare_has_no_such_page(world, told):
     assert f"{data}/contents" not in auditor.get(data).text
 
 
-def test_what_recordings_say_is_no_element_and_can_be_seen(world):
+def test_text_of_recordings_is_escaped_and_visible(world):
     app, dataset = world
     text = make.console.client(app, "office-auditor").get(address(dataset)).text
     assert "&lt;script&gt;alert(1)" in text
@@ -74,7 +74,7 @@ def test_what_recordings_say_is_no_element_and_can_be_seen(world):
 
 
 @pytest.mark.compute
-def test_a_manifest_that_was_changed_is_a_page_of_an_error(tmp_path):
+def test_a_changed_data_set_manifest_returns_an_error_page(tmp_path):
     told = make.console.library(tmp_path)
     dataset = make.datasets.stored(tmp_path)
     (dataset.folder / "dataset.json").write_text("{}")
@@ -84,7 +84,7 @@ def test_a_manifest_that_was_changed_is_a_page_of_an_error(tmp_path):
     assert "garbled" in answer.text
 
 
-def test_the_style_of_the_page_is_open_to_all(world):
+def test_the_style_sheet_needs_no_credential(world):
     answer = make.console.client(world[0]).get("/static/dataset.css")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/css")

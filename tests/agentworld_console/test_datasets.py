@@ -19,7 +19,7 @@ def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
 
 
-def test_a_data_set_tells_its_world_models_simulators_and_agents(auditor, told):
+def test_a_data_set_page_shows_its_world_models_simulators_and_agents(auditor, told):
     text = auditor.get(f"/datasets/{DATA}").text
     for words in (DATA, "agentworld-shell@1", "cpt, sft, rl"):
         assert words in text
@@ -33,17 +33,17 @@ def test_a_data_set_tells_its_world_models_simulators_and_agents(auditor, told):
 
 
 @pytest.mark.parametrize("page", ["agent", "simulator", "graph", "agent-graph"])
-def test_what_was_made_of_data_leads_to_it(auditor, told, page):
+def test_pages_of_agents_simulators_and_graphs_link_their_data_set(auditor, told, page):
     assert f'href="/datasets/{DATA}"' in auditor.get(told.pages[page]).text
 
 
 @pytest.mark.parametrize("name", [DATA, DATA[:15], DATA[7:15]], ids=["whole", "start", "hex"])
-def test_a_search_leads_to_a_data_set(auditor, name):
+def test_a_search_for_a_digest_redirects_to_the_data_set(auditor, name):
     answer = auditor.get("/search", params={"q": name})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/datasets/{DATA}")
 
 
-def test_the_start_of_a_digest_leads_to_the_page(auditor):
+def test_a_digest_prefix_redirects_to_the_data_set_page(auditor):
     assert auditor.get(f"/datasets/{DATA[7:15]}").headers["location"] == f"/datasets/{DATA}"
     assert auditor.get(f"/datasets/{OTHER}").status_code == 404
 
@@ -57,7 +57,7 @@ def read_by_others(own, folder):
     return make.console.app(own.library, folder)
 
 
-def test_an_auditor_is_told_of_all_data(own, tmp_path):
+def test_an_auditor_sees_all_data_sets(own, tmp_path):
     auditor = make.console.client(read_by_others(own, tmp_path), "office-auditor")
     found = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
     assert found == {
@@ -96,9 +96,7 @@ def open_run(own, folder, weights):
 
 
 @pytest.mark.parametrize("is_served", [True, False])
-def test_a_tenant_is_told_the_name_of_a_base_only_if_a_simulator_of_its_runs_serves_it(
-    own, tmp_path, is_served
-):
+def test_a_tenant_sees_the_name_of_a_base_only_if_its_runs_use_the_base(own, tmp_path, is_served):
     agent = train_on_base(own, tmp_path)
     if is_served:
         open_run(own, tmp_path, records.digest("base"))
@@ -111,9 +109,7 @@ def test_a_tenant_is_told_the_name_of_a_base_only_if_a_simulator_of_its_runs_ser
         assert ("rival-world" in text) == is_served
 
 
-def test_a_tenant_is_told_no_address_in_the_registry_of_a_base_that_is_no_world_model(
-    own, tmp_path
-):
+def test_a_tenant_sees_no_registry_address_of_a_base_that_is_no_world_model(own, tmp_path):
     path = f"/agents/{train_on_base(own, tmp_path, is_known=False)}"
     app = make.console.app(own.library, tmp_path)
     assert "models:/rival-world/1" in make.console.client(app, "office-auditor").get(path).text
@@ -122,7 +118,7 @@ def test_a_tenant_is_told_no_address_in_the_registry_of_a_base_that_is_no_world_
     assert "rival-world" not in text
 
 
-def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):
+def test_a_tenant_sees_only_the_data_behind_its_simulators(own, tmp_path):
     app = read_by_others(own, tmp_path)
     acme = make.console.client(app, "acme-agent")
     assert [row["data set"] for row in rows(acme, "/datasets.csv")] == [DATA]

@@ -30,7 +30,7 @@ def play(own, *texts, run="", **opening):
     )
 
 
-def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
+def test_an_episode_page_links_its_forks_and_replays(own, tmp_path):
     replay = play(own, replay=Source(episode=own.episode, step=2))
     auditor = client(own, tmp_path)
     text = auditor.get(f"/episodes/{own.episode}").text
@@ -44,7 +44,7 @@ def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
     assert "You may see no fork or replay of it" in auditor.get(f"/episodes/{own.fork}").text
 
 
-def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
+def test_a_tenant_sees_only_its_own_forks(own, tmp_path):
     rival_run = own.library.ledger.open_run(
         make.console.opening("rival"), own.simulator, tenant="rival"
     ).id
@@ -58,7 +58,7 @@ def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
     assert rival.get(f"/episodes/{own.episode}/forks.csv").status_code == 404
 
 
-def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
+def test_a_fork_recorded_only_in_the_index_is_not_shown_as_a_fork(own, tmp_path):
     with own.library.ledger._database.engine.begin() as database:
         of = EPISODES.c.id == own.erased
         database.execute(EPISODES.update().where(of).values(source=own.episode))
@@ -69,7 +69,7 @@ def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
     assert (erased["episode"], erased["kind"]) == (own.erased, "cannot be read")
 
 
-def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):
+def test_a_long_text_is_cut_and_links_the_full_text(own, tmp_path):
     episode, auditor = play(own, *[LONG] * 3), client(own, tmp_path)
     answer = auditor.get(f"/episodes/{episode}")
     assert len(answer.content) < 150_000
@@ -82,7 +82,7 @@ def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):
     assert [row["observation"] for row in rows(auditor, f"/episodes/{episode}.csv")] == [LONG] * 3
 
 
-def test_a_long_opening_is_cut_and_leads_to_the_whole(own, tmp_path):
+def test_a_long_opening_is_cut_and_readable_in_full_as_text(own, tmp_path):
     given = tuple(Exchange(action=f"do {n}", observation=f"done {n}") for n in range(30))
     episode = play(own, "ls", initial_state=LONG, prior_turns=given)
     auditor = client(own, tmp_path)
@@ -94,7 +94,7 @@ def test_a_long_opening_is_cut_and_leads_to_the_whole(own, tmp_path):
     assert whole.count("a long text") == 5_000
 
 
-def test_an_opening_that_says_nothing_is_said_to_be_empty(own, tmp_path):
+def test_an_empty_opening_is_shown_as_empty(own, tmp_path):
     episode = play(own, "ls", initial_state="")
     text = client(own, tmp_path).get(f"/episodes/{episode}").text
     assert '<p class="soft">Empty.</p>' in text
@@ -102,19 +102,19 @@ def test_an_opening_that_says_nothing_is_said_to_be_empty(own, tmp_path):
 
 
 @pytest.mark.parametrize("of", ["9/observation.txt", "1/reward.txt", "0/action.txt"])
-def test_a_text_that_was_never_said_is_not_there(auditor, told, of):
+def test_the_text_of_a_missing_step_or_field_returns_404(auditor, told, of):
     assert auditor.get(f"/episodes/{told.episode}/{of}").status_code == 404
 
 
 @pytest.mark.parametrize("of", ["1/observation.txt", "opening.txt"])
-def test_a_text_is_shown_to_whom_it_belongs_while_it_is_not_erased(auditor, acme, told, of):
+def test_a_text_is_shown_only_to_its_tenant_and_only_until_erasure(auditor, acme, told, of):
     assert acme.get(f"/episodes/{told.episode}/{of}").status_code == 200
     assert acme.get(f"/episodes/{told.rival_episode}/{of}").status_code == 404
     gone = auditor.get(f"/episodes/{told.erased}/{of}")
     assert (gone.status_code, "was erased" in gone.text) == (404, True)
 
 
-def test_many_steps_are_shown_a_part_at_a_time_and_all_in_the_csv(own, tmp_path):
+def test_many_steps_are_paged_on_the_page_and_complete_in_the_csv(own, tmp_path):
     episode, auditor = play(own, *map(str, range(120))), client(own, tmp_path)
     seen, path = [], f"/episodes/{episode}"
     while path:
@@ -128,7 +128,7 @@ def test_many_steps_are_shown_a_part_at_a_time_and_all_in_the_csv(own, tmp_path)
 
 
 @pytest.mark.parametrize(("reward", "success"), [(1.0, "yes"), (0.0, "no")])
-def test_an_episode_with_a_task_says_whether_it_succeeded(own, tmp_path, reward, success):
+def test_an_episode_with_a_task_shows_its_success(own, tmp_path, reward, success):
     episode, auditor = play(own, "ls", task=records.task()), client(own, tmp_path)
     with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE steps SET reward = ?", (reward,))
@@ -141,6 +141,6 @@ def test_an_episode_with_a_task_says_whether_it_succeeded(own, tmp_path, reward,
     assert f"<dt>Mean reward</dt><dd>{reward:.3f}</dd>" in page
 
 
-def test_an_episode_without_a_reward_says_nothing_of_success(own, tmp_path):
+def test_an_episode_without_a_reward_shows_no_success(own, tmp_path):
     empty = play(own, close=False)
     assert "<dt>Success</dt>" not in client(own, tmp_path).get(f"/episodes/{empty}").text

@@ -97,7 +97,7 @@ def addresses(run, episode, simulator):
 
 
 @pytest.mark.parametrize("place", range(21))
-def test_no_page_and_no_csv_does_anything_to_who_looks_at_it(nasty, place):
+def test_no_page_or_csv_contains_active_markup_or_control_characters(nasty, place):
     client, *names = nasty
     answer = client.get(addresses(*names)[place])
     assert answer.status_code == 200
@@ -108,7 +108,7 @@ def test_no_page_and_no_csv_does_anything_to_who_looks_at_it(nasty, place):
         assert all(c.isprintable() or c in "\n\t" for c in text)
 
 
-def test_nasty_words_are_still_there_to_be_read(nasty):
+def test_hostile_text_is_escaped_and_readable(nasty):
     client, run, episode, _ = nasty
     text = client.get(f"/episodes/{episode}").text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -118,7 +118,7 @@ def test_nasty_words_are_still_there_to_be_read(nasty):
     assert "&lt;script&gt;" in client.get(f"/runs/{run}").text
 
 
-def test_a_name_that_would_be_a_formula_is_none_in_a_csv(nasty):
+def test_a_formula_like_name_gets_an_apostrophe_in_csv(nasty):
     client, _, _, simulator = nasty
     text = client.get(f"/simulators/{simulator}/aliases.csv").text
     assert "'=1+1" in text
@@ -141,18 +141,18 @@ def test_a_name_that_would_be_a_formula_is_none_in_a_csv(nasty):
 @pytest.mark.parametrize(
     "name", ["<script>x</script>", "%1B%5B2J", "%E2%80%AE", "%ED%A0%80", "%00"]
 )
-def test_what_was_asked_for_is_told_harmlessly(auditor, path, name):
+def test_a_hostile_path_or_query_is_escaped_in_the_answer(auditor, path, name):
     answer = auditor.get(path.format(name) if "{}" in path else f"{path}?q={name}")
     assert answer.status_code in (303, 404, 422)
     assert harmless(answer.text)
 
 
-def test_a_long_text_is_shown_in_part():
+def test_the_preview_of_a_long_text_is_cut():
     assert len(preview("a" * 1_000_000)) == 8_000
 
 
 @given(st.text(alphabet=st.characters(), max_size=40))
-def test_a_text_is_told_character_by_character(text):
+def test_a_text_is_escaped_character_by_character(text):
     def shown(c):
         if c.isprintable() or c in "\n\t":
             return str(escape(c))
@@ -163,5 +163,5 @@ def test_a_text_is_told_character_by_character(text):
     assert visible_lines(text) == "".join(c if c in "\n\t" else visible(c) for c in text)
 
 
-def test_what_cannot_be_seen_is_written_out():
+def test_unprintable_characters_are_written_as_escapes():
     assert visible("a\x00b\u202ec\n") == "a\\x00b\\u202ec\\n"

@@ -41,7 +41,7 @@ def test_a_garbled_run_is_listed_among_the_others(auditor_of, statement):
     assert "training,shell-agent" in intact
 
 
-def test_the_page_of_a_garbled_run_says_so(auditor_of):
+def test_the_page_of_a_garbled_run_reports_the_garbled_record(auditor_of):
     auditor, own = auditor_of
     change(own, "UPDATE runs SET opening = ? WHERE id = ?", DEEP, own.run)
     page = auditor.get(f"/runs/{own.run}")
@@ -53,7 +53,7 @@ def test_the_page_of_a_garbled_run_says_so(auditor_of):
 
 
 @pytest.mark.parametrize("column", ["gate", "canary", "override"])
-def test_a_garbled_change_of_a_name_hides_no_list(auditor_of, column):
+def test_a_garbled_alias_change_leaves_all_lists_readable(auditor_of, column):
     auditor, own = auditor_of
     change(own, f"UPDATE aliases SET {column} = CAST(? || x'ff' AS BLOB)", DEEP)
     assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
@@ -61,7 +61,7 @@ def test_a_garbled_change_of_a_name_hides_no_list(auditor_of, column):
     assert "the history of alias &#39;shell-stable&#39; is garbled" in listed
 
 
-def test_a_garbled_receipt_hides_no_data_set(auditor_of):
+def test_a_garbled_receipt_leaves_the_data_sets_listed(auditor_of):
     auditor, own = auditor_of
     for name in ("garbled", "another"):
         folder = own.library.store / "steps/prepare" / name
@@ -71,7 +71,7 @@ def test_a_garbled_receipt_hides_no_data_set(auditor_of):
     assert make.console.records.digest("data")[7:19] in auditor.get("/datasets").text
 
 
-def test_a_garbled_report_is_named_on_its_simulators_page(auditor_of):
+def test_a_garbled_report_is_shown_on_its_simulators_page(auditor_of):
     auditor, own = auditor_of
     (report,) = (own.library.store / "simulators").glob("*/reports/*.json")
     report.chmod(0o644)

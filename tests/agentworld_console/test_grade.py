@@ -29,16 +29,16 @@ def chain(edge, evidence):
 
 @pytest.mark.parametrize("evidence", [None, WHOLE])
 @pytest.mark.parametrize("grade", ["proven", "observed"])
-def test_a_grade_is_the_one_that_was_signed(grade, evidence):
+def test_an_agent_has_the_signed_grade(grade, evidence):
     edge = EdgeAudit(subject="a", grade=grade)
     assert grade_of(chain(edge, evidence)) == edge
 
 
-def test_a_broken_record_disputes_what_was_signed():
+def test_a_broken_run_record_disputes_the_signed_grade():
     found = grade_of(chain(EdgeAudit(subject="a", grade="proven"), BROKEN))
     assert (found.grade, found.problems) == ("disputed", ("the log is short",))
 
 
-def test_what_nobody_signed_is_disputed_and_says_so():
+def test_an_agent_without_a_signed_edge_is_disputed_with_a_reason():
     found = grade_of(chain(None, None))
     assert (found.grade, found.problems) == ("disputed", ("nothing of run r is signed",))

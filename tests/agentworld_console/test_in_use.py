@@ -21,7 +21,7 @@ def auditor_of(own, tmp_path):
 
 
 @pytest.mark.compute
-def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
+def test_agents_in_use_are_listed_with_alias_grade_and_time(auditor, told):
     robot, shop = rows(auditor)
     assert (robot["agent"], robot["in use as"]) == (str(told.rival), "robot")
     assert (shop["agent"], shop["in use as"]) == (str(told.agent), "shop")
@@ -32,34 +32,34 @@ def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
     assert "broken" not in page
 
 
-def test_an_agents_alias_is_no_name_of_its_simulator(auditor, told):
+def test_an_agent_alias_is_not_listed_as_a_simulator_alias(auditor, told):
     aliases = rows(auditor, f"/simulators/{told.simulator}/aliases.csv")
     assert [row["alias"] for row in aliases] == ["shell-stable"]
     assert [row["aliases"] for row in rows(auditor, "/simulators.csv")] == ["shell-stable"]
 
 
-def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
+def test_a_tenant_sees_only_its_own_agents_in_use_without_the_by_column(acme, told):
     (shop,) = rows(acme)
     assert shop["agent"] == str(told.agent)
     assert "by" not in shop
 
 
 @pytest.mark.compute
-def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
+def test_an_agent_whose_simulator_alias_moved_needs_revalidation(auditor_of):
     auditor, own = auditor_of
     own.move_on()
     assert {row["state"] for row in rows(auditor)} == {"revalidate"}
     assert "shell-stable moved on to" in auditor.get("/in-use").text
 
 
-def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of):
+def test_an_agent_out_of_use_is_not_listed(auditor_of):
     auditor, own = auditor_of
     own.names.end(f"{own.agent.name}@shop", "jo", "end")
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
 @pytest.mark.compute
-def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, tmp_path):
+def test_a_difference_from_the_registry_is_shown_only_to_the_auditor(auditor_of, tmp_path):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
     assert "mirror differs in alias shop" in auditor.get("/in-use").text
@@ -68,7 +68,7 @@ def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, t
 
 
 @pytest.mark.compute
-def test_a_deployment_that_somebody_changed_is_named(auditor_of):
+def test_a_changed_deployment_statement_is_reported_as_unverified(auditor_of):
     auditor, own = auditor_of
     with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'alias'")
@@ -78,7 +78,7 @@ def test_a_deployment_that_somebody_changed_is_named(auditor_of):
 
 
 @pytest.mark.compute
-def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, monkeypatch):
+def test_many_agents_are_compared_with_the_registry_only_on_request(auditor_of, monkeypatch):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
     monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
@@ -94,7 +94,7 @@ def test_an_agent_whose_record_was_changed_is_disputed(auditor_of):
     assert found == {"robot": "observed", "shop": "disputed"}
 
 
-def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
+def test_the_runs_of_a_simulator_show_grade_and_traffic_of_each_agent(auditor, told):
     path = f"/simulators/{told.simulator}/runs.csv"
     found = {row["run"]: row for row in rows(auditor, path)}
     made = found[told.run]
@@ -103,7 +103,7 @@ def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
     assert (found[told.open_run]["registered agent"], found[told.open_run]["grade"]) == ("open", "")
 
 
-def test_traffic_is_told_as_it_was_signed(auditor_of):
+def test_a_closed_run_shows_the_signed_traffic(auditor_of):
     auditor, own = auditor_of
     with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE runs SET num_steps = 999")

@@ -29,7 +29,7 @@ def test_no_two_boxes_overlap(graph):
 
 
 @given(graphs())
-def test_every_edge_goes_right(graph):
+def test_every_edge_points_right(graph):
     boxes = compute_layout(*graph).boxes
     assert all(boxes[start].right < boxes[end].x for start, end in graph[1])
 
@@ -43,13 +43,13 @@ def test_every_box_is_in_the_picture(graph):
 
 
 @given(graphs())
-def test_equal_graphs_get_equal_places(graph):
+def test_equal_graphs_get_equal_layouts(graph):
     layers, edges = graph
     assert compute_layout(layers, edges) == compute_layout(dict(layers), list(edges))
 
 
 @given(graphs())
-def test_the_order_never_makes_more_crossings(graph):
+def test_the_layout_order_never_adds_crossings(graph):
     layers, edges = graph
     given_ = [[n for n in layers if layers[n] == layer] for layer in sorted(set(layers.values()))]
     boxes = compute_layout(layers, edges).boxes
@@ -57,7 +57,7 @@ def test_the_order_never_makes_more_crossings(graph):
     assert num_crossings(ordered, edges) <= num_crossings(given_, edges)
 
 
-def test_crossings_that_can_be_undone_are_undone():
+def test_avoidable_crossings_are_removed():
     layers = {"a": 0, "b": 0, "c": 0, "x": 1, "y": 1, "z": 1}
     edges = [("a", "z"), ("b", "y"), ("c", "x")]
     assert num_crossings([["a", "b", "c"], ["x", "y", "z"]], edges) == 3
@@ -65,7 +65,7 @@ def test_crossings_that_can_be_undone_are_undone():
     assert [boxes[start].y == boxes[end].y for start, end in edges] == [True] * 3
 
 
-def test_many_edges_of_one_node_have_more_room_to_part():
+def test_many_edges_of_one_node_widen_the_gap_between_columns():
     few = compute_layout({"a": 0, "b": 1, "c": 2}, [("a", "b"), ("b", "c")]).boxes
     many = compute_layout(
         {"a": 0, "b": 1, **dict.fromkeys("uvwxyz", 2)}, [("b", n) for n in "uvwxyz"]
@@ -74,13 +74,13 @@ def test_many_edges_of_one_node_have_more_room_to_part():
     assert many.boxes["u"].x > few["c"].x + 40
 
 
-def test_labels_are_whole_where_all_columns_fit_into_a_page():
+def test_labels_are_uncut_where_all_columns_fit_the_page():
     laid = compute_layout({"a": 0, "b": 1}, [("a", "b")], {"a": 12, "b": 40})
     assert laid.most_letters == 40
     assert laid.boxes["b"].width > 2 * laid.boxes["a"].width
 
 
-def test_the_longest_labels_are_cut_first_and_only_so_far_that_the_page_is_full():
+def test_the_longest_labels_are_cut_just_enough_to_fit_the_page():
     nodes = "abcdefgh"
     letters = dict.fromkeys(nodes, 12) | {"g": 32, "h": 200}
     edges = list(pairwise(nodes))
@@ -89,7 +89,7 @@ def test_the_longest_labels_are_cut_first_and_only_so_far_that_the_page_is_full(
     assert 1_150 - 2 * 7.25 <= laid.width <= 1_150
 
 
-def test_a_label_keeps_fifteen_letters_in_a_graph_that_is_wider_than_a_page():
+def test_a_label_keeps_fifteen_letters_in_a_graph_wider_than_the_page():
     nodes = "abcdefghijklmnop"
     layers = {node: place for place, node in enumerate(nodes)}
     laid = compute_layout(layers, list(pairwise(nodes)), dict.fromkeys(nodes, 30))
@@ -97,10 +97,10 @@ def test_a_label_keeps_fifteen_letters_in_a_graph_that_is_wider_than_a_page():
     assert laid.width > 1_150
 
 
-def test_a_graph_of_nothing_has_no_boxes():
+def test_an_empty_graph_has_no_boxes():
     assert compute_layout({}, []).boxes == {}
 
 
-def test_an_edge_that_goes_back_is_refused():
+def test_a_backward_edge_is_refused():
     with pytest.raises(ValueError, match="from b to a does not go right"):
         compute_layout({"a": 0, "b": 1}, [("b", "a")])

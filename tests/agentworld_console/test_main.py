@@ -59,7 +59,7 @@ def answers(url, name=""):
     ],
 )
 @pytest.mark.waits
-def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words, tmp_path):
+def test_a_wrong_environment_prints_one_line_without_secrets(told, words, tmp_path):
     own = environment(**{**told, **({"store": tmp_path} if "store" in told else {})})
     done = subprocess.run(
         CONSOLE, env=own, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -70,7 +70,7 @@ def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words, tmp_p
 
 
 @pytest.mark.waits
-def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path):
+def test_the_process_serves_known_keys_and_stops_on_sigterm(tmp_path):
     told, port = make.console.library(tmp_path), free_port()
     access = make.access.access_file(tmp_path)
     url = f"http://127.0.0.1:{port}"
@@ -87,7 +87,7 @@ def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path)
 
 
 @pytest.mark.waits
-def test_the_command_says_where_it_answers(tmp_path):
+def test_the_command_prints_its_address(tmp_path):
     make.console.library(tmp_path)
     port = free_port()
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
@@ -98,7 +98,7 @@ def test_the_command_says_where_it_answers(tmp_path):
 
 
 @pytest.mark.waits
-def test_the_command_says_of_a_wrong_store_that_it_is_wrong_and_nothing_else(tmp_path):
+def test_the_command_reports_a_store_without_a_ledger_only_on_stderr(tmp_path):
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--access", "local"]
     command += ["--store", str(tmp_path), "--port", str(free_port())]
     own = environment(tmp_path)

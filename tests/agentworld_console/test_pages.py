@@ -22,7 +22,7 @@ def rows(client, path):
 
 
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
-def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, told, name):
+def test_every_page_has_strict_security_headers(auditor, told, name):
     answer = auditor.get(told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)
     policy = answer.headers["content-security-policy"]
@@ -34,7 +34,7 @@ def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, 
 
 
 @pytest.mark.parametrize("name", ["agent", "simulator", "dataset", "run", "episode"])
-def test_a_page_shows_its_commands(auditor, told, name):
+def test_a_page_shows_its_command_line_commands(auditor, told, name):
     commands = re.findall(COMMAND, auditor.get(told.pages[name]).text)
     assert {words.split()[-1] for words in commands} == {told.pages[name].rpartition("/")[2]}
     for words in commands:
@@ -44,7 +44,7 @@ def test_a_page_shows_its_commands(auditor, told, name):
 @pytest.mark.parametrize(
     "name", ["agents", "in-use", "datasets", "simulators", "runs", "graph", "agent-graph"]
 )
-def test_a_list_and_a_graph_show_their_command(auditor, told, name):
+def test_a_list_and_a_graph_show_their_command_line_command(auditor, told, name):
     (words,) = re.findall(COMMAND, auditor.get(told.pages[name]).text)
     assert CliRunner().invoke(command_line, [*shlex.split(words), "--help"]).exit_code == 0
 
@@ -59,17 +59,17 @@ def test_a_list_and_a_graph_show_their_command(auditor, told, name):
         ("episode show", "episode"),
     ],
 )
-def test_a_command_names_its_page(told, command, name):
+def test_the_help_of_a_command_names_its_console_page(told, command, name):
     shown = CliRunner().invoke(command_line, [*command.split(), "--help"]).output
     assert f"In the console: {told.pages[name].rpartition('/')[0]}/" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
-def test_the_console_is_only_read(auditor, told, method):
+def test_the_console_is_read_only(auditor, told, method):
     assert getattr(auditor, method)(f"/runs/{told.run}").status_code == 405
 
 
-def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
+def test_an_agents_page_shows_its_chain_grade_and_gap(auditor, told):
     text = auditor.get(f"/agents/{told.agent}").text
     for words in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
         assert words in text
@@ -78,7 +78,7 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
 
 
-def test_agents_show_grade_live_success_and_the_simulator_by_its_name(auditor, told):
+def test_agents_show_grade_live_success_and_simulator_alias(auditor, told):
     (row,) = [row for row in rows(auditor, "/agents.csv") if row["agent"] == str(told.agent)]
     live = "0.500 (0.40 to 0.60)"
     assert (row["grade"], row["live success"], row["simulator"]) == (
@@ -103,7 +103,7 @@ def test_an_agent_without_a_readable_validation_is_still_listed(own, tmp_path):
     assert {row["live success"] for row in rows(auditor, "/agents.csv")} == {"not validated"}
 
 
-def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
+def test_a_changed_run_record_disputes_the_agent(own, tmp_path):
     with own.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE steps SET reward = 1")
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
@@ -113,7 +113,7 @@ def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
     assert "broken" in auditor.get(f"/episodes/{own.episode}").text
 
 
-def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(own, tmp_path):
+def test_an_agent_in_use_needs_revalidation_after_its_simulator_alias_moved(own, tmp_path):
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
 
     def text():
@@ -125,7 +125,7 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     assert f"shell-stable moved from {own.simulator} to {records.digest('next')}" in text()
 
 
-def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_path):
+def test_an_agent_without_a_validation_is_incomplete_and_not_broken(own, tmp_path):
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     assert "<h2>Incomplete</h2>" not in auditor.get(f"/agents/{own.agent}").text
     for receipt in own.library.store.glob("steps/validate/*/receipt.json"):
@@ -136,7 +136,7 @@ def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_pa
     assert "<h2>Breaks</h2>" not in text
 
 
-def test_a_validation_that_somebody_garbled_is_a_break_and_hides_nothing_else(own, tmp_path):
+def test_a_garbled_validation_is_shown_as_a_break(own, tmp_path):
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     for report in own.library.store.glob("steps/validate/*/report.json"):
         report.write_text("{")
@@ -146,7 +146,7 @@ def test_a_validation_that_somebody_garbled_is_a_break_and_hides_nothing_else(ow
     assert "a live validation cannot be read" in answer.text
 
 
-def test_a_version_whose_tags_are_gone_is_left_out_of_the_lists(own, tmp_path):
+def test_an_agent_version_without_a_run_tag_is_not_listed(own, tmp_path):
     own.library.registry.version(own.agent).tags.pop("run")
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     for path in ("/", "/agents", f"/simulators/{own.simulator}"):
@@ -154,7 +154,7 @@ def test_a_version_whose_tags_are_gone_is_left_out_of_the_lists(own, tmp_path):
     assert f"/agents/{own.agent}" not in auditor.get("/agents").text
 
 
-def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_path):
+def test_an_agent_whose_run_is_missing_is_shown_only_to_the_auditor(own, tmp_path):
     made = records.checkpoint("agent", simulator=own.simulator)
     ref = own.library.registry.register_agent("lost", Agent(checkpoint=made, run="gone"), tmp_path)
     app = make.console.app(own.library, tmp_path)
@@ -164,7 +164,7 @@ def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_
     assert make.console.client(app, "office-auditor").get(f"/graph?agent={ref}").status_code == 200
 
 
-def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
+def test_a_simulators_page_shows_its_identity_runs_and_agents(auditor, told):
     text = auditor.get(f"/simulators/{told.simulator}").text
     short = told.simulator[7:19]
     assert f'<h1>shell-stable <code class="soft">{short}</code></h1>' in text
@@ -177,7 +177,7 @@ def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     assert "free_running.exact_match" in text
 
 
-def test_a_simulators_headline_figures_come_before_those_of_groups(own, tmp_path):
+def test_headline_figures_of_a_simulator_come_before_group_figures(own, tmp_path):
     hole = records.estimate(0.7).model_copy(update={"holes": 3})
     free_running = {"exact_match": hole, "by_tag": {"ls": records.estimate(0.2)}}
     pinned = SimulatorStore(own.library.store).find(own.simulator)
@@ -194,7 +194,7 @@ def test_a_simulators_headline_figures_come_before_those_of_groups(own, tmp_path
     assert "Without verdict" not in folded
 
 
-def test_a_lead_is_signed_and_its_baseline_is_explained(own, tmp_path):
+def test_a_lead_shows_its_sign_and_explains_its_baseline(own, tmp_path):
     pinned = SimulatorStore(own.library.store).find(own.simulator)
     pinned.attach(records.grouped_report(pinned.manifest.artifact, lead=0.02))
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
@@ -205,7 +205,7 @@ def test_a_lead_is_signed_and_its_baseline_is_explained(own, tmp_path):
     assert "copy predicts the last observation again; repeat predicts what" in text
 
 
-def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
+def test_a_runs_page_shows_its_record_state_and_its_episodes(auditor, told):
     text = auditor.get(f"/runs/{told.run}").text
     assert '<span class="state good">verified</span>' in text
     for episode in (told.episode, told.fork, told.erased):
@@ -213,7 +213,7 @@ def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
     assert told.open_run not in text
 
 
-def test_columns_that_say_the_same_in_every_row_are_left_out_of_a_page(auditor, acme, told):
+def test_a_page_omits_columns_with_the_same_value_in_every_row(auditor, acme, told):
     def columns(client, path):
         return re.findall(r'<th scope="col"[^>]*>([^<]+)<', client.get(path).text)
 
@@ -226,14 +226,14 @@ def test_columns_that_say_the_same_in_every_row_are_left_out_of_a_page(auditor, 
     assert "<dt>Tenant</dt>" not in acme.get(f"/runs/{told.run}").text
 
 
-def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
+def test_a_long_record_is_checked_only_on_request(auditor, told, monkeypatch):
     monkeypatch.setattr("agentworld_console.scoped_view._LONG_LOG", 2)
     for path in (f"/runs/{told.run}", f"/agents/{told.agent}", f"/episodes/{told.episode}"):
         assert "check it now" in auditor.get(path).text
         assert "check it now" not in auditor.get(f"{path}?check=1").text
 
 
-def test_an_episode_is_told_turn_by_turn(auditor, told):
+def test_an_episode_page_shows_each_step(auditor, told):
     text = auditor.get(f"/episodes/{told.episode}").text
     assert [int(n) for n in re.findall(r">Step (\d+)<", text)] == [1, 2]
     assert text.count(">low confidence<") == 1
@@ -241,19 +241,19 @@ def test_an_episode_is_told_turn_by_turn(auditor, told):
     assert "1,200 tokens in (1,024 cached), 24 out" in text
 
 
-def test_a_fork_leads_to_its_source(auditor, told):
+def test_a_fork_page_links_its_source_episode(auditor, told):
     text = auditor.get(f"/episodes/{told.fork}").text
     assert f'the first step of <a href="/episodes/{told.episode}">' in text
 
 
-def test_what_was_erased_is_said_to_be(auditor, told):
+def test_erased_texts_are_shown_as_erased(auditor, told):
     text = auditor.get(f"/episodes/{told.erased}").text
     assert text.count("Erased by retention") == 2
     assert "forgotten" not in text
     assert "(erased)" in auditor.get(f"/episodes/{told.erased}.csv").text
 
 
-def test_runs_are_listed_a_page_at_a_time_and_all_in_the_csv(own, tmp_path):
+def test_run_lists_are_paged_and_the_csv_contains_all_runs(own, tmp_path):
     made = [
         own.library.ledger.open_run(make.console.opening("acme"), own.simulator, tenant="acme")
         for _ in range(60)
@@ -270,7 +270,7 @@ def test_runs_are_listed_a_page_at_a_time_and_all_in_the_csv(own, tmp_path):
     assert [row["run"] for row in rows(auditor, "/runs.csv")] == seen
 
 
-def test_simulators_are_listed_a_page_at_a_time_by_their_newest_run(own, tmp_path):
+def test_simulator_lists_are_paged_in_the_order_of_the_csv(own, tmp_path):
     served = [records.digest(f"simulator {number}") for number in range(60)]
     for simulator in served:
         own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme")
@@ -285,14 +285,14 @@ def test_simulators_are_listed_a_page_at_a_time_by_their_newest_run(own, tmp_pat
     assert [row["simulator"] for row in rows(auditor, "/simulators.csv")] == seen
 
 
-def test_episodes_are_listed_in_the_order_of_their_opening(auditor, told):
+def test_episodes_are_listed_in_opening_order(auditor, told):
     found = rows(auditor, f"/runs/{told.run}/episodes.csv")
     assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
     assert [row["copied steps"] for row in found] == ["0", "1", "0"]
     assert [row["texts"] for row in found] == ["stored", "stored", "erased"]
 
 
-def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
+def test_the_graph_picture_and_the_graph_csv_have_the_same_edges(auditor, told):
     path = f"simulator={told.simulator}"
     edges = rows(auditor, f"/graph.csv?{path}")
     text = auditor.get(f"/graph?{path}").text
@@ -313,12 +313,12 @@ def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
 @pytest.mark.parametrize(
     "path", ["/graph", "/runs?from=a'b", "/agents?from=x", "/agents/no-version"]
 )
-def test_a_question_that_is_none_is_refused_in_a_sentence(auditor, path):
+def test_an_invalid_query_causes_no_internal_error(auditor, path):
     assert auditor.get(path).status_code in (200, 422)
     assert "internal error" not in auditor.get(path).text
 
 
-def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):
+def test_a_missing_page_returns_404_to_readers_and_401_to_anonymous_callers(auditor, app):
     assert auditor.get("/nowhere/at/all").status_code == 404
     assert make.console.client(app).get("/nowhere").status_code == 401
 
@@ -336,18 +336,18 @@ def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):
     ],
     ids=["agent", "run", "episode", "digest", "start", "alias", "nothing"],
 )
-def test_a_search_leads_to_the_page(auditor, told, query, page):
+def test_a_search_redirects_to_the_matching_page(auditor, told, query, page):
     answer = auditor.get("/search", params={"q": query(told)})
     assert (answer.status_code, answer.headers["location"]) == (303, page(told))
 
 
-def test_a_search_for_a_part_of_a_name_lists_what_it_may_be(auditor, told):
+def test_a_search_for_a_part_of_a_name_lists_the_matches(auditor, told):
     text = auditor.get("/search", params={"q": "shell-agent"}).text
     assert f'href="/agents/{told.agent}"' in text
     assert f'href="/agents/{told.rival}"' in text
 
 
-def test_a_simulator_that_is_an_endpoint_is_said_to_be_unverifiable(own, tmp_path):
+def test_an_endpoint_simulator_is_shown_as_unverifiable(own, tmp_path):
     engine = {"kind": "openai", "url": "https://models.example/v1", "model": "somebodys-model"}
     pinned = records.pinned(tmp_path, engine=engine, artifact=None, files={})
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
@@ -380,7 +380,7 @@ def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
     assert acme.get(f"/graph?simulator={elsewhere}").status_code == 200
 
 
-def test_the_agents_of_many_runs_are_found_however_old_they_are(own, tmp_path, monkeypatch):
+def test_a_simulators_page_links_agents_beyond_the_newest_agents_limit(own, tmp_path, monkeypatch):
     monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{own.simulator}").text

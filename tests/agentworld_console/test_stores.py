@@ -72,12 +72,12 @@ def put(store, url):
 
 
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
-def test_every_page_is_read_from_a_bucket_and_a_server(auditor, place, name):
+def test_every_page_loads_from_a_bucket_and_an_mlflow_server(auditor, place, name):
     answer = auditor.get(place.told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)
 
 
-def test_what_is_in_the_bucket_is_told(auditor, place):
+def test_pages_show_the_records_in_the_bucket(auditor, place):
     told = place.told
     assert '<span class="state good">verified</span>' in auditor.get(f"/runs/{told.run}").text
     simulator = auditor.get(f"/simulators/{told.simulator}").text
@@ -90,14 +90,16 @@ def test_what_is_in_the_bucket_is_told(auditor, place):
     assert "world model" in auditor.get(f"/graph?agent={told.agent}").text
 
 
-def test_a_text_that_is_an_object_is_read_from_the_bucket(auditor, place):
+def test_a_text_stored_as_an_object_is_read_from_the_bucket(auditor, place):
     page = auditor.get(f"/episodes/{place.long}").text
     assert "verified" in page
     assert LONG not in page
     assert auditor.get(f"/episodes/{place.long}/1/observation.txt").text == LONG
 
 
-def test_what_was_put_there_since_is_seen_in_time(auditor, place, seen, tmp_path):
+def test_a_simulator_added_to_the_bucket_appears_once_the_cache_is_stale(
+    auditor, place, seen, tmp_path
+):
     domains = records.pinned_domains(system_prompt=f"put there from {tmp_path}")
     pinned = records.pinned(tmp_path, domains=domains)
     put(tmp_path / "simulators", f"{place.url}/simulators")
@@ -107,7 +109,7 @@ def test_what_was_put_there_since_is_seen_in_time(auditor, place, seen, tmp_path
     assert str(tmp_path) in later.get(f"/simulators/{pinned.digest}").text
 
 
-def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor, place):
+def test_an_unreachable_registry_times_out_and_leaves_runs_readable(auditor, place):
     with place.server.away():
         failed = auditor.get("/agents")
         assert failed.status_code == 503
@@ -119,7 +121,7 @@ def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor
 
 
 @pytest.mark.parametrize("name", ["AGENTWORLD_LEDGER_URL", "MLFLOW_TRACKING_URI"])
-def test_a_bucket_holds_no_database(place, monkeypatch, name):
+def test_a_bucket_store_without_a_database_address_is_refused(place, monkeypatch, name):
     monkeypatch.delenv(name)
     with pytest.raises(InputError, match=f"is a bucket, which cannot hold a .*; set {name}"):
         open_library(place.url)

@@ -13,13 +13,13 @@ def cells(*row):
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_a_text_that_would_be_a_formula_begins_with_an_apostrophe(text):
+def test_a_formula_like_text_gets_an_apostrophe_in_csv(text):
     assert cells(text)[0][0] == "'"
     assert cells(Link(text, "/"))[0][0] == "'"
 
 
 @given(st.text(alphabet=st.characters(), max_size=20))
-def test_no_text_is_a_formula_or_holds_what_cannot_be_seen(text):
+def test_no_csv_cell_is_a_formula_or_contains_unprintable_characters(text):
     (told,) = cells(text) if text else ("",)
     assert told[:1] not in ("=", "+", "-", "@")
     assert all(c.isprintable() or c in "\n\t" for c in told)
@@ -29,11 +29,11 @@ def test_numbers_stay_numbers():
     assert cells(-0.5, 3, None) == ["-0.5", "3", ""]
 
 
-def test_a_shortened_cell_is_told_whole():
+def test_csv_contains_the_full_text_of_a_shortened_cell():
     assert cells(Link("abc", "/abc", "abcdef")) == ["abcdef"]
 
 
-def test_a_list_of_several_parts_is_told_to_its_end():
+def test_csv_contains_all_parts_of_a_listing():
     parts = {"": Part([(1,)], "a"), "a": Part([(2,)], "b"), "b": Part([(3,)])}
     lines = Listing("/x", ("number",), parts.__getitem__).csv()
     assert "".join(lines).split() == ["number", "1", "2", "3"]

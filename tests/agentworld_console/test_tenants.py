@@ -23,7 +23,7 @@ def hidden(told):
 
 
 @pytest.mark.parametrize("what", hidden(make.console.Told(*"x" * 11)))
-def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor, told, what):
+def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, told, what):
     path = hidden(told)[what]
     theirs = acme.get(path)
     for name in (told.rival_run, str(told.rival), told.rival_episode):
@@ -40,7 +40,7 @@ def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor,
 
 
 @pytest.mark.compute
-def test_no_list_or_page_of_a_tenant_tells_of_another(acme, told):
+def test_no_list_or_page_shows_data_of_another_tenant(acme, told):
     pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
     pages += [
         "/datasets.csv",
@@ -53,7 +53,7 @@ def test_no_list_or_page_of_a_tenant_tells_of_another(acme, told):
         assert [secret for secret in secrets if secret in text] == [], path
 
 
-def test_an_auditor_sees_across_tenants(auditor, told):
+def test_an_auditor_sees_records_of_all_tenants(auditor, told):
     runs = auditor.get("/runs.csv").text
     assert all(run in runs for run in (told.run, told.open_run, told.rival_run))
     assert str(told.rival) in auditor.get("/agents").text
@@ -67,7 +67,7 @@ def test_a_search_finds_nothing_of_another_tenant(acme, auditor, told, name):
     assert auditor.get("/search", params=query).status_code == 303
 
 
-def test_only_who_sees_across_tenants_reads_the_history_of_aliases(told, monkeypatch):
+def test_only_an_auditor_reads_the_history_of_aliases(told, monkeypatch):
     reads = []
 
     def read_history(_, kind):

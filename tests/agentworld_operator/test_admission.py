@@ -48,11 +48,11 @@ def delete(last):
     return service.ended
 
 
-def test_a_deletion_ends_a_name_that_an_object_asked_for():
+def test_deleting_an_object_ends_an_alias_set_by_an_object():
     for request in ("uid-stable/1", "uid-another/7"):
         assert delete(change(request=request)) == [("stable", "bob", "uid-stable/1", False)]
 
 
 @pytest.mark.parametrize("last", [None, change(), change(ended=True)])
-def test_a_deletion_never_ends_a_name_that_a_command_set(last):
+def test_deleting_an_object_never_ends_an_alias_set_by_a_command(last):
     assert delete(last) == []

@@ -46,14 +46,16 @@ def apply(cluster, cache):
     return lambda: asyncio.run(applier.apply(BUILT))
 
 
-def test_what_a_server_says_in_other_words_is_written_once(cluster, apply):
+def test_an_object_normalized_by_the_server_is_applied_once(cluster, apply):
     apply()
     apply()
     assert cluster.applied == 1
 
 
 @pytest.mark.parametrize("taken", [{"labels": {}}, {"ownerReferences": []}], ids=str)
-def test_what_was_taken_from_it_without_a_new_generation_is_made_good(cluster, cache, apply, taken):
+def test_removed_labels_or_owners_are_restored_without_a_new_generation(
+    cluster, cache, apply, taken
+):
     apply()
     found = copy.deepcopy(cache.get("Deployment", "engine"))
     found["metadata"] |= {"resourceVersion": "9", **taken}

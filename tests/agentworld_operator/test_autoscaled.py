@@ -69,7 +69,7 @@ def tell(kubernetes, namespace) -> Callable[[int], None]:
     return lambda number: namespace.call("PATCH", f"{path}/only", {"value": str(number)})
 
 
-def test_the_autoscaler_of_the_guide_stops_an_engine_and_starts_it_again(namespace, start, tell):
+def test_the_autoscaler_of_the_guide_stops_and_restarts_an_engine(namespace, start, tell):
     start()
     name = AUTOSCALER["spec"]["scaleTargetRef"]["name"]
     engine = engine_name(pinned_manifest(name).digest)

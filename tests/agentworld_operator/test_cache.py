@@ -11,28 +11,28 @@ def thing(name="a", version=1, uid="u1", engine=None):
     return {"metadata": metadata}
 
 
-def test_what_was_told_last_is_known():
+def test_the_newest_version_is_cached():
     cache = Cache()
     assert cache.put("Pod", thing(version=1))
     assert cache.put("Pod", thing(version=2))
     assert cache.get("Pod", "a") == thing(version=2)
 
 
-def test_who_wrote_which_field_is_not_kept():
+def test_managed_fields_are_not_cached():
     cache, found = Cache(), thing()
     found["metadata"]["managedFields"] = [{"manager": "kubectl"}]
     cache.put("Pod", found)
     assert cache.get("Pod", "a") == thing()
 
 
-def test_a_watch_that_lags_behind_an_answer_tells_no_news():
+def test_an_older_version_from_a_watch_is_ignored():
     cache = Cache()
     cache.put("Pod", thing(version=5))
     assert not cache.put("Pod", thing(version=4))
     assert cache.get("Pod", "a") == thing(version=5)
 
 
-def test_an_answer_that_comes_after_the_watch_told_of_a_deletion_brings_nothing_back():
+def test_a_late_answer_does_not_restore_a_deleted_object():
     cache = Cache()
     cache.put("Pod", thing(version=1))
     cache.drop("Pod", thing(version=3))
@@ -42,13 +42,13 @@ def test_an_answer_that_comes_after_the_watch_told_of_a_deletion_brings_nothing_
     assert cache.put("Pod", thing(version=4, uid="new"))
 
 
-def test_an_answer_brings_nothing_back_that_was_told_of_by_its_deletion_alone():
+def test_a_late_answer_does_not_restore_an_object_known_only_by_its_deletion():
     cache = Cache()
     cache.drop("Pod", thing(version=2))
     assert cache.put("Pod", thing(version=1)) == []
 
 
-def test_an_object_that_loses_its_label_and_has_it_again_is_known():
+def test_an_object_that_regains_its_label_is_cached_again():
     cache = Cache()
     cache.put("Pod", thing(version=1, engine="e1"))
     cache.drop("Pod", thing(version=2))  # a watch of the label reports that it is deleted
@@ -64,7 +64,7 @@ def test_a_late_report_of_a_lost_label_does_not_remove_a_later_version():
     assert cache.get("Pod", "a") == thing(version=3, engine="e1")
 
 
-def test_an_object_that_a_list_lacked_is_deleted_at_the_version_of_the_list():
+def test_an_object_missing_from_a_list_is_deleted_at_the_version_of_the_list():
     cache = Cache()
     cache.put("Pod", thing(version=1))
     assert cache.replace("Pod", 5, []) == [thing(version=1)]
@@ -72,14 +72,14 @@ def test_an_object_that_a_list_lacked_is_deleted_at_the_version_of_the_list():
     assert cache.put("Pod", thing(version=6))
 
 
-def test_an_object_that_was_made_anew_is_not_forgotten_with_the_old_one():
+def test_a_recreated_object_survives_the_deletion_of_the_old_object():
     cache = Cache()
     cache.put("Pod", thing(version=9, uid="new"))
     cache.drop("Pod", thing(version=8, uid="old"))
     assert cache.get("Pod", "a") == thing(version=9, uid="new")
 
 
-def test_pods_are_found_by_their_engine_until_they_are_gone():
+def test_pods_are_found_by_their_engine_until_deleted():
     cache = Cache()
     mine = thing("mine", engine="e1")
     cache.put("Pod", mine)
@@ -89,7 +89,7 @@ def test_pods_are_found_by_their_engine_until_they_are_gone():
     assert cache.of_engine("Pod", "e1") == []
 
 
-def test_a_whole_list_tells_what_a_watch_missed():
+def test_a_full_list_reports_changes_missed_by_a_watch():
     cache = Cache()
     for name in ("same", "changed", "gone"):
         cache.put("Pod", thing(name))
@@ -102,7 +102,7 @@ def test_a_whole_list_tells_what_a_watch_missed():
     ]
 
 
-def test_one_of_the_same_name_tells_that_the_last_one_is_gone():
+def test_a_recreated_object_also_reports_the_old_object():
     cache, old, new = Cache(), thing(version=1, uid="old"), thing(version=5, uid="new")
     cache.put("Pod", old)
     assert cache.put("Pod", new) == [old, new]
@@ -110,7 +110,7 @@ def test_one_of_the_same_name_tells_that_the_last_one_is_gone():
     assert cache.replace("Pod", 9, [thing(version=9, uid="newest")])[0]["metadata"]["uid"] == "new"
 
 
-def test_what_was_given_to_another_engine_is_news_for_both():
+def test_a_pod_moved_to_another_engine_is_reported_for_both_engines():
     cache, mine, theirs = Cache(), thing(engine="e1"), thing(version=2, engine="e2")
     cache.put("Pod", mine)
     assert cache.put("Pod", theirs) == [mine, theirs]
@@ -118,7 +118,7 @@ def test_what_was_given_to_another_engine_is_news_for_both():
     assert cache.of_engine("Pod", "e2") == [theirs]
 
 
-def test_what_came_after_a_list_was_made_is_not_gone():
+def test_an_object_newer_than_a_list_is_kept():
     cache = Cache()
     cache.put("Pod", thing("late", version=9))
     assert cache.replace("Pod", 7, []) == []
@@ -126,7 +126,7 @@ def test_what_came_after_a_list_was_made_is_not_gone():
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 20)), max_size=30))
-def test_in_whichever_order_news_come_the_newest_stays(told):
+def test_the_newest_version_is_kept_in_any_order_of_updates(told):
     cache = Cache()
     for name, version in told:
         cache.put("Pod", thing(name, version))

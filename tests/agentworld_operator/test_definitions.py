@@ -57,7 +57,7 @@ def written_by(release):
 
 
 @pytest.mark.parametrize("release", ["", "0.0.9", __version__, "nobody's"])
-def test_what_no_newer_release_wrote_becomes_this_ones(release):
+def test_a_definition_that_no_newer_release_wrote_is_upgraded(release):
     cluster = Definitions(written_by(release))
     told = upgrade(cluster)
     assert cluster.there == {f"{kind.plural}.agentworld.dev": definition(kind) for kind in KINDS}
@@ -65,7 +65,7 @@ def test_what_no_newer_release_wrote_becomes_this_ones(release):
 
 
 @pytest.mark.parametrize("release", ["0.10.0", "0.2.0rc1"])
-def test_an_older_release_takes_nothing_away_from_a_newer_one(release):
+def test_a_definition_of_a_newer_release_is_kept(release):
     newer = written_by(release)
     cluster = Definitions(newer)
     assert f"stays as release {release} wrote it" in upgrade(cluster)[0]
@@ -73,7 +73,7 @@ def test_an_older_release_takes_nothing_away_from_a_newer_one(release):
 
 
 @pytest.mark.waits
-def test_the_rights_of_the_job_are_enough_and_make_no_other_definition(
+def test_the_job_may_upgrade_the_definitions_and_create_no_others(
     kubernetes, namespace, monkeypatch
 ):
     monkeypatch.setattr(definitions, "crd", lambda kind: without_cel(definition(kind)))

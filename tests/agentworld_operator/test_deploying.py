@@ -85,9 +85,7 @@ def versions(namespace) -> list[str]:
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_simulator_is_served_and_then_its_name_moves_and_a_repeated_step_does_nothing(
-    step, running
-):
+def test_a_simulator_is_served_its_alias_moves_and_a_repeated_step_changes_nothing(step, running):
     folder = step.pinned()
     made = step.run(folder)
     found = step.namespace.get("Simulator", named(ONE))
@@ -109,7 +107,7 @@ def test_a_simulator_is_served_and_then_its_name_moves_and_a_repeated_step_does_
 
 
 @pytest.mark.usefixtures("nodes")
-def test_the_next_one_takes_the_name_over_and_an_older_step_never_takes_it_back(step):
+def test_a_newer_simulator_takes_the_alias_and_an_older_step_does_not_return_it(step):
     first = step.pinned()
     made = step.run(first)
     told = {"canary": {"simulator": named(ONE), "percent": 10}, "override": {"reason": "a try"}}
@@ -124,7 +122,7 @@ def test_the_next_one_takes_the_name_over_and_an_older_step_never_takes_it_back(
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_person_who_moved_the_name_on_is_not_undone_by_a_step_that_was_killed(step, running):
+def test_a_repeated_step_does_not_undo_an_alias_move_by_a_person(step, running):
     folder = step.pinned()
     made = step.run(folder)
     running.use("two")
@@ -137,7 +135,7 @@ def test_a_person_who_moved_the_name_on_is_not_undone_by_a_step_that_was_killed(
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_gate_that_refuses_leaves_the_name_where_it_was(step, running):
+def test_a_failed_gate_leaves_the_alias_unchanged(step, running):
     step.run(step.pinned())
     step.least = 0.9
     with pytest.raises(PipelineError) as refused:
@@ -149,7 +147,7 @@ def test_a_gate_that_refuses_leaves_the_name_where_it_was(step, running):
     assert len(running.history(ALIAS)) == 1
 
 
-def test_an_operator_that_is_killed_is_waited_for(step, running):
+def test_the_step_waits_for_the_successor_of_a_killed_operator(step, running):
     with ExitStack() as ending:
         pool = ending.enter_context(ThreadPoolExecutor())
         under_way = pool.submit(step.run, step.pinned())
@@ -162,7 +160,7 @@ def test_an_operator_that_is_killed_is_waited_for(step, running):
     assert step.alias()["simulator"] == named(ONE)
 
 
-def test_a_step_that_is_killed_before_the_name_moved_goes_on(step, running):
+def test_a_step_killed_before_the_alias_move_resumes(step, running):
     folder = step.pinned()
     process = step.start(folder)
     try:
@@ -182,14 +180,14 @@ def test_a_step_that_is_killed_before_the_name_moved_goes_on(step, running):
     assert len(running.history(ALIAS)) == 1
 
 
-def test_one_that_is_never_ready_is_told_with_what_it_waits_for(step):
+def test_a_simulator_that_is_never_ready_fails_the_step_with_the_reason(step):
     step.deployment["ready_seconds"] = 2
     with pytest.raises(PipelineError, match=r"is not ready: Starting: none of 1 replicas is ready"):
         step.run(step.pinned())
     assert step.alias() is None
 
 
-def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
+def test_an_undeployable_simulator_is_refused_before_any_write(step):
     other = records.pinned(
         step.store, domains=records.pinned_domains(system_prompt="of another engine")
     )
@@ -239,7 +237,7 @@ def shipped(step, monkeypatch) -> Shipped:
     return Shipped(placement, store, pinned)
 
 
-def test_the_shipped_recipe_and_placement_end_with_a_simulator_that_answers_by_its_alias(
+def test_the_shipped_recipe_and_placement_deploy_a_simulator_with_an_alias(
     step, running, shipped, monkeypatch, world, tmp_path, caplog
 ):
     """It is scaled to zero, and the service asks it once."""
@@ -272,7 +270,7 @@ def test_the_shipped_recipe_and_placement_end_with_a_simulator_that_answers_by_i
 
 
 @pytest.mark.usefixtures("nodes")
-def test_somebodys_simulator_of_the_same_digest_is_used_and_left_as_it_is(step, running):
+def test_an_existing_simulator_of_the_same_digest_is_used_unchanged(step, running):
     running.use("one")
     before = step.namespace.get("Simulator", "one")["spec"]
     step.run(step.pinned())
@@ -281,7 +279,7 @@ def test_somebodys_simulator_of_the_same_digest_is_used_and_left_as_it_is(step, 
     assert step.namespace.get("Simulator", "one")["spec"] == before
 
 
-def test_an_api_server_that_knows_no_roles_yet_is_waited_for(step, caplog):
+def test_the_step_waits_through_temporarily_missing_rights(step, caplog):
     caplog.set_level("INFO")
     path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
     rules = step.namespace.call("GET", path)["rules"]
@@ -296,7 +294,7 @@ def test_an_api_server_that_knows_no_roles_yet_is_waited_for(step, caplog):
     assert step.alias()["simulator"] == named(ONE)
 
 
-def test_whoever_may_not_write_is_told_so(step):
+def test_a_step_without_write_rights_fails_with_the_refusal(step):
     path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
     step.namespace.call("PATCH", path, {"rules": []})
     wait_for(lambda: not may_write(step.namespace))

@@ -26,7 +26,7 @@ def asked(episodes):
 
 
 @pytest.mark.waits
-def test_the_number_of_a_simulator_is_what_the_service_tells(service):
+def test_the_episode_count_of_a_simulator_comes_from_the_service(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
     assert episodes.of(ONE) is None
@@ -35,7 +35,7 @@ def test_the_number_of_a_simulator_is_what_the_service_tells(service):
 
 
 @pytest.mark.waits
-def test_only_what_changed_is_told(service):
+def test_only_changed_counts_are_reported(service):
     episodes = OpenEpisodes(service.url, None)
     service.tell(ONE, 1)
     asked(episodes)
@@ -45,7 +45,7 @@ def test_only_what_changed_is_told(service):
 
 
 @pytest.mark.waits
-def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
+def test_the_count_is_unknown_and_not_zero_without_an_answer_of_the_service(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
     asked(episodes)
@@ -55,7 +55,7 @@ def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
 
 
 @pytest.mark.waits
-def test_a_credential_that_cannot_be_read_tells_nothing(service, tmp_path):
+def test_the_count_is_unknown_with_an_unreadable_credential(service, tmp_path):
     episodes = OpenEpisodes(service.url, tmp_path / "no-token")
     assert asked(episodes) == []
     assert episodes.of(ONE) is None

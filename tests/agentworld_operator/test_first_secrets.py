@@ -14,7 +14,7 @@ from agentworld_operator.first_secrets import database, keys
 from make.operator import kubeconfig
 
 
-def test_keys_are_drawn_anew_each_time():
+def test_each_call_generates_new_keys():
     first, second = keys(), keys()
     assert {*first} == {SIGNER, RUN_TOKENS}
     assert all(first[name] != second[name] for name in first)
@@ -29,7 +29,7 @@ def test_each_database_has_an_address_with_the_same_password():
 
 
 @pytest.mark.waits
-def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
+def test_a_missing_secret_is_created_and_an_existing_secret_is_kept(kubernetes, namespace):
     assert "agentworld-keys was made" in made(kubernetes, namespace)
     first = namespace.get("Secret", "agentworld-keys")
     assert len(base64.b64decode(first["data"][RUN_TOKENS])) == 32

@@ -21,7 +21,7 @@ OTHER = pinned_manifest("two").digest
 GATE = [{"metric": "live_gain", "least": 0.3}]
 
 
-def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running):
+def test_an_identity_change_and_an_invalid_spec_are_refused(running):
     namespace = running.namespace
     running.use("one")
     identity = simulator("two")["spec"]["identity"]
@@ -37,7 +37,7 @@ def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running
     namespace.create(schedule())
 
 
-def test_a_simulator_that_is_named_or_played_with_is_not_deleted(running):
+def test_a_simulator_with_an_alias_or_an_open_run_is_not_deleted(running):
     namespace = running.namespace
     running.use("one", "two")
     namespace.create(alias("two", canary={"simulator": "one", "percent": 10}))
@@ -55,7 +55,7 @@ def test_a_simulator_that_is_named_or_played_with_is_not_deleted(running):
     namespace.delete("Simulator", "one")
 
 
-def test_a_namespace_that_goes_is_not_kept(running):
+def test_the_webhook_does_not_block_the_deletion_of_a_namespace(running):
     namespace = running.namespace
     running.use("one")
     namespace.create(alias())
@@ -64,7 +64,7 @@ def test_a_namespace_that_goes_is_not_kept(running):
     wait_for(lambda: namespace.get("Namespace", running.name) is None)
 
 
-def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(running, world):
+def test_an_alias_moves_only_past_its_gate_and_the_history_names_the_user(running, world):
     namespace = running.namespace
     running.use("one", "two")
     namespace.create(alias())
@@ -96,7 +96,7 @@ def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(r
     wait_for(lambda: namespace.get("SimulatorAlias", "stable")["status"]["digest"] == OTHER)
 
 
-def test_what_changes_no_meaning_is_not_recorded_and_neither_is_a_dry_run(running):
+def test_a_label_change_and_a_dry_run_are_not_recorded(running):
     running.use("one")
     assert running.refused(alias(name="dry")) == ""
     assert running.history("dry")["error"]["kind"] == "not-found"
@@ -106,7 +106,7 @@ def test_what_changes_no_meaning_is_not_recorded_and_neither_is_a_dry_run(runnin
     assert len(running.history()) == 1
 
 
-def test_a_name_that_is_taken_is_not_moved_by_who_creates_it_again(running):
+def test_creating_an_existing_alias_again_does_not_move_the_alias(running):
     """The API server asks the webhook about a new object before it looks for one of its name."""
     running.use("one", "two")
     running.namespace.create(alias())
@@ -119,7 +119,7 @@ def conditions(namespace, name="stable"):
     return namespace.conditions(name, "SimulatorAlias")
 
 
-def test_without_a_service_no_name_moves_and_no_simulator_goes(guarded):
+def test_without_a_service_no_alias_is_created_and_no_simulator_is_deleted(guarded):
     """Nobody else knows what names mean it."""
     guarded.run(service_url=f"http://127.0.0.1:{free_port()}")
     guarded.guard()
@@ -130,7 +130,7 @@ def test_without_a_service_no_name_moves_and_no_simulator_goes(guarded):
         guarded.namespace.delete("Simulator", "one")
 
 
-def test_a_simulator_in_whose_place_another_is_served_is_deleted_though_a_name_means_both(running):
+def test_a_duplicate_of_a_served_simulator_may_be_deleted_despite_its_alias(running):
     namespace = running.namespace
     running.use("one")
     namespace.create(alias())

@@ -27,25 +27,25 @@ def kept(folder, data=MANIFEST.canonical):
     return Identity(reference={"url": f"file://{path}", "digest": digest_bytes(MANIFEST.canonical)})
 
 
-def test_a_manifest_in_the_object_is_its_identity():
+def test_an_inline_manifest_is_the_identity():
     found = Identities(read_file).learn(thing(), inline())
     assert found == SimulatorIdentity(MANIFEST.digest, MANIFEST)
 
 
-def test_a_manifest_is_read_from_where_it_is_kept_and_only_once(tmp_path):
+def test_a_referenced_manifest_is_read_only_once(tmp_path):
     identities, identity = Identities(read_file), kept(tmp_path)
     assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
     (tmp_path / "manifest.json").unlink()
     assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
 
 
-def test_what_was_refused_is_looked_at_anew(tmp_path):
+def test_a_refused_manifest_is_read_again(tmp_path):
     identities = Identities(read_file)
     assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Problem)
     assert isinstance(identities.learn(thing(), kept(tmp_path)), SimulatorIdentity)
 
 
-def test_a_manifest_that_is_not_there_is_named(tmp_path):
+def test_a_missing_manifest_file_is_named_in_the_error(tmp_path):
     with pytest.raises(NotFound, match=r"there is no file:.*manifest\.json"):
         read_file(f"file://{tmp_path}/manifest.json")
 

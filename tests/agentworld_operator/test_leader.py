@@ -68,7 +68,7 @@ async def within(seconds, awaited):
         await awaited
 
 
-def test_the_first_one_leads_and_the_second_waits(leases):
+def test_the_first_replica_leads_and_the_second_waits(leases):
     async def work():
         await within(1, leadership(leases).acquire())
         with pytest.raises(TimeoutError):
@@ -78,7 +78,7 @@ def test_the_first_one_leads_and_the_second_waits(leases):
     assert leases.holder == "me"
 
 
-def test_one_that_renews_leads_on_for_longer_than_its_lease(leases):
+def test_a_renewing_leader_leads_longer_than_its_lease_duration(leases):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -91,7 +91,7 @@ def test_one_that_renews_leads_on_for_longer_than_its_lease(leases):
     run(work())
 
 
-def test_another_one_takes_a_lease_that_ran_out(leases):
+def test_another_replica_takes_an_expired_lease(leases):
     async def work():
         await leadership(leases).acquire()
         await within(1, leadership(leases, "other").acquire())
@@ -101,7 +101,7 @@ def test_another_one_takes_a_lease_that_ran_out(leases):
     assert leases.lease["spec"]["leaseTransitions"] == 2
 
 
-def test_one_that_was_given_back_is_taken_at_once(leases):
+def test_a_released_lease_is_taken_at_once(leases):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -111,7 +111,7 @@ def test_one_that_was_given_back_is_taken_at_once(leases):
     run(work())
 
 
-def test_one_is_given_back_whose_renewal_is_under_way(leases):
+def test_a_lease_is_released_despite_a_renewal_in_progress(leases):
     async def work():
         mine = leadership(leases)
         await mine.acquire()
@@ -125,7 +125,7 @@ def test_one_is_given_back_whose_renewal_is_under_way(leases):
     assert leases.holder == ""
 
 
-def test_one_that_was_told_to_stop_while_it_took_it_gives_it_back(leases):
+def test_a_replica_canceled_while_acquiring_releases_the_lease(leases):
     async def work():
         leases.slow_seconds = 0.02
         mine = leadership(leases)
@@ -138,7 +138,7 @@ def test_one_that_was_told_to_stop_while_it_took_it_gives_it_back(leases):
     assert leases.holder == ""
 
 
-def test_one_that_another_one_holds_is_not_given_back(leases):
+def test_a_lease_held_by_another_replica_is_not_released(leases):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -150,7 +150,7 @@ def test_one_that_another_one_holds_is_not_given_back(leases):
 
 
 @pytest.mark.parametrize("thread_seconds", [0.0, 60.0], ids=["fails", "does not answer"])
-def test_one_that_cannot_renew_gives_up_before_another_may_begin(leases, thread_seconds):
+def test_a_leader_that_cannot_renew_stops_before_its_lease_expires(leases, thread_seconds):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -163,7 +163,7 @@ def test_one_that_cannot_renew_gives_up_before_another_may_begin(leases, thread_
     assert run(work()) < TIMES.duration
 
 
-def test_a_failure_that_passes_costs_nothing(leases):
+def test_a_temporary_failure_does_not_end_leadership(leases):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -178,7 +178,7 @@ def test_a_failure_that_passes_costs_nothing(leases):
     run(work())
 
 
-def test_one_whose_lease_another_one_took_stops_at_once(leases):
+def test_a_leader_whose_lease_was_taken_stops_at_once(leases):
     async def work():
         me = leadership(leases)
         await me.acquire()
@@ -189,7 +189,7 @@ def test_one_whose_lease_another_one_took_stops_at_once(leases):
     run(work())
 
 
-def test_what_no_other_try_could_mend_is_raised(leases):
+def test_a_permanent_failure_is_raised(leases):
     leases.failing = ClusterError("you may not", status=403)
 
     async def work():
@@ -199,7 +199,7 @@ def test_what_no_other_try_could_mend_is_raised(leases):
         run(work())
 
 
-def test_many_that_begin_at_once_have_one_leader(leases):
+def test_many_replicas_that_start_at_once_have_one_leader(leases):
     async def work():
         all_ = [asyncio.create_task(leadership(leases, f"op-{n}").acquire()) for n in range(8)]
         done, waiting = await asyncio.wait(all_, timeout=0.15)
@@ -211,7 +211,7 @@ def test_many_that_begin_at_once_have_one_leader(leases):
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_one_that_is_told_to_stop_as_an_answer_comes_stops(leases, monkeypatch, turns):
+def test_a_leader_canceled_as_an_answer_arrives_stops(leases, monkeypatch, turns):
     """So many turns of the loop after it."""
 
     async def work():

@@ -31,11 +31,11 @@ def scraped(metrics):
 ROUNDS, DEPTH = "agentworld_operator_reconciles_total", "agentworld_operator_queue_depth"
 
 
-def test_a_replica_that_waits_for_its_turn_says_so_and_nothing_else():
+def test_a_waiting_replica_exports_only_that_it_does_not_lead():
     assert samples_in(scraped(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
 
 
-def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
+def test_rounds_are_counted_by_result_and_the_queue_depth_is_exported():
     endings = {"good": None, "refused": ClusterError("no"), "broken": ValueError("ours")}
 
     async def begin():
@@ -67,7 +67,7 @@ def test_rounds_are_counted_by_their_end_and_what_waits_is_seen():
     }
 
 
-def test_the_docs_and_the_alerts_know_what_an_operator_tells():
+def test_the_docs_and_the_alerts_cover_every_operator_metric():
     async def nothing(_name):
         return None
 

@@ -118,7 +118,7 @@ def names(kubernetes, namespace, start, tmp_path) -> Iterator[Names]:
             namespace.delete("ValidatingWebhookConfiguration", each["metadata"]["name"])
 
 
-def test_what_is_written_while_the_operator_is_gone_is_told_and_moves_nothing(names):
+def test_an_alias_edited_without_an_operator_is_reported_and_does_not_move(names):
     with names.serve():
         names.begin()
         names.operators["first"].kill()
@@ -137,7 +137,7 @@ def test_what_is_written_while_the_operator_is_gone_is_told_and_moves_nothing(na
         assert "NotAsked" in {each["reason"] for each in events if each["type"] == "Warning"}
 
 
-def test_what_is_written_while_the_service_is_gone_moves_nothing_when_it_is_back(names):
+def test_an_alias_edited_without_a_service_does_not_move_when_the_service_returns(names):
     with names.serve():
         names.begin()
     with pytest.raises(ClusterError, match="the simulator service does not answer"):
@@ -148,7 +148,7 @@ def test_what_is_written_while_the_service_is_gone_moves_nothing_when_it_is_back
         assert (names.opened, names.told) == (ONE, [("admin", ONE)])
 
 
-def test_what_went_there_and_back_between_two_looks_opened_no_run_and_is_told(names):
+def test_an_alias_edited_and_reverted_between_rounds_is_reported_and_does_not_move(names):
     with names.serve():
         names.begin()
         names.bypass()
@@ -162,7 +162,7 @@ def test_what_went_there_and_back_between_two_looks_opened_no_run_and_is_told(na
         assert (names.opened, names.told) == (ONE, [("admin", ONE)])
 
 
-def test_a_name_whose_object_went_while_no_operator_ran_is_ended_by_the_next_one(names):
+def test_an_alias_deleted_without_an_operator_is_ended_by_the_next_operator(names):
     with names.serve():
         names.begin()
         names.operators["first"].kill()
@@ -174,7 +174,7 @@ def test_a_name_whose_object_went_while_no_operator_ran_is_ended_by_the_next_one
         assert names.opened == 404
 
 
-def test_what_the_api_server_refuses_after_it_was_recorded_counts_no_more(names):
+def test_a_recorded_move_refused_by_the_api_server_is_reverted(names):
     with names.serve():
         names.begin(webhook_settle_seconds=5)
         names.refuse()
@@ -185,7 +185,7 @@ def test_what_the_api_server_refuses_after_it_was_recorded_counts_no_more(names)
         assert names.opened == ONE
 
 
-def test_a_request_is_recorded_once_with_the_object_and_the_spec_of_it(names):
+def test_a_request_is_recorded_once_with_its_object_and_generation(names):
     with names.serve():
         names.begin()
         names.wish(simulator="two")

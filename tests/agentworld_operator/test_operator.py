@@ -100,7 +100,7 @@ def operator(cluster, cache, identities, simulators, episodes=None):
     return Operator(cluster, cache, identities, episodes or Silent(), reconcilers)
 
 
-def test_the_next_one_of_a_name_is_not_taken_for_the_one_that_went_unseen():
+def test_a_recreated_simulator_does_not_inherit_the_identity_of_the_old_simulator():
     cache, identities = Cache(), Identities(lambda _: b"")
     old = made("one", 1)
     cache.put("Simulator", old)
@@ -125,7 +125,7 @@ def login():
 
 
 @pytest.mark.waits
-def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login):
+def test_reconciling_waits_for_the_full_list_and_ended_watches_raise_an_error(login):
     cache, identities, episodes = Cache(), Identities(lambda _: b""), Silent()
     known = []
 
@@ -146,7 +146,7 @@ def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login)
     assert known == [(ENGINE, ["one", "twin"], True)] * 3
 
 
-def test_who_may_not_look_ends_with_the_reason_and_does_not_wait():
+def test_an_operator_without_list_rights_ends_with_the_reason():
     cluster = Listing(failures=10**6, status=403)
     running = operator(cluster, Cache(), Identities(lambda _: b""), Idle("Simulator"))
     with pytest.raises(ClusterError, match="does not answer this"):

@@ -31,7 +31,7 @@ def test_work_is_repeated_whether_it_fails_or_not():
     assert moments(25, at_once=False) == [10, 20]
 
 
-def test_a_mistake_of_ours_ends_it():
+def test_a_programming_error_ends_the_repetition():
     async def work():
         raise ValueError("a mistake of ours")
 
@@ -39,7 +39,7 @@ def test_a_mistake_of_ours_ends_it():
         run(every(10, work))
 
 
-def test_what_may_pass_is_tried_again_and_what_may_not_is_raised():
+def test_temporary_failures_are_retried_and_permanent_failures_are_raised():
     errors = [ClusterError("gone"), ClusterError("busy", status=429)]
 
     async def work():

@@ -28,7 +28,7 @@ def spec(**fields):
     return ScheduleSpec.model_validate(schedule(**fields)["spec"])
 
 
-def test_what_is_as_wanted_is_asked_for_once_and_left_alone(server):
+def test_ensuring_an_unchanged_recurring_run_only_reads(server):
     runs = of(server)
     made = runs.ensure("nightly", spec(), [])
     asked = len(server.asked)
@@ -37,14 +37,14 @@ def test_what_is_as_wanted_is_asked_for_once_and_left_alone(server):
     assert len(server.asked) - asked == 4
 
 
-def test_another_operator_finds_it_as_wanted(server):
+def test_a_second_operator_keeps_the_recurring_run(server):
     made = of(server).ensure("nightly", spec(), [])
     second = of(server)
     assert second.ensure("nightly", spec(), second.all()["nightly"]).id == made.id
     assert len(server.versions) == 1
 
 
-def test_those_of_other_namespaces_and_of_people_are_not_seen_and_not_taken_away(server):
+def test_recurring_runs_of_other_namespaces_and_of_people_are_ignored(server):
     ours, theirs = of(server), of(server, "worlds-2")
     ours.ensure("a.b", spec(), [])
     theirs.ensure("nightly", spec(), [])
@@ -60,14 +60,14 @@ def test_those_of_other_namespaces_and_of_people_are_not_seen_and_not_taken_away
     ]
 
 
-def test_steps_run_in_the_image_that_is_named(server):
+def test_steps_run_in_the_configured_image(server):
     of(server, image="mirror.example/train:1").ensure("nightly", spec(), [])
     (version,) = server.versions.values()
     executors = version.pipeline_spec["pipeline_spec"]["deploymentSpec"]["executors"].values()
     assert {each["container"]["image"] for each in executors} == {"mirror.example/train:1"}
 
 
-def test_steps_run_where_the_placement_says_and_wait_in_the_schedules_queue(server, tmp_path):
+def test_steps_follow_the_placement_and_use_the_schedules_queue_by_default(server, tmp_path):
     placement = tmp_path / "placement.yaml"
     placement.write_text("default: {volumes: {stores: /stores}}\nsteps: {rl: {queue: h100}}\n")
     of(server, placement=placement).ensure("nightly", spec(queue="training"), [])
@@ -80,7 +80,7 @@ def test_steps_run_where_the_placement_says_and_wait_in_the_schedules_queue(serv
     assert queues == {name: "h100" if name == "exec-rl" else "training" for name in placed}
 
 
-def test_a_placement_that_is_wrong_is_told_by_its_key(server, tmp_path):
+def test_an_invalid_placement_is_refused_with_its_wrong_key(server, tmp_path):
     placement = tmp_path / "placement.yaml"
     placement.write_text("default: {node_selectr: {pool: h100}}\n")
     with pytest.raises(InputError, match=r"placement\.yaml.*node_selectr"):
@@ -88,12 +88,12 @@ def test_a_placement_that_is_wrong_is_told_by_its_key(server, tmp_path):
     assert server.schedules == {}
 
 
-def test_a_pipeline_that_is_none_is_told_with_those_that_are(server):
+def test_an_unknown_pipeline_is_refused_with_the_known_pipelines(server):
     with pytest.raises(InputError, match="no pipeline 'wrold'; pipelines are world_model"):
         of(server).ensure("nightly", spec(pipeline="wrold"), [])
 
 
-def test_a_pipeline_is_given_the_simulator_that_it_takes(server):
+def test_a_pipeline_gets_the_simulator_of_its_schedule(server):
     of(server).ensure("nightly", spec(pipeline="nightly", simulator="production"), [])
     of(server).ensure("recipes-own", spec(pipeline="nightly"), [])
     told = [each.runtime_config.parameters for each in server.schedules.values()]
@@ -103,13 +103,13 @@ def test_a_pipeline_is_given_the_simulator_that_it_takes(server):
     ]
 
 
-def test_a_simulator_for_a_pipeline_that_takes_none_is_refused_before_anything_is_made(server):
+def test_a_simulator_for_a_pipeline_that_takes_none_is_refused_without_a_request(server):
     with pytest.raises(InputError, match="world_model takes no simulator; leave it out"):
         of(server).ensure("nightly", spec(simulator="production"), [])
     assert server.asked == []
 
 
-def test_a_server_that_lost_everything_is_given_it_again(server):
+def test_a_server_that_lost_its_data_gets_the_recurring_run_again(server):
     runs = of(server)
     runs.ensure("nightly", spec(), [])
     for lost in (server.experiments, server.pipelines, server.versions, server.schedules):
@@ -120,5 +120,5 @@ def test_a_server_that_lost_everything_is_given_it_again(server):
     assert len(server.enabled("worlds.nightly")) == len(server.versions) == 1
 
 
-def test_a_run_that_is_gone_is_none(server):
+def test_a_missing_run_is_none(server):
     assert of(server).run("gone") is None

@@ -62,7 +62,7 @@ def may_change_engines(namespace):
     return namespace.call("POST", path, {"spec": spec})["status"]["allowed"]
 
 
-def test_a_quota_that_lets_no_pod_be_made_is_a_condition_and_an_event(namespace, start):
+def test_an_exceeded_quota_is_a_condition_and_an_event(namespace, start):
     set_quota(namespace, {"pods": "0"})
     start()
     namespace.create(simulator())
@@ -72,7 +72,7 @@ def test_a_quota_that_lets_no_pod_be_made_is_a_condition_and_an_event(namespace,
     assert any("Degraded is True" in each and "exceeded quota" in each for each in told)
 
 
-def test_a_right_that_is_missing_is_a_condition_until_it_is_given(namespace, start):
+def test_a_missing_right_is_a_condition_until_granted(namespace, start):
     whole = rules(namespace)
     fewer = [
         each | {"verbs": ["list", "watch"]} if "deployments" in each["resources"] else each
@@ -90,7 +90,7 @@ def test_a_right_that_is_missing_is_a_condition_until_it_is_given(namespace, sta
     assert namespace.conditions("one")["Degraded"] == ("False", "AsWanted")
 
 
-def test_a_field_that_never_changes_is_a_condition_and_an_event(namespace, start):
+def test_an_immutable_field_is_a_condition_and_an_event(namespace, start):
     taken = {**type_fields("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
     namespace.create(taken | {"data": {"manifest.json": "somebody else's"}})
     start()

@@ -100,7 +100,7 @@ def of_endpoint(url, **fields):
     return records.manifest(engine=asked, artifact=None, files={}, **fields)
 
 
-def test_a_run_is_opened_with_a_simulator_of_the_cluster_and_its_episodes_are_answered(
+def test_a_run_opens_with_a_cluster_simulator_and_its_episodes_are_answered(
     namespace, start, served, world
 ):
     start()
@@ -115,7 +115,7 @@ def test_a_run_is_opened_with_a_simulator_of_the_cluster_and_its_episodes_are_an
     assert "echo hello" in answer.json()["observation"]
 
 
-def test_the_operator_hears_of_open_episodes_from_the_service(
+def test_the_operator_gets_open_episode_counts_from_the_service(
     namespace, start, served, world, tmp_path
 ):
     token = tmp_path / "token"
@@ -128,7 +128,9 @@ def test_the_operator_hears_of_open_episodes_from_the_service(
     wait_for(lambda: namespace.get("Simulator", "one")["status"].get("openEpisodes") == 2)
 
 
-def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, served, world):
+def test_a_deleted_simulator_serves_open_episodes_and_refuses_new_runs(
+    namespace, start, served, world
+):
     start()
     digest = create(namespace, "one", of_endpoint(world.url))
     run = opened(served, digest).json()["run"]["id"]
@@ -142,7 +144,7 @@ def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, s
     assert ask(served, "/steps", episode=episode, action="ls", step=2).is_success
 
 
-def test_a_simulator_is_for_the_tenants_that_it_names_from_the_moment_on(
+def test_a_simulator_with_tenants_refuses_new_runs_of_other_tenants(
     namespace, start, served, world
 ):
     start()
@@ -161,7 +163,7 @@ def test_a_simulator_is_for_the_tenants_that_it_names_from_the_moment_on(
     assert opened(served, digest).is_success
 
 
-def test_a_canary_gets_the_runs_whose_names_say_so(namespace, start, served, world):
+def test_a_canary_gets_the_runs_selected_by_their_id(namespace, start, served, world):
     start()
     stable = create(namespace, "one", of_endpoint(world.url))
     tried = create(namespace, "two", of_endpoint(world.url, control_text="two"))
@@ -171,9 +173,7 @@ def test_a_canary_gets_the_runs_whose_names_say_so(namespace, start, served, wor
         assert run["simulator"] == (tried if gets_canary("stable", run["id"], 40) else stable)
 
 
-def test_an_engine_that_nobody_started_is_a_typed_refusal_and_no_observation(
-    namespace, start, served
-):
+def test_a_step_before_the_engine_starts_returns_a_typed_503(namespace, start, served):
     start()
     namespace.create(simulator())
     wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))

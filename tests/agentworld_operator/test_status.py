@@ -53,14 +53,14 @@ def write(cluster, at=AT, found=FOUND):
     return asyncio.run(write_status(cluster, "TrainingSchedule", found, BEFORE, after, at))
 
 
-def test_an_event_is_there_before_the_status_that_it_is_of(cluster):
+def test_an_event_is_written_before_its_status(cluster):
     written = write(cluster)
     assert cluster.kinds == ["Event", "TrainingSchedule"]
     assert list(cluster.events.values()) == ["Scheduled is False"]
     assert written["status"]["conditions"][0]["reason"] == "Suspended"
 
 
-def test_a_status_that_is_written_the_second_time_has_one_event(cluster, caplog):
+def test_a_retried_status_write_has_one_event(cluster, caplog):
     cluster.failing["TrainingSchedule"] = 503
     with pytest.raises(ClusterError):
         write(cluster)
@@ -69,7 +69,7 @@ def test_a_status_that_is_written_the_second_time_has_one_event(cluster, caplog)
     assert caplog.messages == []
 
 
-def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way():
+def test_a_write_canceled_during_its_event_writes_no_status():
     is_asked, may_end, is_created = (threading.Event() for _ in range(3))
 
     class SlowServer(Writes):
@@ -95,13 +95,13 @@ def test_who_leads_no_longer_writes_no_status_after_the_event_that_was_under_way
     assert server.kinds == ["Event"]
 
 
-def test_the_same_change_of_a_later_version_has_an_event_of_its_own(cluster):
+def test_the_same_change_of_a_later_version_has_a_second_event(cluster):
     write(cluster)
     write(cluster, found={"metadata": FOUND["metadata"] | {"resourceVersion": "8"}})
     assert len(cluster.events) == 2
 
 
-def test_an_event_that_is_refused_is_logged_and_keeps_no_status_waiting(cluster, caplog):
+def test_a_refused_event_is_logged_and_the_status_is_written(cluster, caplog):
     cluster.failing["Event"] = 403
     write(cluster)
     assert cluster.kinds == ["TrainingSchedule"]

@@ -11,7 +11,7 @@ from agentworld_operator.watches import Watches, resource_selector
 
 
 @pytest.mark.parametrize("missing", [None, "SimulatorAlias", "Pod"])
-def test_an_operator_that_cannot_watch_every_kind_begins_anew(missing):
+def test_a_kind_that_cannot_be_watched_raises_an_error(missing):
     """As with an API server that has just started."""
     watches = Watches("here", Cache(), lambda *_: None, lambda **_: None)
     for kind in WATCHED:

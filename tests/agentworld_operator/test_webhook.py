@@ -92,25 +92,25 @@ def test_a_review_is_answered_with_the_decision(tmp_path):
     [(b"nonsense", 400), (b"{}", 400), (b"[" * 100_000, 500)],
     ids=["nonsense", "another", "deep"],
 )
-def test_what_is_no_review_is_turned_away(tmp_path, body, status):
+def test_an_invalid_review_is_rejected(tmp_path, body, status):
     assert post_review(tmp_path, body).status_code == status
 
 
-def test_a_decision_that_takes_too_long_lets_nothing_in(tmp_path):
+def test_a_decision_that_takes_too_long_denies_the_request(tmp_path):
     async def never(_asked):
         await asyncio.sleep(60)
 
     assert post_review(tmp_path, None, never, 0.2).json()["response"]["status"]["code"] == 504
 
 
-def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
+def test_a_programming_error_denies_the_request(tmp_path):
     async def wrong(_asked):
         raise ZeroDivisionError
 
     assert post_review(tmp_path, None, wrong).json()["response"]["status"]["code"] == 500
 
 
-def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_path):
+def test_with_a_client_ca_a_client_without_a_certificate_is_rejected(tmp_path):
     clients = trustme.CA()
     clients.cert_pem.write_to_path(tmp_path / "clients.crt")
     shown = clients.issue_cert("kube-apiserver")
@@ -120,7 +120,7 @@ def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_pa
         post_review(tmp_path, **known)
 
 
-def test_it_listens_when_it_has_a_certificate(tmp_path, caplog):
+def test_the_webhook_listens_once_a_certificate_exists(tmp_path, caplog):
     async def ask():
         async with served(tmp_path) as client:
             while "cannot listen" not in caplog.text:
@@ -194,7 +194,7 @@ def test_a_client_that_sends_no_body_does_not_delay_the_end(tmp_path):
     assert b" 200 " not in asyncio.run(asyncio.wait_for(end(), DEADLINE))
 
 
-def test_a_port_that_somebody_has_is_told_in_a_sentence(tmp_path, caplog):
+def test_a_port_in_use_is_logged(tmp_path, caplog):
     async def twice():
         mount(FILES, tmp_path)
         with_port = WebhookSettings(port=free_port(), host=LOOPBACK, folder=tmp_path)

@@ -35,7 +35,7 @@ def test_a_name_that_is_added_twice_is_worked_on_once():
     assert sorted(done) == ["a", "b"]
 
 
-def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_added_meanwhile():
+def test_a_name_has_one_worker_at_a_time_and_is_repeated_if_added_meanwhile():
     at_work, done = set(), []
 
     async def begin():
@@ -59,7 +59,7 @@ def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_ad
 
 
 @pytest.mark.parametrize("error", [ClusterError("gone"), ValueError("a mistake of ours")])
-def test_what_fails_is_tried_again_and_keeps_no_other_waiting(monkeypatch, error):
+def test_a_failed_name_is_retried_and_does_not_delay_other_names(monkeypatch, error):
     monkeypatch.setattr(work_queue, "_FIRST_PAUSE", 0.001)
     done = []
 
@@ -99,6 +99,6 @@ def test_a_name_is_worked_on_again_after_the_seconds_that_its_work_returns():
     assert moments(60, [5, 7]) == [0, 5, 12]
 
 
-def test_work_that_comes_before_its_time_says_anew_when_the_next_is_due():
+def test_work_before_its_due_time_reschedules_the_next_work():
     assert moments(60, [10, 10], adds=[4]) == [0, 4, 14]
     assert moments(60, [10, None], adds=[4]) == [0, 4]

@@ -169,7 +169,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
             scene.service.kill()
 
 
-def test_an_agent_of_a_service_that_is_killed_is_followed_back_to_what_it_signed(scene) -> None:
+def test_the_audit_traces_an_agent_to_a_run_of_a_service_killed_in_training(scene) -> None:
     service, pinned = scene.service, scene.pinned
     refused = scene.run(pinned.digest)
     assert (refused.state, refused.step) == ("failed", "open_run")

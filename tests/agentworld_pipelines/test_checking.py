@@ -37,11 +37,11 @@ def test_kubeflow_2_17_as_installed_lacks_a_policy_and_a_limit():
     assert "is 2: it also applies to the graphs around a step" in limit
 
 
-def test_what_is_advised_lacks_nothing():
+def test_the_advised_settings_have_no_problem():
     assert problems(ADVISED) == []
 
 
-def test_the_guide_shows_what_is_said_and_advises_what_lacks_nothing():
+def test_the_guide_shows_the_reported_problems_and_advises_valid_settings():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     assert "\n".join(problems(AS_INSTALLED)) in guide
     (told,) = re.findall(r"^```text\n(workflowDefaults.*?)^```", guide, re.M | re.S)
@@ -64,16 +64,16 @@ def test_both_forms_of_argos_settings_are_read():
         ({"retryPolicy": "Always"}, {}, ["limit"]),
     ],
 )
-def test_each_setting_that_is_missing_is_named(strategy, variables, named):
+def test_each_missing_or_wrong_setting_is_named(strategy, variables, named):
     assert [each.split()[0] for each in problems(strategy, **variables)] == named
 
 
 @pytest.mark.parametrize("data", [None, {}, {"workflowDefaults": "spec: 3"}, {"config": "[]"}])
-def test_settings_that_say_nothing_lack_both(data):
+def test_empty_settings_lack_a_policy_and_a_limit(data):
     assert len(retry_problems({"data": data}, controller())) == 2
 
 
 @pytest.mark.parametrize("data", [{"workflowDefaults": "{"}, {"config": "words"}])
-def test_settings_that_are_no_yaml_are_told(data):
+def test_settings_that_are_no_yaml_are_rejected(data):
     with pytest.raises(InputError, match="is not YAML"):
         retry_problems({"data": data}, controller())

@@ -26,7 +26,7 @@ def test_kubeflow_shows_a_pipeline_under_its_name(name):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_without_a_placement_kubernetes_is_told_the_user_and_nothing_else(name):
+def test_without_a_placement_a_pod_sets_only_its_security_context(name):
     compiled = make.pipelines.compiled(name)
     for step in compiled.containers:
         assert compiled.pod(step).keys() == {"securityContext"}
@@ -34,7 +34,7 @@ def test_without_a_placement_kubernetes_is_told_the_user_and_nothing_else(name):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_a_component_is_the_projects_image_and_one_call(name):
+def test_a_component_makes_one_call_in_the_projects_image(name):
     for container in make.pipelines.compiled(name).containers.values():
         assert set(container) == {"args", "command", "image"}
         assert "pip install" not in " ".join(container["command"])
@@ -58,42 +58,42 @@ def test_kubeflows_own_cache_is_off(name):
         (OF_A_CLUSTER, "mine:2", "mine:2"),
     ],
 )
-def test_an_image_that_is_asked_for_is_taken_before_the_placements(placement, image, pulled):
+def test_a_requested_image_has_priority_over_the_placements_image(placement, image, pulled):
     containers = make.pipelines.compiled("agent", placement, image).containers
     assert {container["image"] for container in containers.values()} == {pulled}
 
 
-def test_another_image_leaves_every_step_at_its_place():
+def test_another_image_changes_no_other_field_of_a_steps_place():
     moved = make.pipelines.compiled("agent", PLACEMENT, "mine:2")
     own = PLACEMENT.of("agent").own_pod
     assert moved.place("agent") == own.model_copy(update={"image": "mine:2"})
 
 
-def test_a_steps_own_image_is_taken_before_any_other():
+def test_a_steps_own_image_has_priority_over_any_other():
     placement = OF_A_CLUSTER.model_copy(update={"steps": {"audit": Place(image="own:1")}})
     containers = make.pipelines.compiled("agent", placement, "mine:2").containers
     assert containers["audit"]["image"] == "own:1"
     assert containers["validate"]["image"] == "mine:2"
 
 
-def test_nothing_is_left_beside_the_file(tmp_path):
+def test_compiling_writes_no_file_beside_the_pipeline(tmp_path):
     compile_pipeline(tmp_path / "made/agent.yaml", "agent")
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["agent.yaml"]
 
 
-def test_a_pipeline_that_is_not_there_is_answered_with_those_that_are(tmp_path):
+def test_the_error_for_an_unknown_pipeline_lists_the_known_pipelines(tmp_path):
     with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent, "):
         compile_pipeline(tmp_path / "pipeline.yaml", "agnet")
 
 
-def test_the_agents_pipeline_trains_in_a_simulator_that_is_there():
+def test_the_agent_pipeline_takes_an_optional_simulator():
     compiled = make.pipelines.compiled("agent")
     told = compiled.spec["root"]["inputDefinitions"]["parameters"]
     assert set(told) == {"recipe", "store", "simulator"}
     assert told["simulator"]["defaultValue"] == ""
 
 
-def test_the_nightly_pipeline_measures_once_for_each_run():
+def test_the_nightly_pipeline_passes_its_run_id_to_the_step_measure():
     compiled = make.pipelines.compiled("nightly")
     told = compiled.spec["root"]["inputDefinitions"]["parameters"]
     assert told["simulator"] == {
@@ -106,7 +106,7 @@ def test_the_nightly_pipeline_measures_once_for_each_run():
     assert job == dsl.PIPELINE_JOB_ID_PLACEHOLDER
 
 
-def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not_take():
+def test_arguments_of_a_run_omit_empty_values_and_invalid_arguments_are_refused():
     given = {"recipe": "demo", "store": "/store", "simulator": ""}
     for name in PIPELINES:
         assert arguments_for(name, given) == {"recipe": "demo", "store": "/store"}
@@ -125,13 +125,13 @@ def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not
 
 
 @pytest.mark.parametrize("recipe", ["qwen3-0.6b", "qwen3-8b"])
-def test_a_recipe_of_a_pretrained_model_is_one_that_pods_find(recipe):
+def test_pods_find_a_shipped_recipe_of_a_pretrained_model(recipe):
     given = {"recipe": recipe, "store": "/store"}
     assert arguments_for("world_model", given) == given
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_component_hands_on_the_arguments_that_its_step_declares(name):
+def test_a_component_passes_on_the_arguments_that_its_step_declares(name):
     [function] = ast.parse(inspect.getsource(COMPONENTS[name].python_func)).body
     assert isinstance(function, ast.FunctionDef)
     calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]

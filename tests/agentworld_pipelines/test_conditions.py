@@ -46,17 +46,17 @@ def test_the_gates_verdict_is_the_only_output_that_a_condition_reads():
         assert match[1] in LITERALS
 
 
-def test_it_is_one_of_two_words_which_hold_no_code():
+def test_the_verdict_is_one_of_two_values_without_code():
     assert [local_runner_goes_on(word) for word in LITERALS] == [True, False]
     assert all(re.fullmatch("[a-z]+", word) for word in LITERALS)
 
 
-def test_the_local_runner_of_this_kfp_would_run_another_one():
+def test_the_local_runner_of_this_kfp_runs_code_in_a_verdict():
     """If this fails, kfp is mended: take the sentence out of the guide `cluster.md`, and this."""
     assert local_runner_goes_on(CODE)
 
 
-def test_another_one_is_refused_before_kubeflow_is_handed_it(tmp_path):
+def test_a_verdict_with_code_is_refused_before_kubeflow_gets_the_verdict(tmp_path):
     report = records.finished_step(tmp_path, "evaluate", records.digest("evaluate"))
     folder = folder_for("gate", "smoke", str(tmp_path), str(report))
     verdict = job.verdict().model_dump(mode="json")

@@ -24,16 +24,16 @@ SATURDAY = datetime(2026, 10, 31, 23, 59, 30, tzinfo=UTC)
         ("0 0 15,* * 1", (2026, 11, 2, 0, 0)),
     ],
 )
-def test_what_is_due_next_is_what_the_scheduler_starts_next(expression, due):
+def test_the_next_due_time_matches_the_scheduler(expression, due):
     assert Cron.parse(expression).next_after(SATURDAY) == datetime(*due, tzinfo=UTC)
 
 
-def test_the_minute_that_has_begun_is_over():
+def test_the_current_minute_is_not_the_next_due_time():
     at_three = datetime(2026, 1, 1, 3, 0, tzinfo=UTC)
     assert Cron.parse("0 3 * * *").next_after(at_three) == at_three.replace(day=2)
 
 
-def test_the_server_hears_of_seconds_first():
+def test_the_expression_for_the_server_begins_with_seconds():
     assert Cron.parse(" 0  3 * * * ").with_seconds == "0 0 3 * * *"
 
 
@@ -59,7 +59,7 @@ def test_the_server_hears_of_seconds_first():
         ("0 0 31 2 *", "is never due"),
     ],
 )
-def test_what_is_no_expression_is_one_sentence(expression, words):
+def test_an_invalid_expression_is_rejected_with_one_sentence(expression, words):
     with pytest.raises(InputError, match="the cron expression") as refused:
         Cron.parse(expression)
     assert words in str(refused.value)

@@ -16,17 +16,17 @@ def load(tmp_path, text: str) -> Placement:
     return load_placement(path)
 
 
-def test_without_a_deployment_the_step_is_told_of_no_cluster(tmp_path):
+def test_without_a_deployment_the_step_has_no_target(tmp_path):
     assert load(tmp_path, WHERE).target == ""
 
 
-def test_the_step_is_told_the_deployment_and_where_its_claim_is_mounted(tmp_path):
+def test_the_target_contains_the_deployment_and_the_mount_path_of_its_claim(tmp_path):
     placement = load(tmp_path, WHERE + f"deploy: {{{LEAST}, bounds: {{max: 4}}}}")
     target = Target.parse(placement.target)
     assert (target.deployment, target.mounted) == (placement.deploy, "/stores")
 
 
-def test_the_claim_may_be_mounted_in_the_step_alone(tmp_path):
+def test_the_claim_may_be_mounted_only_in_the_deploy_step(tmp_path):
     text = f"steps: {{deploy: {{volumes: {{stores: /here}}}}}}\ndeploy: {{{LEAST}}}"
     assert json.loads(load(tmp_path, text).target)["mounted"] == "/here"
 
@@ -50,7 +50,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("deploy", "named"), WRONG.items())
-def test_what_a_cluster_would_refuse_later_is_refused_with_the_placement(tmp_path, deploy, named):
+def test_an_invalid_deployment_is_refused_when_the_placement_is_loaded(tmp_path, deploy, named):
     with pytest.raises(InputError) as caught:
         load(tmp_path, WHERE + f"deploy: {{{deploy}}}")
     assert named in str(caught.value)
@@ -65,13 +65,13 @@ def test_a_store_in_a_bucket_needs_no_claim(tmp_path):
     )
 
 
-def test_a_step_that_has_no_volumes_cannot_hold_the_claim(tmp_path):
+def test_a_deploy_step_without_the_volume_of_the_claim_is_refused(tmp_path):
     text = WHERE + f"steps: {{deploy: {{volumes: {{}}}}}}\ndeploy: {{{LEAST}}}"
     with pytest.raises(InputError, match="the step deploy has none among its volumes"):
         load(tmp_path, text)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"deployment": {}, "mounted": "/stores"}'])
-def test_a_target_of_another_release_is_refused(text):
+def test_an_invalid_target_is_refused(text):
     with pytest.raises(InputError, match="the step has an invalid target at .*; compile"):
         Target.parse(text)

@@ -85,7 +85,7 @@ def ended_as(undisturbed: Path, store: Path, url: str) -> None:
 
 
 @pytest.mark.long
-def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one_that_was_not(
+def test_an_interrupted_and_killed_job_has_the_results_of_an_undisturbed_job(
     tmp_path: Path,
     undisturbed: Path,
     registry: str,
@@ -122,7 +122,7 @@ def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one
     assert not list(job.store.glob("steps/*/*/checkpoints"))
 
 
-def test_a_job_ends_when_its_registry_stays_away_and_goes_on_when_it_is_back_in_time(
+def test_a_job_fails_without_its_registry_and_continues_if_the_registry_returns(
     tmp_path: Path,
     undisturbed: Path,
     registry: str,
@@ -150,7 +150,7 @@ def test_a_job_ends_when_its_registry_stays_away_and_goes_on_when_it_is_back_in_
 
 
 @pytest.mark.long
-def test_a_disk_that_fills_up_ends_a_job_which_goes_on_when_there_is_room(
+def test_a_full_disk_ends_a_job_and_the_job_resumes_when_space_is_free(
     tmp_path: Path, undisturbed: Path
 ) -> None:
     program = "import sys; from pathlib import Path; import test_faults as here; "

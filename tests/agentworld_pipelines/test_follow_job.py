@@ -64,7 +64,7 @@ def start(tmp_path: Path, start_step: Callable[..., Step]) -> Callable[..., Step
     return lambda place=NODES, **settings: start_step(Step, place, **settings)
 
 
-def test_a_train_job_is_made_and_nothing_of_it_is_unknown_to_the_api_server(trainer, start):
+def test_the_api_server_keeps_every_field_of_a_new_train_job(trainer, start):
     step = start(PLACE)
     job = trainer.job()
     arguments = ["demo", str(step.store), str(step.data)]
@@ -116,7 +116,7 @@ def test_a_stage_on_one_node_is_followed_as_a_job(control_plane, kubelet, accoun
     assert step.said.endswith(f"made {step.folder}\n")
 
 
-def test_a_log_that_cannot_be_read_ends_nothing(trainer, start):
+def test_an_unreadable_pod_log_does_not_end_the_step(trainer, start):
     step = start()
     trainer.pod(0, node="of-nobody")
     step.says("cannot be read: ")
@@ -126,7 +126,7 @@ def test_a_log_that_cannot_be_read_ends_nothing(trainer, start):
     assert step.said.count("cannot be read") == 1
 
 
-def test_a_training_that_failed_says_why_in_every_words_that_there_are(trainer, start):
+def test_the_error_of_a_failed_training_contains_every_reported_reason(trainer, start):
     step = start()
     pod = trainer.pod(0)
     trainer.end_container(pod, reason="OOMKilled", exitCode=137)
@@ -139,7 +139,7 @@ def test_a_training_that_failed_says_why_in_every_words_that_there_are(trainer, 
     assert "run the step again to resume" in error
 
 
-def test_where_the_stage_was_given_something_wrong_no_retry_is_advised(trainer, start):
+def test_no_retry_is_advised_if_the_input_of_the_stage_was_wrong(trainer, start):
     step = start()
     trainer.job()
     ProgressFile(step.store, "cpt").fail("NotFound", "there is no parent; train it first")
@@ -151,7 +151,7 @@ def test_where_the_stage_was_given_something_wrong_no_retry_is_advised(trainer, 
 
 
 @pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
-def test_a_follower_that_is_ended_leaves_its_train_job_to_the_next(trainer, start, how):
+def test_a_new_follower_continues_with_the_train_job_of_an_ended_follower(trainer, start, how):
     first = start()
     first.says("is made")
     uid = trainer.job()["metadata"]["uid"]
@@ -165,7 +165,7 @@ def test_a_follower_that_is_ended_leaves_its_train_job_to_the_next(trainer, star
     assert again.ends() == 0
 
 
-def test_of_two_followers_only_one_makes_a_train_job(trainer, start):
+def test_two_concurrent_followers_create_one_train_job(trainer, start):
     first, second = start(), start()
     wait_for(trainer.jobs)
     first.finish()
@@ -174,7 +174,7 @@ def test_of_two_followers_only_one_makes_a_train_job(trainer, start):
     assert len(trainer.jobs()) == 1
 
 
-def test_one_that_has_just_done_it_is_not_made_again(trainer, start, account):
+def test_a_train_job_that_has_just_completed_is_not_created_again(trainer, start, account):
     step = start()
     built = trainer.job()
     trainer.condition("Complete", "AllJobsCompleted")
@@ -186,7 +186,7 @@ def test_one_that_has_just_done_it_is_not_made_again(trainer, start, account):
     assert trainer.job()["metadata"]["uid"] == built["metadata"]["uid"]
 
 
-def test_one_that_failed_is_replaced_when_the_step_is_begun_again(trainer, start):
+def test_a_failed_train_job_is_replaced_when_the_step_is_started_again(trainer, start):
     step = start()
     failed = trainer.job()["metadata"]["uid"]
     trainer.condition("Failed", "JobsFailed")
@@ -199,7 +199,7 @@ def test_one_that_failed_is_replaced_when_the_step_is_begun_again(trainer, start
     assert again.ends() == 0
 
 
-def test_one_that_another_placement_built_is_replaced_and_its_follower_told(trainer, start):
+def test_a_train_job_of_another_placement_is_replaced_and_its_follower_fails(trainer, start):
     old = start()
     old.says("is made")
     new = start(NODES.model_copy(update={"nodes": Nodes(count=3)}))
@@ -210,7 +210,7 @@ def test_one_that_another_placement_built_is_replaced_and_its_follower_told(trai
     assert new.ends() == 0
 
 
-def test_one_that_goes_is_waited_for_until_it_is_gone(trainer, start):
+def test_a_follower_waits_until_a_deleted_train_job_has_disappeared(trainer, start):
     first = start()
     first.says("is made")
     path = f"{trainer.path}/{trainer.job()['metadata']['name']}"
@@ -226,7 +226,7 @@ def test_one_that_goes_is_waited_for_until_it_is_gone(trainer, start):
     again.says("is made")
 
 
-def test_one_that_is_taken_away_ends_its_follower(trainer, start):
+def test_deleting_a_train_job_ends_its_follower_with_an_error(trainer, start):
     step = start()
     step.says("is made")
     trainer.server.call("DELETE", f"{trainer.path}/{trainer.job()['metadata']['name']}")
@@ -234,14 +234,14 @@ def test_one_that_is_taken_away_ends_its_follower(trainer, start):
     assert "was deleted before it was complete; run the step again" in step.said
 
 
-def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
+def test_a_train_job_that_completes_without_a_receipt_is_a_failure(trainer, start):
     step = start()
     trainer.condition("Complete", "AllJobsCompleted")
     assert step.ends() == 1
     assert f"cpt is not finished in {step.store}; see that its nodes mount" in step.said
 
 
-def test_a_finished_stage_asks_no_cluster(start, tmp_path):
+def test_a_finished_stage_needs_no_cluster(start, tmp_path):
     folder = folder_for("cpt", "demo", str(tmp_path), str(tmp_path / "steps/prepare/data"))
     records.receipt("cpt", records.digest("made")).write(folder / "receipt.json")
     step = start(kubeconfig=tmp_path / "none")
@@ -249,7 +249,7 @@ def test_a_finished_stage_asks_no_cluster(start, tmp_path):
     assert step.said == f"made {folder}\n"
 
 
-def test_an_api_server_that_is_gone_is_waited_for(trainer, start, control_plane):
+def test_the_follower_waits_during_an_outage_of_the_api_server(trainer, start, control_plane):
     step = start()
     step.says("is made")
     with control_plane.outage():
@@ -264,7 +264,7 @@ def test_an_api_server_that_is_gone_is_waited_for(trainer, start, control_plane)
     assert len(trainer.jobs()) == 1
 
 
-def test_an_api_server_that_knows_no_roles_yet_is_waited_for(trainer, start):
+def test_the_follower_waits_while_its_role_is_temporarily_missing(trainer, start):
     step = start()
     step.says("is made")
     trainers.unbind(trainer.server, trainer.namespace)
@@ -276,7 +276,7 @@ def test_an_api_server_that_knows_no_roles_yet_is_waited_for(trainer, start):
     assert step.said.count('cannot get resource "trainjobs"') == 1
 
 
-def test_an_api_server_that_stays_away_ends_the_follower_and_not_the_training(
+def test_a_long_outage_of_the_api_server_ends_the_follower_and_not_the_training(
     trainer, start, control_plane
 ):
     step = start(patience_seconds=1)
@@ -287,13 +287,13 @@ def test_an_api_server_that_stays_away_ends_the_follower_and_not_the_training(
     assert "deletionTimestamp" not in trainer.job()["metadata"]
 
 
-def test_a_real_api_server_tells_an_unknown_kind_from_an_object_that_is_not_there(trainer):
+def test_a_real_api_server_distinguishes_an_unknown_kind_from_a_missing_object(trainer):
     assert trainer.server.find(f"{trainer.path}/none") is None
     with pytest.raises(UnknownPath):
         trainer.server.find(f"{trainer.path.replace('trainjobs', 'others')}/none")
 
 
-def test_a_cluster_without_a_trainer_says_what_to_install(trainer, account):
+def test_the_error_in_a_cluster_without_trainer_names_kubeflows_trainer(trainer, account):
     built = {"kind": "TrainJob", "metadata": {"name": "one"}}
 
     class WithoutTrainer(Cluster):
@@ -307,7 +307,7 @@ def test_a_cluster_without_a_trainer_says_what_to_install(trainer, account):
         follower.begin(lambda: None, lambda: None)
 
 
-def test_an_account_without_the_role_is_told_what_it_may_not(trainer, start):
+def test_the_error_of_an_account_without_the_role_names_the_missing_right(trainer, start):
     trainers.unbind(trainer.server, trainer.namespace)
     step = start()
     assert step.ends() == 1

@@ -80,7 +80,7 @@ def memory(jobs: Jobs) -> str:
     return str(container["resources"]["requests"]["memory"])
 
 
-def test_a_suspended_job_is_given_other_resources_and_is_no_other_job(capsys):
+def test_a_suspended_job_gets_new_resources_without_being_replaced(capsys):
     jobs = Jobs(built(SMALL), suspended=True)
     assert begin(jobs, built(LARGE)) == "first"
     assert memory(jobs) == "2Gi"
@@ -89,7 +89,7 @@ def test_a_suspended_job_is_given_other_resources_and_is_no_other_job(capsys):
     assert capsys.readouterr().out.endswith("is there already\n")
 
 
-def test_resources_that_somebody_else_gave_a_suspended_job_stay():
+def test_externally_changed_resources_of_a_suspended_job_are_kept():
     jobs = Jobs(built(SMALL), suspended=True)
     (container,) = jobs.job["spec"]["template"]["spec"]["containers"]
     container["resources"] = {"requests": {"memory": "512Mi"}}
@@ -98,23 +98,23 @@ def test_resources_that_somebody_else_gave_a_suspended_job_stay():
 
 
 @pytest.mark.parametrize("refusal", [403, 422], ids=["Role of before", "Kubernetes before 1.36"])
-def test_where_resources_cannot_change_the_job_is_replaced(refusal):
+def test_a_suspended_job_whose_resources_cannot_change_is_replaced(refusal):
     jobs = Jobs(built(SMALL), suspended=True, refusal=refusal)
     assert begin(jobs, built(LARGE)) == "second"
     assert memory(jobs) == "2Gi"
 
 
-def test_a_job_that_runs_is_replaced_for_other_resources():
+def test_a_running_job_is_replaced_for_other_resources():
     jobs = Jobs(built(SMALL), suspended=False)
     assert begin(jobs, built(LARGE)) == "second"
 
 
-def test_a_suspended_job_that_differs_in_more_is_replaced():
+def test_a_suspended_job_that_differs_in_more_than_resources_is_replaced():
     jobs = Jobs(built(SMALL), suspended=True)
     assert begin(jobs, built(LARGE.model_copy(update={"image": "y"}))) == "second"
 
 
-def test_a_suspended_job_that_somebody_wrote_to_meanwhile_is_read_again():
+def test_a_suspended_job_is_read_again_after_a_conflicting_write():
     jobs = Jobs(built(SMALL), suspended=True)
     read, asked = jobs.get, []
 
@@ -130,7 +130,7 @@ def test_a_suspended_job_that_somebody_wrote_to_meanwhile_is_read_again():
     assert memory(jobs) == "2Gi"
 
 
-def test_a_train_job_with_other_resources_is_another_one():
+def test_other_resources_change_the_annotations_of_a_train_job():
     """Trainer takes no other `trainer` (`self == oldSelf` in trainjob_types.go)."""
     several = [place.model_copy(update={"nodes": Nodes(count=2)}) for place in (SMALL, LARGE)]
     small, large = (train_job("sft", ARGUMENTS, FOLDER, place) for place in several)

@@ -26,19 +26,19 @@ def job(*conditions: tuple[str, str], **status: object) -> dict:
         (job(("Complete", "False"), ("Failed", "Unknown")), "running"),
     ],
 )
-def test_a_train_job_is_where_its_conditions_say(told, state):
+def test_the_state_of_a_train_job_follows_from_its_conditions(told, state):
     assert job_status(told).state == state
     assert job_status(told).has_ended == (state in ("complete", "failed"))
 
 
-def test_a_reason_and_a_message_are_told_as_far_as_there_are_any():
+def test_the_reason_of_a_job_includes_the_message_if_any():
     told = job(("Failed", "True"))
     assert job_status(told).reason == "Why"
     told["status"]["conditions"][0]["message"] = "because"
     assert job_status(told).reason == "Why: because"
 
 
-def test_what_a_trainer_observes_is_told():
+def test_the_progress_that_the_trainer_reports_is_shown():
     assert progress_of({}) == ""
     told = job(trainerStatus={"progressPercentage": 40, "estimatedRemainingSeconds": 3900})
     assert progress_of(told) == "40 %, 1 h 5 min left"
@@ -47,7 +47,7 @@ def test_what_a_trainer_observes_is_told():
 @pytest.mark.parametrize(
     ("seconds", "words"), [(8.2, "8 s"), (89, "89 s"), (600, "10 min"), (7_260, "2 h 1 min")]
 )
-def test_a_time_is_told_about(seconds, words):
+def test_a_duration_is_shown_in_rounded_units(seconds, words):
     assert duration_text(seconds) == words
 
 
@@ -90,11 +90,11 @@ UNSCHEDULABLE = {
         ({"metadata": {"name": "a"}}, ""),
     ],
 )
-def test_what_keeps_a_pod_from_running_or_ended_it_is_told(found, words):
+def test_the_reason_why_a_pod_does_not_run_or_has_failed_is_reported(found, words):
     assert first_problem([found]) == words
 
 
-def test_of_many_that_ended_the_first_is_told():
+def test_of_several_ended_pods_the_first_to_end_is_reported():
     later = pod("a", ended("Error", 143, "2026-01-01T00:00:09Z"))
     first = pod("b", ended("OOMKilled", 137, "2026-01-01T00:00:01Z"))
     stuck = pod("c", waiting("ImagePullBackOff"))
@@ -109,7 +109,7 @@ def event(name: str, second: int, message: str, year: int = 2026) -> dict:
     return {"involvedObject": {"name": name}, "lastTimestamp": at, "message": message}
 
 
-def test_why_a_job_has_no_pods_is_told_by_the_newest_event_of_it():
+def test_the_newest_event_of_a_job_is_reported_if_no_pod_can_be_created():
     own = [event("agentworld-rl-1-node-0", 1, "first"), event("agentworld-rl-1", 2, "quota")]
     others = [event("agentworld-sft-1", 9, "another"), event("agentworld-rl-1", 9, "old", 2025)]
     assert refusal_of_pods([*own, *others], MADE) == "agentworld-rl-1 can make no pod: quota"

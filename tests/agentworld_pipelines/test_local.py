@@ -108,19 +108,19 @@ def test_a_world_model_that_passes_its_gate_is_registered_and_deployed(tmp_path)
     assert (told.pipeline, told.recipe, told.state) == ("world_model", "demo", "succeeded")
 
 
-def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_path):
+def test_a_refusing_gate_ends_a_run_without_failure_and_skips_the_later_steps(tmp_path):
     assert run(tmp_path, "world_model", verdict="refused") == BEFORE
     (told,) = conclusions(tmp_path / "store")
     assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
 
 
-def test_an_agent_is_trained_in_a_simulator_that_is_there(tmp_path):
+def test_the_agent_pipeline_trains_in_the_named_simulator(tmp_path):
     assert sorted(run(tmp_path, "agent", "simulator=terminal")) == sorted(OF_AN_AGENT)
     (told,) = conclusions(tmp_path / "store")
     assert (told.pipeline, told.state) == ("agent", "succeeded")
 
 
-def test_a_step_that_fails_ends_the_run_which_says_so_for_good(tmp_path):
+def test_a_failed_step_ends_the_run_and_is_recorded_in_the_conclusion(tmp_path):
     assert run(tmp_path, "world_model", failing="sft") == BEFORE[:4]
     (told,) = conclusions(tmp_path / "store")
     assert (told.state, told.step, told.kind) == ("failed", "sft", "EngineError")
@@ -129,7 +129,7 @@ def test_a_step_that_fails_ends_the_run_which_says_so_for_good(tmp_path):
 
 
 @pytest.mark.parametrize("simulator", ["production", ""])
-def test_what_is_served_is_measured_for_the_pipelines_own_run(tmp_path, simulator):
+def test_the_nightly_pipeline_measures_the_simulator_under_its_run_id(tmp_path, simulator):
     (told,) = run(tmp_path, "nightly", f"simulator={simulator}")
     before, _, job = told.rpartition(" ")
     assert before == f"measure demo here {simulator}"

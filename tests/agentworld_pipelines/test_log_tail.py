@@ -18,7 +18,7 @@ def asked(lines: list[tuple[datetime, str]], tail: LogTail) -> str:
 
 
 @given(st.lists(st.tuples(GAPS, WORDS)), st.lists(st.integers(0, 9)))
-def test_a_log_that_is_asked_for_piece_by_piece_is_told_once(written, pieces):
+def test_a_log_read_in_pieces_returns_each_line_once(written, pieces):
     at, lines = BEGAN, []
     for gap, words in written:
         at += timedelta(microseconds=gap)
@@ -30,20 +30,20 @@ def test_a_log_that_is_asked_for_piece_by_piece_is_told_once(written, pieces):
     assert seen == [words for _, words in lines]
 
 
-def test_it_is_asked_for_with_times_and_from_the_last_second_on():
+def test_the_query_asks_for_timestamps_and_starts_at_the_last_second():
     tail = LogTail()
     assert tail.query == [("timestamps", "true")]
     assert tail.unseen("2026-01-01T02:00:01.123456789+01:00 a\n") == ["a"]
     assert dict(tail.query)["sinceTime"] == "2026-01-01T01:00:01Z"
 
 
-def test_a_line_that_is_not_finished_is_told_when_it_is():
+def test_an_unfinished_line_is_returned_when_complete():
     tail = LogTail()
     assert tail.unseen("2026-01-01T00:00:01.1Z a\n2026-01-01T00:00:01.2Z b") == ["a"]
     assert tail.unseen("2026-01-01T00:00:01.1Z a\n2026-01-01T00:00:01.2Z bc\n") == ["bc"]
 
 
-def test_the_rest_of_a_long_line_is_told_with_it():
+def test_the_rest_of_a_long_line_is_returned_with_the_line():
     tail = LogTail()
     text = "2026-01-01T00:00:01.1Z a\nrest of a\n"
     assert tail.unseen(text) == ["a", "rest of a"]

@@ -98,7 +98,7 @@ def output(environment: dict[str, str], *arguments: object) -> str:
     return done.stdout
 
 
-def test_it_is_a_command_whose_options_are_its_inputs(environment, data, tmp_path):
+def test_a_new_step_is_a_command_with_its_inputs_as_options(environment, data, tmp_path):
     command = ("-m", "agentworld_cli.main", "data", "tally")
     described = output(environment, *command, "--help")
     assert "Count the words of a text, beside a data set." in described
@@ -111,7 +111,7 @@ def test_it_is_a_command_whose_options_are_its_inputs(environment, data, tmp_pat
     assert receipt["inputs"].keys() == {"data", "text"}
 
 
-def test_it_is_a_component_with_a_place_and_no_other_step_is_done_again(
+def test_a_new_step_is_a_component_and_changes_no_code_digest_of_other_steps(
     environment, data, tmp_path
 ):
     printed = output(environment, "-c", PROGRAM, "demo", tmp_path, data)

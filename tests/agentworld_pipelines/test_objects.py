@@ -63,7 +63,7 @@ def in_bucket(tmp_path: Path) -> tuple[AliasTarget, str]:
 
 
 @pytest.mark.parametrize("secret", [None, "bucket"])
-def test_weights_in_a_bucket_are_fetched_by_each_engine(in_bucket, secret):
+def test_weights_in_a_bucket_are_given_by_their_url_and_secret(in_bucket, secret):
     naming, url = in_bucket
     target = Target(deployment=Deployment(image="vllm", secret=secret), mounted=None)
     spec = SimulatorSpec.model_validate(objects.simulator(naming, target, "a")["spec"])
@@ -72,7 +72,7 @@ def test_weights_in_a_bucket_are_fetched_by_each_engine(in_bucket, secret):
     assert (weights.url, weights.secret, weights.claim) == (url, secret, None)
 
 
-def test_a_store_in_a_bucket_and_a_claim_do_not_go_together(in_bucket):
+def test_a_claim_is_refused_for_a_bucket_and_required_for_other_stores(in_bucket):
     claimed = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
     with pytest.raises(InputError, match="is in a bucket, and deploy.claim of the placement is"):
         objects.simulator(in_bucket[0], claimed, "a")
@@ -81,7 +81,7 @@ def test_a_store_in_a_bucket_and_a_claim_do_not_go_together(in_bucket):
         objects.simulator(NAMING, bare, "a")
 
 
-def test_a_simulator_is_what_the_operator_serves():
+def test_the_operator_can_serve_the_simulator_of_a_deployment():
     spec = written(**EVERYTHING)
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest
@@ -103,7 +103,7 @@ def test_a_simulator_is_what_the_operator_serves():
     }
 
 
-def test_its_nodes_and_devices_are_the_deployments():
+def test_a_simulator_has_the_nodes_and_devices_of_its_deployment():
     serving = written(**EVERYTHING).serving
     tolerations = [
         each.model_dump(by_alias=False, exclude_none=True) for each in serving.node_pool.tolerations
@@ -115,14 +115,14 @@ def test_its_nodes_and_devices_are_the_deployments():
     assert serving.resources.limits == {"memory": "64Gi", "nvidia.com/gpu": "2"}
 
 
-def test_what_a_deployment_does_not_say_is_the_operators_default():
+def test_fields_missing_from_a_deployment_have_the_operators_defaults():
     serving = written(replicas=3).serving
     known = {"image", "weights", "replicas"}
     assert serving.model_dump(exclude=known) == type(serving)().model_dump(exclude=known)
     assert serving.replicas == 3
 
 
-def test_what_a_deployment_does_not_say_is_left_to_whoever_else_sets_it():
+def test_fields_missing_from_a_deployment_are_not_set_in_the_simulator():
     deployment = Deployment.model_validate(EVERYTHING)
     target = Target.parse(Target(deployment=deployment, mounted="/stores").model_dump_json())
     serving = objects.simulator(NAMING, target, "one")["spec"]["serving"]
@@ -134,7 +134,7 @@ def test_what_a_deployment_does_not_say_is_left_to_whoever_else_sets_it():
     assert serving["weights"].keys() == {"claim", "path"}
 
 
-def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
+def test_an_alias_has_its_gate_and_report_and_removes_an_override():
     made = objects.alias(NAMING, "terminal-1")
     spec = AliasSpec.model_validate(made["spec"])
     assert made.items() >= type_fields("SimulatorAlias").items()
@@ -145,7 +145,7 @@ def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
     assert objects.moved_by(None) is objects.moved_by({"metadata": {}}) is None
 
 
-def test_a_store_that_is_not_on_the_claim_is_named():
+def test_a_store_outside_of_the_claim_is_refused():
     target = Target(
         deployment=Deployment(image="vllm", claim="stores"), mounted="/elsewhere/stores"
     )
@@ -202,7 +202,7 @@ READY = {"Verified": ("True", "FilesMatch"), "Ready": ("True", "Serving")}
         (told(Ready=("False", "Unschedulable"), Degraded=("True", "Unschedulable")), False),
     ],
 )
-def test_it_waits_until_runs_can_be_opened(found, ready):
+def test_a_simulator_is_ready_when_runs_can_be_opened(found, ready):
     assert objects.is_ready(found, DIGEST) is ready
 
 
@@ -215,6 +215,6 @@ def test_it_waits_until_runs_can_be_opened(found, ready):
         (told(records.digest("other"), **READY), "install the operator of this release"),
     ],
 )
-def test_what_no_waiting_mends_ends_it_with_the_operators_words(found, words):
+def test_a_permanent_failure_raises_an_error_with_the_operators_message(found, words):
     with pytest.raises(PipelineError, match=words):
         objects.is_ready(found, DIGEST)

@@ -33,7 +33,7 @@ def compiled() -> Compiled:
     return make.pipelines.compiled("world_model", PLACEMENT)
 
 
-def test_every_pod_is_where_the_placement_says_and_reaches_the_store_by_itself(compiled):
+def test_every_pod_has_its_place_mounts_the_store_and_meets_restricted(compiled):
     for step in compiled.containers:
         place = compiled.place(step)
         assert place == PLACEMENT.of(step).own_pod
@@ -41,7 +41,7 @@ def test_every_pod_is_where_the_placement_says_and_reaches_the_store_by_itself(c
         assert level_of(kfp_security.pod(compiled.pod(step))) == "restricted"
 
 
-def test_each_image_has_a_digest_and_the_step_that_starts_vllm_one_with_vllm(compiled):
+def test_each_image_has_a_digest_and_only_evaluate_uses_the_vllm_image(compiled):
     images = {step: PINNED.fullmatch(compiled.place(step).image) for step in compiled.containers}
     assert all(images.values())
     with_vllm = {step for step, image in images.items() if image and image[1] == "train-vllm"}
@@ -50,7 +50,7 @@ def test_each_image_has_a_digest_and_the_step_that_starts_vllm_one_with_vllm(com
     assert {"train", "train-vllm"} <= {*targets}
 
 
-def test_each_gpu_is_one_and_tolerated_where_a_model_is_trained_or_asked(compiled):
+def test_only_steps_that_train_or_query_a_model_get_one_gpu(compiled):
     places = {
         step: compiled.taken_along(step) or compiled.place(step) for step in compiled.containers
     }
@@ -61,7 +61,7 @@ def test_each_gpu_is_one_and_tolerated_where_a_model_is_trained_or_asked(compile
         assert [taint.key for taint in place.tolerations] == ["nvidia.com/gpu"]
 
 
-def test_live_shells_get_a_job_that_kubernetes_takes_with_the_same_place(compiled):
+def test_the_live_step_gets_a_valid_job_with_its_place(compiled):
     (live,) = {*names_of("live")} & {*compiled.containers}
     place = compiled.taken_along(live)
     assert place == PLACEMENT.of(live)
@@ -85,7 +85,7 @@ def test_a_stage_gets_a_job_with_the_gpu_and_time_for_a_checkpoint(compiled, sta
     assert (own.accelerator, own.tolerations, own.requests.memory) == (None, (), "512Mi")
 
 
-def test_the_recipe_is_one_that_pods_find_and_a_cluster_serves(compiled):
+def test_pods_find_the_recipe_and_a_cluster_can_serve_its_model(compiled):
     given = {"recipe": NAME, "store": STORE}
     assert arguments_for("world_model", given) == given
     assert RECIPE.engine.kind == "vllm"
@@ -95,7 +95,7 @@ def test_the_recipe_is_one_that_pods_find_and_a_cluster_serves(compiled):
     assert target["runtimeValue"]["constant"] == PLACEMENT.target
 
 
-def test_its_stages_are_those_of_the_recipe_for_recordings():
+def test_the_stages_equal_those_of_the_recipe_for_recordings():
     """`train/test_shipped_recipes.py` trains them from a base of its family."""
     other = load_recipe(recipe_path("qwen3-0.6b"))
     assert (RECIPE.model, RECIPE.cpt, RECIPE.sft) == (other.model, other.cpt, other.sft)

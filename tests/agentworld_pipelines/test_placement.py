@@ -18,12 +18,12 @@ def load(tmp_path, text: str) -> Placement:
     return load_placement(path)
 
 
-def test_a_step_without_a_place_of_its_own_takes_the_default(tmp_path):
+def test_a_step_without_its_own_place_uses_the_default(tmp_path):
     placement = load(tmp_path, DEFAULT)
     assert placement.of("rl") == placement.default
 
 
-def test_a_steps_own_fields_replace_the_defaults_one_by_one_and_each_as_a_whole(tmp_path):
+def test_each_field_of_a_step_replaces_the_default_field_completely(tmp_path):
     place = load(tmp_path, DEFAULT + "steps: {rl: {node_selector: {zone: a}, queue: gpus}}").of(
         "rl"
     )
@@ -32,7 +32,7 @@ def test_a_steps_own_fields_replace_the_defaults_one_by_one_and_each_as_a_whole(
     assert place.volumes == {"stores": "/stores"}
 
 
-def test_an_account_is_for_the_steps_that_other_pods_do_and_the_default_for_all(tmp_path):
+def test_steps_run_by_other_pods_may_have_their_own_service_account(tmp_path):
     own = "rl: {nodes: {count: 1}, service_account: a}, validate: {service_account: b}"
     placement = load(tmp_path, f"default: {{service_account: c}}\nsteps: {{{own}, audit: {{}}}}")
     steps = ("rl", "validate", "measure", "audit")
@@ -40,26 +40,26 @@ def test_an_account_is_for_the_steps_that_other_pods_do_and_the_default_for_all(
     assert {placement.of(step).own_pod.service_account for step in steps} == {None}
 
 
-def test_a_label_of_another_domain_is_taken_whatever_its_end_is_like(tmp_path):
+def test_a_label_of_a_domain_similar_to_a_reserved_domain_is_accepted(tmp_path):
     labels = "{my-kubernetes.io/a: b, kubernetes.io.example/a: b, kubernetes.io: b, team: c}"
     place = load(tmp_path, f"default: {{labels: {labels}}}").of("rl")
     keys = {"my-kubernetes.io/a", "kubernetes.io.example/a", "kubernetes.io", "team"}
     assert place.labels.keys() == keys
 
 
-def test_null_takes_the_devices_away(tmp_path):
+def test_null_removes_the_default_accelerator(tmp_path):
     placement = load(tmp_path, DEFAULT + "steps: {audit: {accelerator: null}}")
     assert placement.of("audit").accelerator is None
     assert placement.of("rl").accelerator.count == 2
 
 
-def test_a_number_is_as_good_as_its_text(tmp_path):
+def test_a_number_is_accepted_as_its_text(tmp_path):
     place = load(tmp_path, DEFAULT + "steps: {rl: {limits: {cpu: 0.5}}}").of("rl")
     assert place.limits.cpu == "0.5"
     assert place.environment == {"THREADS": "4"}
 
 
-def test_several_nodes_start_a_process_for_each_device_unless_told(tmp_path):
+def test_several_nodes_start_a_process_for_each_device_by_default(tmp_path):
     text = DEFAULT + "steps: {rl: {nodes: {count: 4}}, cpt: {nodes: {count: 2}, accelerator: null}}"
     placement = load(tmp_path, text)
     assert placement.of("rl").processes_per_node == 2
@@ -70,7 +70,7 @@ def test_several_nodes_start_a_process_for_each_device_unless_told(tmp_path):
     )
 
 
-def test_a_step_without_an_image_of_its_own_takes_the_placements(tmp_path):
+def test_a_step_without_its_own_image_uses_the_placements_image(tmp_path):
     placement = load(tmp_path, "image: a:1\nsteps: {rl: {image: b:2}}")
     assert (placement.of("cpt").image, placement.of("rl").image) == ("a:1", "b:2")
 
@@ -135,7 +135,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "named"), WRONG.items())
-def test_what_a_cluster_would_not_take_is_one_sentence_that_names_file_and_key(
+def test_an_invalid_placement_is_refused_with_one_sentence_naming_file_and_key(
     tmp_path, text, named
 ):
     with pytest.raises(InputError) as caught:
@@ -146,6 +146,6 @@ def test_what_a_cluster_would_not_take_is_one_sentence_that_names_file_and_key(
     assert "\n" not in said
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_placement_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"cannot read the placement .*gone\.yaml: No such file"):
         load_placement(tmp_path / "gone.yaml")

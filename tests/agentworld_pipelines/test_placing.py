@@ -87,14 +87,14 @@ def of_placement(name: str) -> Compiled:
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_every_step_runs_where_the_placement_says(name):
+def test_every_step_gets_its_place_from_the_placement(name):
     placed = of_placement(name)
     for step in placed.containers:
         assert placed.place(step) == PLACEMENT.of(step).own_pod
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_a_steps_own_process_is_told_its_retries_and_argo_a_whole_factor(name):
+def test_a_steps_process_gets_its_retries_and_argo_an_integer_factor(name):
     placed = of_placement(name)
     for step in placed.containers:
         assert placed.own_retries(step) == PLACEMENT.of(step).retries
@@ -110,7 +110,7 @@ def test_a_steps_own_process_is_told_its_retries_and_argo_a_whole_factor(name):
         ("nightly", {"measure"}),
     ],
 )
-def test_what_other_pods_do_takes_its_place_along_and_the_others_take_none(name, which):
+def test_only_steps_run_by_other_pods_get_their_place_as_an_argument(name, which):
     placed = of_placement(name)
     told = {step: placed.taken_along(step) for step in placed.containers}
     assert {step for step, place in told.items() if place} == which
@@ -119,13 +119,13 @@ def test_what_other_pods_do_takes_its_place_along_and_the_others_take_none(name,
         assert told[step].image == PLACEMENT.image
 
 
-def test_what_runs_on_this_machine_takes_no_place_along():
+def test_a_step_that_runs_on_this_machine_gets_no_place_argument():
     spec = PIPELINES["agent"](None).pipeline_spec
     tasks = spec.components["comp-exit-handler-1"].dag.tasks
     assert set(tasks["collect"].inputs.parameters) == {"recipe", "store"}
 
 
-def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
+def test_pods_for_a_store_in_a_bucket_mount_no_claim():
     told = {
         "image": "mirror.example/agentworld:7",
         "default": {
@@ -145,7 +145,7 @@ def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
     assert '"claim":null,"secret":"bucket"' in target
 
 
-def test_what_only_follows_several_nodes_takes_none_of_their_room():
+def test_a_pod_that_only_follows_several_nodes_requests_few_resources():
     placed = of_placement("world_model")
     place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
@@ -158,7 +158,7 @@ def test_what_only_follows_several_nodes_takes_none_of_their_room():
 
 @given(PLACEMENTS)
 @settings(max_examples=20, deadline=None)
-def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str, Any]):
+def test_any_placement_compiles_and_every_step_gets_its_place(told: dict[str, Any]):
     places = [told["default"], *told.get("steps", {}).values()]
     merged = [Place.model_validate({**told["default"], **place}) for place in places]
     assume(not any(place.duplicates for place in merged))
@@ -174,7 +174,7 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
             check(step_job("a-name", step, ["demo", "/stores"], taken))
 
 
-def test_the_placement_for_spot_nodes_lands():
+def test_the_placement_for_spot_nodes_sets_the_retries_of_its_steps():
     guide = (ROOT / "docs/guides/spot.md").read_text()
     (told,) = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
     placement = Placement.model_validate(yaml.safe_load(told))
@@ -185,7 +185,7 @@ def test_the_placement_for_spot_nodes_lands():
 
 
 @pytest.mark.parametrize("page", ["several-nodes", "mlflow"])
-def test_the_part_of_a_placement_that_a_page_shows_lands(page):
+def test_the_placement_shown_on_a_guide_page_applies_to_cpt(page):
     guide = (ROOT / f"docs/guides/{page}.md").read_text()
     part, *_ = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
     placement = Placement.model_validate({"image": "train", **yaml.safe_load(part)})
@@ -193,7 +193,7 @@ def test_the_part_of_a_placement_that_a_page_shows_lands(page):
     assert compiled.place("cpt") == placement.of("cpt").own_pod
 
 
-def test_the_placement_of_the_guide_says_everything_and_lands():
+def test_the_placement_of_the_pipelines_guide_sets_every_field_and_is_applied():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
     deploy, _, where, *_ = map(yaml.safe_load, blocks)

@@ -41,7 +41,7 @@ def node_pod() -> dict:
 
 @pytest.mark.parametrize("placement", [None, PLACEMENT], ids=["bare", "placed"])
 @pytest.mark.parametrize("name", PIPELINES)
-def test_every_step_of_a_pipeline_runs_under_restricted_as_our_images_user(name, placement):
+def test_every_step_of_a_pipeline_meets_restricted_and_runs_as_the_image_user(name, placement):
     compiled = make.pipelines.compiled(name, placement)
     assert compiled.containers
     for step in compiled.containers:
@@ -51,17 +51,17 @@ def test_every_step_of_a_pipeline_runs_under_restricted_as_our_images_user(name,
         assert (user["runAsUser"], user["runAsGroup"]) == (USER, USER)
 
 
-def test_what_kubeflow_does_without_a_users_own_context_is_less():
+def test_a_kubeflow_pod_without_a_security_context_meets_only_baseline():
     assert level_of(kfp_security.pod({})) == "baseline"
 
 
-def test_the_user_is_that_of_every_image():
+def test_the_user_of_the_pods_is_the_user_of_the_images():
     users = re.findall(r"^USER (\S+)$", (ROOT / "Dockerfile").read_text(), re.M)
     assert set(users) == {f"{USER}:{USER}", "0:0"}
     assert users[-1] != "0:0"
 
 
-def test_the_guide_says_which_pods_meet_which_standard():
+def test_the_guide_lists_the_standard_that_each_kind_of_pod_meets():
     levels = {
         "all steps, in Kubeflow's pods": level_of(
             kfp_security.pod(make.pipelines.compiled("nightly").pod("measure"))
@@ -86,5 +86,5 @@ def test_a_stage_has_the_time_for_a_checkpoint_and_may_write_to_its_volumes(pod)
     assert container["command"][0] == "torchrun"  # the first process, which hears the notice
 
 
-def test_a_live_step_has_nothing_to_save():
+def test_a_live_step_has_no_termination_grace_period():
     assert "terminationGracePeriodSeconds" not in live_pod()

@@ -31,7 +31,7 @@ def told(monkeypatch):
 
 
 @pytest.mark.usefixtures("told")
-def test_what_may_pass_is_tried_again_by_the_steps_own_process(capsys):
+def test_a_retryable_error_is_retried_by_the_steps_own_process(capsys):
     step = Step(StoreError("the disk is gone"), PipelineError("its job failed", retryable=True))
     assert call_with_retries(step, "/store", place="/here") == "/store/here"
     assert step.attempts == 3
@@ -41,7 +41,7 @@ def test_what_may_pass_is_tried_again_by_the_steps_own_process(capsys):
 
 
 @pytest.mark.usefixtures("told")
-def test_the_last_error_is_the_steps():
+def test_the_step_raises_the_error_of_the_last_attempt():
     step = Step(*(StoreError(f"failure {number}") for number in range(4)))
     with pytest.raises(StoreError, match="failure 2"):
         call_with_retries(step, "/store")
@@ -54,7 +54,7 @@ def test_the_last_error_is_the_steps():
     [InputError("wrong"), PipelineError("no"), Preempted("told to end"), ValueError("ours")],
     ids=lambda error: type(error).__name__,
 )
-def test_what_no_retry_mends_ends_the_step_at_once(error):
+def test_a_non_retryable_error_ends_the_step_at_once(error):
     step = Step(error)
     with pytest.raises(type(error)):
         call_with_retries(step, "/store")
@@ -69,7 +69,7 @@ def test_without_retries_a_step_is_tried_once(monkeypatch):
     assert step.attempts == 1
 
 
-def test_no_retry_begins_after_the_last_second(monkeypatch):
+def test_no_retry_begins_after_the_time_limit(monkeypatch):
     late = Retries(times=1, wait_seconds=5, most_seconds=5)
     monkeypatch.setenv(RETRIES, late.model_dump_json())
     step = Step(StoreError("gone"))
@@ -78,7 +78,7 @@ def test_no_retry_begins_after_the_last_second(monkeypatch):
     assert step.attempts == 1
 
 
-def test_a_variable_that_is_wrong_is_named(monkeypatch):
+def test_an_invalid_retries_variable_is_named(monkeypatch):
     monkeypatch.setenv(RETRIES, '{"times": 0}')
     with pytest.raises(InputError, match=r"retries\.times"):
         call_with_retries(Step(), "/store")

@@ -62,7 +62,7 @@ def kept(built: object, found: object) -> bool:
     return built == found
 
 
-def test_a_job_is_made_and_nothing_of_it_is_unknown_to_the_api_server(jobs, start):
+def test_the_api_server_keeps_every_field_of_a_new_job(jobs, start):
     place = PLACE.model_copy(update={"nodes": None})
     step = start(place)
     step.says("this pod can have no sandbox for collect; a Job of its own does it")
@@ -91,7 +91,7 @@ def test_a_step_is_followed_from_its_job_to_its_folder(jobs, start):
     assert (told.state, told.folder) == ("reused", str(step.folder))
 
 
-def test_while_its_job_waits_the_step_is_under_way_and_has_not_failed(jobs, start):
+def test_a_step_is_running_while_its_job_waits(jobs, start):
     step = start()
     jobs.one()
     step.says("is running")
@@ -101,7 +101,7 @@ def test_while_its_job_waits_the_step_is_under_way_and_has_not_failed(jobs, star
 
 
 @pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
-def test_a_follower_that_is_ended_leaves_its_job_to_the_next(jobs, start, how):
+def test_a_new_follower_continues_with_the_job_of_an_ended_follower(jobs, start, how):
     first = start()
     first.says("is made")
     uid, pod = jobs.one()["metadata"]["uid"], jobs.run()
@@ -117,7 +117,7 @@ def test_a_follower_that_is_ended_leaves_its_job_to_the_next(jobs, start, how):
     assert again.ends() == 0
 
 
-def test_a_step_that_failed_says_why_in_every_words_that_there_are(jobs, start):
+def test_the_error_of_a_failed_step_contains_every_reported_reason(jobs, start):
     step = start()
     pod = jobs.run()
     ProgressFile(step.store, "collect").fail("StoreError", "the disk is full; free space")
@@ -131,7 +131,7 @@ def test_a_step_that_failed_says_why_in_every_words_that_there_are(jobs, start):
     assert "run the step again" in error
 
 
-def test_a_job_that_can_make_no_pod_says_why(control_plane, jobs, start):
+def test_the_reason_is_reported_if_a_job_can_create_no_pod(control_plane, jobs, start):
     set_quota(Namespace(control_plane.client, jobs.namespace), {"pods": "0"})
     step = start()
     step.says("exceeded quota: team")
@@ -139,7 +139,7 @@ def test_a_job_that_can_make_no_pod_says_why(control_plane, jobs, start):
     assert f"{name} can make no pod: Error creating: pods " in step.said
 
 
-def test_where_the_jobs_pod_can_have_no_sandbox_either_no_retry_is_advised(jobs, start):
+def test_no_retry_is_advised_if_the_jobs_pod_can_have_no_sandbox_either(jobs, start):
     step = start()
     pod = jobs.run()
     ProgressFile(step.store, "collect").fail("EnvironmentUnavailable", "no sandbox: it failed")
@@ -148,7 +148,7 @@ def test_where_the_jobs_pod_can_have_no_sandbox_either_no_retry_is_advised(jobs,
     assert "collect says: no sandbox: it failed; no retry helps before that is" in step.said
 
 
-def test_one_that_failed_is_replaced_when_the_step_is_begun_again(jobs, start):
+def test_a_failed_job_is_replaced_when_the_step_is_started_again(jobs, start):
     step = start()
     failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
     jobs.fail(pod, reason="OOMKilled", exitCode=137)
@@ -161,7 +161,7 @@ def test_one_that_failed_is_replaced_when_the_step_is_begun_again(jobs, start):
     assert again.ends() == 0
 
 
-def test_one_that_failed_is_replaced_by_the_steps_own_process_where_it_has_retries(jobs, start):
+def test_a_failed_job_is_replaced_by_a_retry_of_the_steps_own_process(jobs, start):
     step = start(retries='{"times": 1, "wait_seconds": 0}')
     failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
     jobs.fail(pod, reason="OOMKilled", exitCode=137)
@@ -172,7 +172,7 @@ def test_one_that_failed_is_replaced_by_the_steps_own_process_where_it_has_retri
     assert step.ends() == 0
 
 
-def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs, start):
+def test_a_job_of_another_placement_is_replaced_and_its_follower_fails(jobs, start):
     old = start()
     old.says("is made")
     first = jobs.one()["metadata"]["uid"]
@@ -184,14 +184,14 @@ def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs
     assert container["image"] == "mirror.example/agentworld:8"
 
 
-def test_one_that_completes_without_a_receipt_is_no_success(jobs, start):
+def test_a_job_that_completes_without_a_receipt_is_a_failure(jobs, start):
     step = start()
     jobs.complete(jobs.run())
     assert step.ends() == 1
     assert f"collect is not finished in {step.store}; see that its nodes mount" in step.said
 
 
-def test_a_finished_step_asks_no_cluster(jobs, start, tmp_path):
+def test_a_finished_step_needs_no_cluster(jobs, start, tmp_path):
     step = start(kubeconfig=tmp_path / "none", namespace="")
     assert step.ends() == 1
     step.finish()
@@ -201,7 +201,7 @@ def test_a_finished_step_asks_no_cluster(jobs, start, tmp_path):
     assert jobs.all() == []
 
 
-def test_without_a_place_the_sandboxs_own_sentence_is_told(jobs, start):
+def test_without_a_place_the_step_fails_with_the_sandbox_error(jobs, start):
     step = start(None)
     assert step.ends() == 1
     assert "EnvironmentUnavailable: no sandbox: bubblewrap (bwrap) is not installed" in step.said
@@ -211,7 +211,7 @@ def test_without_a_place_the_sandboxs_own_sentence_is_told(jobs, start):
     assert (told.state, told.failure) == ("failed", "EnvironmentUnavailable")
 
 
-def test_an_account_without_the_role_is_told_what_it_may_not(jobs, start):
+def test_the_error_of_an_account_without_the_role_names_the_missing_right(jobs, start):
     trainers.unbind(jobs.server, jobs.namespace)
     step = start()
     assert step.ends() == 1
@@ -219,7 +219,7 @@ def test_an_account_without_the_role_is_told_what_it_may_not(jobs, start):
     assert jobs.all() == []
 
 
-def test_a_nodes_own_profile_is_told_where_the_step_is_told_of_it(jobs, start):
+def test_the_job_has_the_seccomp_profile_of_the_steps_settings(jobs, start):
     start(seccomp_profile="profiles/shells.json")
     (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
     assert container["securityContext"]["seccompProfile"] == {

@@ -56,7 +56,7 @@ def test_a_schedule_is_one_recurring_run_of_one_run_at_a_time(at, server, plan):
     assert (made.next_run.hour, made.next_run.minute) == (3, 0)
 
 
-def test_a_schedule_that_is_the_same_is_left_alone(at, server, plan):
+def test_scheduling_the_same_plan_again_changes_nothing(at, server, plan):
     made = schedule(at, plan)
     asked = len(server.asked)
     assert schedule(at, plan).id == made.id
@@ -69,14 +69,16 @@ def test_a_schedule_that_is_the_same_is_left_alone(at, server, plan):
     [{"cron": "30 4 * * *"}, {"arguments": {**ARGUMENTS, "recipe": "smoke"}}],
     ids=lambda change: next(iter(change)),
 )
-def test_another_plan_takes_the_place_of_the_older_one(at, server, plan, change):
+def test_another_plan_replaces_the_older_recurring_run(at, server, plan, change):
     first = schedule(at, plan)
     second = schedule(at, plan.model_copy(update=change))
     assert second.id != first.id
     assert_only(server, plan.model_copy(update=change))
 
 
-def test_another_version_takes_the_place_of_the_older_one(at, server, plan, compiled, tmp_path):
+def test_another_pipeline_version_replaces_the_older_recurring_run(
+    at, server, plan, compiled, tmp_path
+):
     schedule(at, plan)
     newer = tmp_path / "pipeline.yaml"
     newer.write_text(compiled.read_text().replace("agentworld:0.1.0", "agentworld:0.2.0"))
@@ -85,7 +87,7 @@ def test_another_version_takes_the_place_of_the_older_one(at, server, plan, comp
     assert_only(server, newer_plan)
 
 
-def test_a_schedule_that_somebody_disabled_is_enabled_again(at, server, plan):
+def test_a_disabled_schedule_is_enabled_again(at, server, plan):
     made = schedule(at, plan)
     server.schedules[made.id].mode = "DISABLE"
     assert schedule(at, plan).id == made.id
@@ -113,7 +115,7 @@ def interrupted(deed) -> bool:
 
 @pytest.mark.parametrize("number", FIRST)
 @pytest.mark.parametrize("loss", ["before", "after"])
-def test_a_first_schedule_that_was_interrupted_is_one_after_a_retry(
+def test_retrying_an_interrupted_first_schedule_gives_one_recurring_run(
     at, server, compiled, loss, number
 ):
     def deed():
@@ -130,7 +132,9 @@ def test_a_first_schedule_that_was_interrupted_is_one_after_a_retry(
 
 @pytest.mark.parametrize("number", EXCHANGE)
 @pytest.mark.parametrize("loss", ["before", "after"])
-def test_an_exchange_that_was_interrupted_is_whole_after_a_retry(at, server, plan, loss, number):
+def test_retrying_an_interrupted_replacement_completes_the_replacement(
+    at, server, plan, loss, number
+):
     schedule(at, plan)
     begun = len(server.asked)
     setattr(server, loss, lambda asked: asked == begun + number)
@@ -142,7 +146,7 @@ def test_an_exchange_that_was_interrupted_is_whole_after_a_retry(at, server, pla
 
 @pytest.mark.parametrize("number", EXCHANGE)
 @pytest.mark.parametrize("loss", ["before", "after"])
-def test_an_exchange_that_was_interrupted_can_be_taken_back(at, server, plan, loss, number):
+def test_an_interrupted_replacement_can_be_undone(at, server, plan, loss, number):
     schedule(at, plan)
     begun = len(server.asked)
     setattr(server, loss, lambda asked: asked == begun + number)
@@ -153,7 +157,7 @@ def test_an_exchange_that_was_interrupted_can_be_taken_back(at, server, plan, lo
 
 @pytest.mark.parametrize("number", REMOVAL)
 @pytest.mark.parametrize("loss", ["before", "after"])
-def test_a_schedule_that_was_half_taken_away_is_gone_after_a_retry(at, server, plan, loss, number):
+def test_retrying_an_interrupted_deletion_deletes_the_schedule(at, server, plan, loss, number):
     schedule(at, plan)
     begun = len(server.asked)
     setattr(server, loss, lambda asked: asked == begun + number)
@@ -162,7 +166,7 @@ def test_a_schedule_that_was_half_taken_away_is_gone_after_a_retry(at, server, p
     assert server.schedules == {}
 
 
-def test_many_at_once_leave_one(server, plan):
+def test_concurrent_schedules_leave_one_recurring_run(server, plan):
     def deed(place: int) -> None:
         own = Connection(ServerSettings(url=server.url))
         mine = plan if place % 2 else other(plan)
@@ -175,7 +179,7 @@ def test_many_at_once_leave_one(server, plan):
     assert (told.mode, told.trigger.cron_schedule.cron) == ("ENABLE", "0 0 3 * * *")
 
 
-def test_of_two_that_are_the_same_the_enabled_one_is_kept(at, server, plan):
+def test_of_two_equal_recurring_runs_the_enabled_run_is_kept(at, server, plan):
     made = schedule(at, plan)
     twin = copy(server.schedules[made.id])
     twin.recurring_run_id, twin.mode = "0", "DISABLE"
@@ -184,7 +188,7 @@ def test_of_two_that_are_the_same_the_enabled_one_is_kept(at, server, plan):
     assert_only(server, plan)
 
 
-def test_a_schedule_tells_its_last_run(at, server, plan):
+def test_a_schedule_contains_its_last_run(at, server, plan):
     made = schedule(at, plan)
     server.fire(made.id)
     run = server.fire(made.id)
@@ -194,7 +198,7 @@ def test_a_schedule_tells_its_last_run(at, server, plan):
     assert told.last_run.failure == "the disk is full"
 
 
-def test_a_schedule_is_taken_away_by_its_name_or_its_id(at, server, plan):
+def test_a_schedule_is_deleted_by_its_name_or_its_id(at, server, plan):
     made = schedule(at, plan)
     assert unschedule(at, "weekly") == []
     assert [each.id for each in unschedule(at, made.id)] == [made.id]
@@ -204,7 +208,7 @@ def test_a_schedule_is_taken_away_by_its_name_or_its_id(at, server, plan):
     assert server.schedules == {}
 
 
-def test_a_schedule_whose_run_goes_on_is_disabled_and_deleted_when_that_has_ended(at, server, plan):
+def test_a_schedule_with_an_active_run_is_disabled_and_deleted_after_the_run(at, server, plan):
     made = schedule(at, plan)
     run = server.fire(made.id)
     (left,) = unschedule(at, "nightly")
@@ -215,7 +219,7 @@ def test_a_schedule_whose_run_goes_on_is_disabled_and_deleted_when_that_has_ende
     assert (server.schedules, server.killed) == ({}, [])
 
 
-def test_an_exchange_lets_the_older_ones_run_go_on(at, server, plan):
+def test_a_replacement_does_not_stop_the_run_of_the_older_schedule(at, server, plan):
     run = server.fire(schedule(at, plan).id)
     newer = schedule(at, other(plan))
     assert [each.recurring_run_id for each in server.enabled("nightly")] == [newer.id]
@@ -225,7 +229,7 @@ def test_an_exchange_lets_the_older_ones_run_go_on(at, server, plan):
     assert (server.most_enabled, server.killed) == (1, [])
 
 
-def test_the_older_plan_comes_back_while_its_run_goes_on(at, server, plan):
+def test_the_older_plan_can_be_restored_while_its_run_is_active(at, server, plan):
     made = schedule(at, plan)
     server.fire(made.id)
     schedule(at, other(plan))
@@ -234,7 +238,7 @@ def test_the_older_plan_comes_back_while_its_run_goes_on(at, server, plan):
     assert (server.most_enabled, server.killed) == (1, [])
 
 
-def test_the_requests_that_are_lost_in_turn_are_all_of_them(at, server, compiled):
+def test_the_interruption_tests_cover_every_request(at, server, compiled):
     def num_asked(deed) -> int:
         begun = len(server.asked)
         deed()
@@ -248,13 +252,13 @@ def test_the_requests_that_are_lost_in_turn_are_all_of_them(at, server, compiled
     assert num_asked(lambda: unschedule(at, "nightly")) == len(REMOVAL)
 
 
-def test_what_the_pipeline_does_not_take_is_refused(at, server, plan):
+def test_a_schedule_without_a_required_argument_is_refused(at, server, plan):
     wrong = plan.model_copy(update={"arguments": {"recipe": "demo"}})
     with pytest.raises(InputError, match="parameter store is not optional"):
         schedule(at, wrong)
     assert server.schedules == {}
 
 
-def test_nothing_is_there_where_nothing_ever_was(at, server):
+def test_listing_and_deleting_on_a_new_server_create_nothing(at, server):
     assert schedules(at) == unschedule(at, "nightly") == []
     assert server.experiments == {}

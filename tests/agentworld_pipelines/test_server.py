@@ -21,7 +21,7 @@ def version(at, compiled):
     return upload(at, compiled)
 
 
-def test_a_pipeline_is_uploaded_once_and_named_by_its_bytes(at, server, compiled):
+def test_a_pipeline_is_uploaded_once_and_named_by_its_digest(at, server, compiled):
     version = upload(at, compiled)
     assert upload(at, compiled) == version
     assert (version.pipeline, version.compiled) == ("one-step", digest_file(compiled))
@@ -38,14 +38,14 @@ def test_other_bytes_are_another_version_of_the_same_pipeline(at, server, compil
 
 
 @pytest.mark.parametrize("text", ["", "a: 1", "- 1", "{", "pipelineInfo: {name: x}\nroot: {}\n"])
-def test_what_is_no_pipeline_is_refused(at, tmp_path, text):
+def test_a_file_that_is_no_pipeline_is_refused(at, tmp_path, text):
     path = tmp_path / "pipeline.yaml"
     path.write_text(text)
     with pytest.raises(InputError):
         upload(at, path)
 
 
-def test_a_run_that_goes_on_is_not_started_again(at, server, version):
+def test_an_active_run_with_the_same_arguments_is_not_started_again(at, server, version):
     run = start(at, version, ARGUMENTS)
     assert (run.state, run.finished, run.schedule_id) == ("PENDING", None, None)
     assert run.url == f"{server.url}/#/runs/details/{run.id}"
@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_is_not_started_again(at, server, version):
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("loss", ["before", "after"])
-def test_a_start_that_was_interrupted_is_one_run_after_a_retry(at, server, version, loss, number):
+def test_retrying_an_interrupted_start_gives_one_run(at, server, version, loss, number):
     begun = len(server.asked)
     setattr(server, loss, lambda asked: asked == begun + number)
     with pytest.raises(PipelineError) as failed:
@@ -70,7 +70,7 @@ def test_a_start_that_was_interrupted_is_one_run_after_a_retry(at, server, versi
     assert len(server.runs) == 1
 
 
-def test_runs_are_told_from_the_newest_on(at, server, version):
+def test_runs_are_listed_from_the_newest_to_the_oldest(at, server, version):
     ids = [start(at, version, {**ARGUMENTS, "store": f"/{name}"}).id for name in "abc"]
     server.put(ids[0], "FAILED", "the disk is full")
     told = newest_runs(at)
@@ -86,7 +86,7 @@ def test_a_run_is_followed_to_its_end(at, server, version):
     assert states == ["PENDING", "RUNNING", "SUCCEEDED"]
 
 
-def test_a_server_that_is_gone_for_a_while_is_waited_for(at, server, version):
+def test_following_a_run_waits_during_an_outage_of_the_server(at, server, version):
     run = start(at, version, ARGUMENTS)
     begun = len(server.asked)
     server.before = lambda asked: asked < begun + 2
@@ -94,7 +94,7 @@ def test_a_server_that_is_gone_for_a_while_is_waited_for(at, server, version):
     assert [each.state for each in follow(at, run.id)] == ["SUCCEEDED"]
 
 
-def test_a_run_that_is_not_there_is_not_followed(at):
+def test_following_a_missing_run_is_an_error(at):
     with pytest.raises(NotFound, match="Run gone not found"):
         list(follow(at, "gone"))
 
@@ -117,7 +117,9 @@ def test_a_run_is_stopped_once(at, server, version):
         ({**ARGUMENTS, "recipe": 1}, "requires type string"),
     ],
 )
-def test_arguments_that_do_not_fit_are_the_servers_sentence(at, server, version, arguments, words):
+def test_invalid_arguments_are_refused_with_the_servers_message(
+    at, server, version, arguments, words
+):
     with pytest.raises(InputError, match=words):
         start(at, version, arguments)
     assert server.runs == {}
@@ -131,7 +133,7 @@ def token(server, tmp_path):
     return path
 
 
-def test_a_token_is_shown_and_read_again_when_it_changes(server, token):
+def test_the_token_is_sent_and_read_again_when_the_file_changes(server, token):
     at = Connection(ServerSettings(url=server.url, token_file=token))
     assert newest_runs(at) == []
     server.token = "d"
@@ -143,13 +145,13 @@ def test_a_token_is_shown_and_read_again_when_it_changes(server, token):
 
 
 @pytest.mark.usefixtures("token")
-def test_who_is_not_known_hears_how_to_be(at):
+def test_the_error_without_a_token_names_the_variable_to_set(at):
     with pytest.raises(AccessError, match="AGENTWORLD_KFP_TOKEN_FILE"):
         newest_runs(at)
 
 
 @pytest.mark.parametrize("text", ["", "two words", "two\nlines", "b\xe4d", "\x00"])
-def test_what_is_no_token_is_not_sent_and_not_shown(server, tmp_path, text):
+def test_an_invalid_token_is_neither_sent_nor_shown(server, tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
     with pytest.raises(InputError, match="has no token") as refused:
@@ -158,19 +160,19 @@ def test_what_is_no_token_is_not_sent_and_not_shown(server, tmp_path, text):
     assert server.asked == []
 
 
-def test_a_token_file_that_is_not_there_is_named(server, tmp_path):
+def test_a_missing_token_file_is_named(server, tmp_path):
     with pytest.raises(InputError, match="gone"):
         Connection(ServerSettings(url=server.url, token_file=tmp_path / "gone"))
 
 
 @pytest.mark.parametrize("page", ["<html>Log in</html>", "", "[]", "null", '"x"', "\xff"])
-def test_a_login_page_is_no_empty_list(at, server, page):
+def test_a_login_page_is_an_error_and_not_an_empty_list(at, server, page):
     server.says = page
     with pytest.raises(PipelineError, match="does not answer as a Kubeflow Pipelines server"):
         newest_runs(at)
 
 
-def test_somebody_elses_json_is_no_pipeline(at, server, compiled):
+def test_json_of_another_service_is_an_error(at, server, compiled):
     server.says = "{}"
     with pytest.raises(PipelineError, match="does not answer as a Kubeflow Pipelines server"):
         upload(at, compiled)
@@ -178,7 +180,7 @@ def test_somebody_elses_json_is_no_pipeline(at, server, compiled):
         run_of(at, "1")
 
 
-def test_a_server_that_is_gone_may_come_back():
+def test_an_unreachable_server_is_a_retryable_error():
     at = Connection(ServerSettings(url="http://127.0.0.1:1"))
     with pytest.raises(PipelineError, match="cannot be reached") as failed:
         newest_runs(at)
@@ -186,12 +188,12 @@ def test_a_server_that_is_gone_may_come_back():
 
 
 @pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is not a server")])
-def test_an_address_that_is_none_is_named(url, words):
+def test_a_missing_or_invalid_server_address_is_refused(url, words):
     with pytest.raises(InputError, match=words):
         Connection(ServerSettings(url=url))
 
 
-def test_a_server_of_many_users_is_told_the_namespace(at, server, compiled):
+def test_a_multi_user_server_requires_a_namespace(at, server, compiled):
     server.is_multi_user = True
     with pytest.raises(InputError, match="a namespace is required"):
         newest_runs(at)
@@ -200,7 +202,7 @@ def test_a_server_of_many_users_is_told_the_namespace(at, server, compiled):
     assert [each.id for each in newest_runs(own)] == [run.id]
 
 
-def test_the_users_home_is_left_alone_and_nothing_is_printed(
+def test_the_users_kfp_context_stays_unchanged_and_nothing_is_printed(
     server, compiled, tmp_path, monkeypatch, capfd, recwarn
 ):
     context = tmp_path / "kfp/context.json"

@@ -56,7 +56,7 @@ def collected(store: Path) -> Path:
 
 @pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])
 @pytest.mark.parametrize("step", names_of("live"))
-def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, place, tmp_path):
+def test_a_step_without_a_sandbox_and_a_usable_place_fails_before_any_work(step, place, tmp_path):
     with pytest.raises(EnvironmentUnavailable, match="no sandbox: bubblewrap"):
         live(step, *arguments(step, tmp_path), place=place)
     assert not (tmp_path / "steps" / step).exists()
@@ -70,7 +70,7 @@ def test_a_finished_step_needs_no_sandbox(tmp_path):
 
 
 @pytest.mark.compute
-def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch):
+def test_the_result_of_a_job_is_found_in_the_bucket_of_its_store(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SCRATCH", str(tmp_path / "this-pod"))
     url = f"memory://{tmp_path.name}/store"
     seen: list[str | None] = []
@@ -92,7 +92,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
     assert seen[0] is None
 
 
-def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
+def test_recordings_are_imported_without_a_sandbox(tmp_path):
     write_trajectories(tmp_path / "log.jsonl", [records.trajectory(seed=n) for n in range(9)])
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'log.jsonl'}}}\n")
@@ -100,7 +100,7 @@ def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
     assert read_receipt(Path(folder)).step == "collect"
 
 
-def test_alone_a_step_tells_its_folder(tmp_path, capsys):
+def test_a_step_run_alone_prints_its_folder(tmp_path, capsys):
     folder = collected(tmp_path)
     records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     main(["collect", "smoke", str(tmp_path)])
@@ -108,13 +108,13 @@ def test_alone_a_step_tells_its_folder(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("words", [(), ("prepare", "demo", "store"), ("no step",)])
-def test_a_step_without_live_shells_is_not_done_alone(words):
+def test_a_step_without_live_shells_cannot_be_run_alone(words):
     with pytest.raises(InputError, match="give one of: collect, validate, measure"):
         main(words)
 
 
 @pytest.mark.compute
-def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
+def test_a_failed_process_prints_one_sentence(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "agentworld_pipelines.live_step", "collect", "smoke", tmp_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

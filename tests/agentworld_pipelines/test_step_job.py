@@ -27,11 +27,11 @@ def pod(place: Place = WHOLE, **told: str) -> dict:
 
 @pytest.mark.parametrize("place", [WHOLE, BARE], ids=["whole", "bare"])
 @pytest.mark.parametrize("profile", ["", "profiles/shells.json"])
-def test_it_is_of_kubernetes_own_types_and_nothing_of_it_is_unknown_to_them(place, profile):
+def test_the_job_has_only_fields_of_kubernetes_types(place, profile):
     check(built(place, seccomp_profile=profile))
 
 
-def test_it_is_queued_and_tells_what_it_does():
+def test_the_job_has_its_queue_as_labels_and_its_step_as_annotations():
     metadata = built()["metadata"]
     assert metadata["name"] == "agentworld-collect-0123456789abcdef"
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
@@ -47,7 +47,7 @@ def test_it_is_queued_and_tells_what_it_does():
     assert "ownerReferences" not in metadata
 
 
-def test_it_is_tried_once_and_neither_runs_nor_stays_for_ever():
+def test_the_job_is_tried_once_with_a_deadline_and_a_time_to_live():
     spec = built()["spec"]
     assert spec["backoffLimit"] == 0
     assert spec["activeDeadlineSeconds"] == 1_209_600
@@ -56,7 +56,7 @@ def test_it_is_tried_once_and_neither_runs_nor_stays_for_ever():
     assert built(BARE)["spec"]["activeDeadlineSeconds"] == 604_800
 
 
-def test_its_container_is_the_step_with_what_its_place_gives():
+def test_the_container_runs_the_step_with_the_settings_of_its_place():
     (container,) = pod()["containers"]
     security = container.pop("securityContext")
     assert container == {
@@ -90,7 +90,7 @@ def test_its_container_is_the_step_with_what_its_place_gives():
     }
 
 
-def test_its_pod_is_where_its_place_says_with_its_account_and_no_token_of_the_cluster():
+def test_the_pod_has_the_settings_of_its_place_and_no_service_account_token():
     told = pod()
     assert told["securityContext"]["runAsNonRoot"]
     assert told["serviceAccountName"] == "trainer"
@@ -108,7 +108,7 @@ def test_its_pod_is_where_its_place_says_with_its_account_and_no_token_of_the_cl
 
 
 @pytest.mark.parametrize("place", [WHOLE, PLACE.model_copy(update={"nodes": Nodes(count=1)})])
-def test_its_pod_has_the_labels_of_its_place(place):
+def test_the_pod_has_the_labels_of_its_place(place):
     live = built(place)
     stage = stage_job("sft", ARGUMENTS, FOLDER, place)
     for job in (live, stage):
@@ -116,7 +116,7 @@ def test_its_pod_has_the_labels_of_its_place(place):
     assert "metadata" not in built(BARE)["spec"]["template"]
 
 
-def test_without_an_account_of_its_place_it_has_that_of_the_namespace():
+def test_without_a_service_account_the_pod_uses_the_namespaces_default():
     assert "serviceAccountName" not in pod(BARE)
     assert pod(BARE)["automountServiceAccountToken"] is False
 
@@ -129,9 +129,7 @@ def test_without_an_account_of_its_place_it_has_that_of_the_namespace():
         ("s3://worlds/demo", None, "200Gi"),
     ],
 )
-def test_its_own_files_have_a_limit_and_more_where_a_working_copy_is_among_them(
-    store, scratch, limit
-):
+def test_the_tmp_volume_is_limited_and_larger_for_a_working_copy(store, scratch, limit):
     place = BARE.model_copy(update={"scratch": scratch})
     live = step_job("a-name", "collect", ["demo", store], place)
     stage = stage_job("sft", ["demo", store], FOLDER, place)
@@ -140,13 +138,13 @@ def test_its_own_files_have_a_limit_and_more_where_a_working_copy_is_among_them(
         assert volumes[-1] == {"name": "tmp", "emptyDir": {"sizeLimit": limit}}
 
 
-def test_a_claim_at_tmp_is_mounted_there_and_nothing_else():
+def test_a_claim_at_tmp_replaces_the_tmp_volume():
     told = pod(BARE.model_copy(update={"volumes": {"scratch": "/tmp"}}))
     (container,) = told["containers"]
     assert container["volumeMounts"] == [{"name": "volume-0", "mountPath": "/tmp"}]
 
 
-def test_no_seccomp_profile_is_told_but_one_that_the_nodes_have():
+def test_the_seccomp_profile_is_set_only_if_given():
     assert "seccompProfile" not in str(pod())
     (container,) = pod(seccomp_profile="profiles/shells.json")["containers"]
     assert container["securityContext"]["seccompProfile"] == {
@@ -155,18 +153,18 @@ def test_no_seccomp_profile_is_told_but_one_that_the_nodes_have():
     }
 
 
-def test_whatever_is_built_otherwise_says_so_under_the_same_name():
+def test_a_job_built_differently_has_the_same_name_and_another_digest():
     other = built(BARE)
     assert other["metadata"]["name"] == built()["metadata"]["name"]
     assert other["metadata"]["annotations"][BUILT] != built()["metadata"]["annotations"][BUILT]
     assert built()["metadata"]["annotations"][BUILT] == built()["metadata"]["annotations"][BUILT]
 
 
-def test_its_pod_is_found_by_the_label_that_kubernetes_gives_it():
+def test_the_pod_of_a_job_is_selected_by_its_job_name_label():
     assert pod_of_job("a-name").selector == "job-name=a-name"
 
 
-def test_a_stage_on_one_node_is_a_job_of_torchrun_with_what_its_place_gives():
+def test_a_stage_on_one_node_is_a_torchrun_job_with_the_settings_of_its_place():
     place = PLACE.model_copy(update={"nodes": Nodes(count=1)})
     job = stage_job("sft", [*ARGUMENTS, "/stores/demo/data"], FOLDER, place)
     check(job)

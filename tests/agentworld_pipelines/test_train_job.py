@@ -31,11 +31,11 @@ def patches(job: dict) -> dict[str, dict]:
 @pytest.mark.parametrize(
     "place", [PLACE, Place(image="x", nodes=Nodes(count=2))], ids=["all", "bare"]
 )
-def test_it_is_of_the_trainers_own_types_and_nothing_of_it_is_unknown_to_them(place):
+def test_the_train_job_has_only_fields_of_the_trainers_types(place):
     assert typed("TrainerV1alpha1TrainJob", built(place)) == built(place)
 
 
-def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
+def test_the_job_set_has_a_pod_for_each_node_with_the_settings_of_the_place():
     (replicated,) = job_set(built())["spec"]["replicatedJobs"]
     job = replicated["template"]["spec"]
     assert (replicated["name"], job["completions"], job["parallelism"]) == ("node", 2, 2)
@@ -55,7 +55,7 @@ def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
     assert pod["nodeSelector"] == PLACE.node_selector
 
 
-def test_it_is_queued_and_tells_what_it_trains():
+def test_the_train_job_has_its_queue_as_labels_and_its_stage_as_annotations():
     metadata = built()["metadata"]
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
     assert metadata["labels"]["kueue.x-k8s.io/priority-class"] == "nightly"
@@ -92,7 +92,7 @@ def test_every_node_starts_a_process_for_each_device():
     }
 
 
-def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
+def test_the_pods_of_the_nodes_have_the_settings_and_mounts_of_the_place():
     assert patches(built()) == {
         "node": {
             "securityContext": {
@@ -145,7 +145,7 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
     }
 
 
-def test_its_pods_have_the_labels_of_the_place():
+def test_the_pods_have_the_labels_of_the_place():
     (replicated,) = job_set(built())["spec"]["replicatedJobs"]
     labels = replicated["template"]["spec"]["template"]["metadata"]["labels"]
     assert PLACE.labels.items() <= labels.items()
@@ -153,23 +153,23 @@ def test_its_pods_have_the_labels_of_the_place():
     assert "metadata" not in str(patch)
 
 
-def test_without_an_account_of_its_place_the_runtimes_stays():
+def test_without_a_service_account_the_runtimes_account_is_kept():
     bare = Place(image="x", nodes=Nodes(count=2))
     assert "serviceAccountName" not in patches(built(bare))["node"]
 
 
-def test_a_taint_of_any_key_is_tolerated_without_one():
+def test_a_toleration_without_a_key_is_passed_on_without_a_key():
     place = PLACE.model_copy(update={"tolerations": (Toleration(operator="Exists"),)})
     assert patches(built(place))["node"]["tolerations"] == [{"operator": "Exists"}]
 
 
-def test_a_folder_has_one_name_and_another_store_has_another():
+def test_the_name_of_a_train_job_depends_on_its_folder_and_its_store():
     assert built()["metadata"]["name"] == name_of("sft", str(FOLDER))
     assert len(name_of("sft", str(FOLDER))) == len("agentworld-sft-") + 16
     assert name_of("sft", str(Path("/other") / FOLDER.name)) != name_of("sft", str(FOLDER))
 
 
-def test_whatever_is_built_otherwise_says_so_under_the_same_name():
+def test_a_train_job_built_differently_has_the_same_name_and_another_digest():
     more = built(PLACE.model_copy(update={"nodes": Nodes(count=3)}))
     assert more["metadata"]["name"] == built()["metadata"]["name"]
     assert more["metadata"]["annotations"][BUILT] != built()["metadata"]["annotations"][BUILT]

@@ -46,7 +46,7 @@ def pipeline() -> Compiled:
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_the_end_of_a_pipeline_is_told_by_its_own_steps(name):
+def test_each_pipeline_has_exactly_its_declared_steps_and_conclude(name):
     assert set(make.pipelines.compiled(name).containers) == {*steps_of(name), "conclude"}
 
 
@@ -65,13 +65,15 @@ def read_by(task: dict) -> Iterator[str]:
             yield found[1]
 
 
-def test_the_pipelines_have_the_steps_and_no_others(pipeline, agent):
+def test_the_world_model_and_agent_pipelines_have_exactly_the_steps_of_the_main_job(
+    pipeline, agent
+):
     assert set(pipeline.containers) == {*READS, "conclude"}
     assert set(agent.containers) == {*OF_AN_AGENT, "conclude"}
     assert set(READS | OF_AN_AGENT) == set(MAIN_JOB)
 
 
-def test_a_step_reads_what_its_predecessors_made(pipeline, agent):
+def test_a_step_reads_the_results_of_its_predecessors(pipeline, agent):
     for compiled, reads in ((pipeline, READS), (agent, OF_AN_AGENT)):
         assert {step: set(read_by(compiled.tasks[step])) for step in reads} == reads
 
@@ -80,7 +82,7 @@ CHAINS = [chain for length in (1, 2, 3) for chain in combinations(("cpt", "sft",
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
-def test_any_stages_are_a_chain_that_begins_at_the_base(chain):
+def test_any_selected_stages_form_a_chain_that_begins_at_the_base(chain):
     compiled = make.pipelines.compiled("world_model", stages=chain)
     others = {"cpt", "sft", "rl"} - {*chain}
     assert set(compiled.containers) == {*READS, "conclude"} - others
@@ -91,7 +93,7 @@ def test_any_stages_are_a_chain_that_begins_at_the_base(chain):
 
 
 @pytest.mark.parametrize("chain", [chain for chain in CHAINS if "sft" in chain], ids="-".join)
-def test_traces_stand_between_the_data_and_sft_where_they_are_wanted(chain):
+def test_selected_traces_are_a_step_between_the_data_and_sft(chain):
     compiled = make.pipelines.compiled("world_model", stages=("traces", *chain))
     assert {"traces"} == set(compiled.containers) - {*READS, "conclude"}
     assert set(read_by(compiled.tasks["traces"])) == {"prepare"}
@@ -118,19 +120,19 @@ def test_stages_that_are_no_chain_are_refused(tmp_path, stages):
         compile_pipeline(tmp_path / "pipeline.yaml", stages=stages)
 
 
-def test_other_pipelines_take_no_stages(tmp_path):
+def test_other_pipelines_accept_no_stages(tmp_path):
     with pytest.raises(InputError, match="the pipeline agent trains no stages of a world model"):
         compile_pipeline(tmp_path / "pipeline.yaml", "agent", stages=("sft",))
 
 
-def test_every_step_comes_after_what_it_waits_for():
+def test_the_main_job_lists_every_step_after_its_predecessors():
     order = {step: place for place, step in enumerate(MAIN_JOB)}
     for reads in (READS, OF_AN_AGENT):
         for step, before in reads.items():
             assert all(order[each] < order[step] for each in before)
 
 
-def test_whatever_happens_a_run_is_concluded(pipeline, agent):
+def test_a_run_is_concluded_after_success_and_after_failure(pipeline, agent):
     for compiled, name in ((pipeline, "world_model"), (agent, "agent")):
         tasks = compiled.spec["root"]["dag"]["tasks"]
         assert set(tasks) == {"exit-handler-1", "conclude"}
@@ -141,7 +143,7 @@ def test_whatever_happens_a_run_is_concluded(pipeline, agent):
         assert told["status"] == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
 
 
-def test_a_world_model_that_the_gate_refuses_goes_no_further(pipeline):
+def test_a_world_model_refused_by_the_gate_is_neither_registered_nor_deployed(pipeline):
     assert set(pipeline.spec["components"]["comp-condition-2"]["dag"]["tasks"]) == GATED
     task = pipeline.tasks["condition_2"]
     assert "gate" in task["dependentTasks"]
@@ -149,16 +151,16 @@ def test_a_world_model_that_the_gate_refuses_goes_no_further(pipeline):
     assert task["triggerPolicy"] == {"condition": f"{verdict} == 'passed'"}
 
 
-def test_the_gate_says_its_verdict_and_its_reason(pipeline):
+def test_the_gate_outputs_its_verdict_and_its_reason(pipeline):
     told = pipeline.spec["components"]["comp-gate"]["outputDefinitions"]["parameters"]
     assert set(told) == {"folder", "Output", "reason"}
 
 
 @pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])
-def test_the_step_deploy_is_told_the_target_of_its_placement(placement, target):
+def test_the_step_deploy_gets_the_target_of_its_placement(placement, target):
     task = make.pipelines.compiled("world_model", placement).tasks["deploy"]
     assert task["inputs"]["parameters"]["place"] == {"runtimeValue": {"constant": target}}
 
 
-def test_it_takes_a_recipe_and_a_store(pipeline):
+def test_the_world_model_pipeline_takes_a_recipe_and_a_store(pipeline):
     assert set(pipeline.spec["root"]["inputDefinitions"]["parameters"]) == {"recipe", "store"}

@@ -32,7 +32,7 @@ def test_a_percentile_is_the_least_value_that_reaches_the_share(share, expected)
     assert percentile([1.0, 2.0, 3.0, 4.0], share) == expected
 
 
-def test_a_spread_is_the_median_between_extremes_and_of_many_rounds_leaves_out_the_rarest():
+def test_a_spread_is_the_median_with_extremes_that_are_trimmed_for_many_rounds():
     assert spread([3.0, 1.0, 2.0, 10.0]) == (2.5, 1.0, 10.0)
     assert spread([float(n) for n in range(9)]) == (4.0, 0.0, 8.0)
     assert spread([float(n) for n in range(10)]) == (4.5, 1.0, 8.0)
@@ -40,7 +40,7 @@ def test_a_spread_is_the_median_between_extremes_and_of_many_rounds_leaves_out_t
     assert spread([float(n) for n in range(24)]) == (11.5, 6.0, 17.0)
 
 
-def test_ratios_compare_neighbours_in_time_and_refuse_a_round_without_one():
+def test_ratios_compare_rounds_in_pairs_and_refuse_an_unpaired_round():
     slow_then_fast, half_of_it = [100.0, 1000.0, 400.0], [50.0, 500.0, 100.0]
     assert ratios(slow_then_fast, half_of_it) == (2.0, 2.0, 4.0)
     with pytest.raises(ValueError, match="shorter"):
@@ -53,7 +53,7 @@ def test_a_summary_is_the_median_of_the_rounds_with_their_extremes():
     assert medians.client_share == 0.3
 
 
-def test_our_rates_are_held_against_each_peers_and_our_time_is_what_we_add():
+def test_step_rates_report_the_ratio_to_each_peer_and_the_added_time():
     one_episode = {
         PEER: rounds(100.0, 200.0, 100.0, p50_ms=0.25),
         ASYNC: rounds(50.0, 50.0, 50.0),
@@ -66,12 +66,12 @@ def test_our_rates_are_held_against_each_peers_and_our_time_is_what_we_add():
     assert (fields["added_p50_ms"], fields["fsync_share"]) == (0.5, 0.25)
 
 
-def test_the_dearer_of_few_and_many_episodes_counts():
+def test_episode_memory_is_the_larger_of_the_few_and_many_episode_figures():
     assert EpisodeGrowth(few_kib=12.0, many_kib=8.0).episode_kib == 12.0
     assert EpisodeGrowth(few_kib=8.0, many_kib=12.0).episode_kib == 12.0
 
 
-def test_memory_that_stays_is_flat_and_memory_that_grows_is_not():
+def test_constant_memory_has_no_growth_and_rising_memory_has_growth():
     flat = growth([Resident(seconds, 100.0) for seconds in range(9)])
     assert (flat.ratio, flat.mib_per_hour) == (1.0, 0.0)
     trend = growth([Resident(seconds, 100.0 + seconds) for seconds in range(9)])
@@ -79,5 +79,5 @@ def test_memory_that_stays_is_flat_and_memory_that_grows_is_not():
     assert (trend.highest_mib, trend.mib_per_hour) == (108.0, pytest.approx(3600))
 
 
-def test_a_tasks_seconds_are_from_its_start_to_its_end_also_over_midnight():
+def test_the_seconds_of_a_task_are_counted_across_midnight():
     assert seconds_of_tasks(LOG) == {"open_run": 2.25, "collect": 0.5}

@@ -39,12 +39,12 @@ def sent(answers):
     return kinds
 
 
-def test_an_episode_is_reset_where_it_is_done_and_a_reset_is_no_step():
+def test_a_done_episode_is_reset_and_a_reset_is_no_step():
     assert sent({"reset": SHOWN, "step": SHOWN}) == ["reset", *["step"] * 3, "close"]
     assert sent({"reset": SHOWN, "step": DONE}) == [*["reset", "step"] * 3, "close"]
 
 
-def test_an_answer_that_is_no_observation_is_no_step():
+def test_an_answer_without_an_observation_raises_an_error():
     with pytest.raises(SimulatorError, match=r'answered \{"type": "error".*it broke'):
         sent({"reset": SHOWN, "step": BROKEN})
 

@@ -31,7 +31,7 @@ by hand too
 """
 
 
-def test_a_table_has_value_bound_and_meaning_and_names_what_was_missed():
+def test_a_table_shows_value_bound_and_meaning_and_the_missed_figures():
     lines = page(TEXT, {"pipelines": RUN}).splitlines()
     assert (
         "Measured by `make bench-pipelines` at commit `6b092d773053` on EPYC, 2 cores, 24 GiB, with"
@@ -44,7 +44,7 @@ def test_a_table_has_value_bound_and_meaning_and_names_what_was_missed():
     assert "by hand" not in lines
 
 
-def test_a_benchmark_without_a_json_keeps_its_table_and_is_named_so():
+def test_a_benchmark_without_json_keeps_its_table_and_is_marked_unmeasured():
     text = page(TEXT, {"pipelines": RUN})
     assert "\nby hand too\n" in text
     assert "| [operator](#operator) | `make bench-operator` | see there | not measured since |" in (
@@ -54,20 +54,20 @@ def test_a_benchmark_without_a_json_keeps_its_table_and_is_named_so():
     assert f"{row} `overhead_p50_seconds` |" in text
 
 
-def test_an_earlier_run_tells_in_its_text_what_it_missed():
+def test_missed_figures_of_an_earlier_run_are_read_from_its_text():
     text = TEXT.replace("by hand too", "Missed: `memory_mib` 310 (at most 300).")
     row = "| [operator](#operator) | `make bench-operator` | see there |"
     assert f"{row} an earlier run: `memory_mib` 310 (at most 300) |" in page(text, {})
 
 
-def test_a_commit_with_uncommitted_changes_is_shown_as_one():
+def test_a_dirty_commit_is_shown_with_uncommitted_changes():
     run = {**RUN, "commit": f"{RUN['commit']}-dirty"}
     assert "at commit `6b092d773053` with uncommitted changes on EPYC" in page(
         TEXT, {"pipelines": run}
     )
 
 
-def test_a_page_that_was_written_is_written_again_alike():
+def test_writing_a_page_again_changes_nothing():
     text = page(TEXT, {"pipelines": RUN})
     assert page(text, {"pipelines": RUN}) == text
 
@@ -86,7 +86,7 @@ def test_rows_and_columns_without_a_figure_are_left_out():
     assert "healthy clients" not in text.partition(table)[2]
 
 
-def test_a_whole_run_without_a_figure_that_has_a_bound_is_refused():
+def test_a_full_run_without_a_bounded_figure_is_refused():
     with pytest.raises(KeyError, match="bytes_copied"):
         figures_of("pipelines", {"overhead_p50_seconds": 1.0})
     figures = figures_of("pipelines", {"overhead_p50_seconds": 1.0}, is_part=True)
@@ -106,6 +106,6 @@ def test_every_benchmark_with_a_table_has_a_place_in_the_page():
     }
 
 
-def test_the_page_shows_the_figures_that_were_published():
+def test_the_page_shows_the_published_figures():
     path = ROOT / "docs/benchmarks.md"
     assert page(path.read_text(), read_figures(ROOT / "docs/figures")) == path.read_text()

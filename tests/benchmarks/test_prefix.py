@@ -20,7 +20,7 @@ AGAIN = Asked([1, 2, 3, 4], [1, 2, 3, 4])
     ],
     ids=["first", "grown-history", "last-token", "whole-blocks", "other-order", "shared-beginning"],
 )
-def test_a_prompt_hits_the_whole_blocks_before_its_last_token_that_were_computed(asked, bound):
+def test_a_prompt_hits_the_computed_whole_blocks_before_its_last_token(asked, bound):
     assert hit_bound(asked, 2) == bound
 
 

@@ -19,7 +19,7 @@ def folders(tmp_path, monkeypatch):
     return folders
 
 
-def test_a_whole_run_is_published_with_its_command_and_what_it_missed(folders):
+def test_a_full_run_is_published_with_its_command_and_missed_figures(folders):
     measured = {"commit": "c0ffee", "fast": 2.0, "slow": 0.5}
     assert report.publish("core", measured, ["gate"]) == 1
     for folder in folders:
@@ -32,7 +32,7 @@ def test_a_whole_run_is_published_with_its_command_and_what_it_missed(folders):
         }
 
 
-def test_a_run_of_parts_leaves_the_published_figures_alone(folders):
+def test_a_partial_run_does_not_change_the_published_figures(folders):
     assert report.publish("core", {"fast": 2.0}, parts=["a", "b"]) == 0
     assert json.loads((folders[0] / "core.json").read_text())["command"] == (
         'make bench-core PARTS="a b"'
@@ -40,7 +40,7 @@ def test_a_run_of_parts_leaves_the_published_figures_alone(folders):
     assert not folders[1].exists()
 
 
-def test_what_was_measured_is_kept_where_a_figure_is_absent(folders):
+def test_measured_figures_are_kept_where_another_figure_is_missing(folders):
     with pytest.raises(KeyError, match="slow"):
         report.publish("core", {"fast": 2.0})
     assert json.loads((folders[0] / "core.json").read_text()) == {
@@ -50,5 +50,5 @@ def test_what_was_measured_is_kept_where_a_figure_is_absent(folders):
     assert not folders[1].exists()
 
 
-def test_the_machine_and_the_commit_are_measured_on():
+def test_measured_on_returns_the_machine_and_the_commit():
     assert set(report.measured_on()) == {"machine", "commit"}

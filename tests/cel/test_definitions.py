@@ -17,13 +17,13 @@ OLDEST = (1, 30)  # that the operator is for
 EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 
 
-def test_the_server_is_one_of_today(api):
+def test_the_server_has_a_supported_kubernetes_version(api):
     told = api.client.get("/version").json()
     assert (int(told["major"]), int(told["minor"])) >= OLDEST
 
 
 @EACH
-def test_a_definition_is_taken_without_a_warning(said, kind):
+def test_a_definition_is_accepted_without_a_warning(said, kind):
     assert said[kind.kind].status_code == 201, said[kind.kind].text
     assert said[kind.kind].headers.get_list("warning") == []
 
@@ -39,7 +39,7 @@ def test_a_definition_is_established_and_its_schema_is_structural(api, kind):
 
 
 @EACH
-def test_what_is_kept_of_a_definition_is_what_was_written(api, kind):
+def test_the_stored_definition_equals_the_written_definition(api, kind):
     assert api.definition(kind)["spec"]["versions"] == crd(kind)["spec"]["versions"]
 
 

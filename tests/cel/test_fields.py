@@ -165,7 +165,7 @@ def _kept(api):
         api.delete(each)
 
 
-def test_these_tests_know_all_that_the_definitions_say():
+def test_these_tests_cover_every_schema_keyword_of_the_definitions():
     assert {word for node in NODES for word in node.schema} <= EDGES | OTHERS
 
 
@@ -174,7 +174,7 @@ def test_these_tests_know_all_that_the_definitions_say():
     [edge(node, check) for node in NODES for check in sorted(EDGES & node.schema.keys())],
     ids=lambda edge: f"{edge.node.id}-{edge.check}",
 )
-def test_a_field_may_be_up_to_the_edge_and_not_beyond(api, edge):
+def test_a_field_accepts_its_limit_and_refuses_the_next_value(api, edge):
     field = named(*edge.node.path)
     assert field in said_of(api, edge.node, edge.refused)
     assert field not in said_of(api, edge.node, edge.accepted)
@@ -183,7 +183,7 @@ def test_a_field_may_be_up_to_the_edge_and_not_beyond(api, edge):
 @pytest.mark.parametrize(
     "node", [node for node in NODES if "required" in node.schema], ids=lambda node: node.id
 )
-def test_what_has_to_be_there_is_named_where_it_is_not(api, node):
+def test_a_missing_required_field_is_named(api, node):
     told = said_of(api, node, {})
     missing = [field for field, message in told.items() if message == "Required value"]
     assert {named(*node.path, name) for name in node.schema["required"]} <= set(missing)
@@ -204,7 +204,7 @@ MISTYPED = [
 
 
 @pytest.mark.parametrize(("kind", "where"), MISTYPED)
-def test_a_field_that_nobody_knows_is_refused_by_its_name(api, kind, where):
+def test_an_unknown_field_is_refused_with_its_name(api, kind, where):
     canary = {"simulator": "two", "percent": 10}
     tried = [simulator("tried"), alias("one", "tried", canary=canary), schedule("tried")]
     made = inside = deepcopy(next(each for each in tried if each["kind"] == kind))
@@ -229,7 +229,7 @@ def wire(record: Any) -> dict[str, Any]:
     return {name: each for name, each in told.items() if each != ""}
 
 
-def test_the_defaults_of_how_it_is_served_are_the_records(api):
+def test_serving_defaults_equal_the_defaults_of_the_record(api):
     made, exists = simulator("tried"), {"operator": "Exists"}
     made["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [exists]}}
     told = served(api, made)["serving"]
@@ -242,7 +242,7 @@ def test_the_defaults_of_how_it_is_served_are_the_records(api):
     assert served(api, made)["serving"] == wire(Serving())
 
 
-def test_the_defaults_of_a_manifest_are_the_records(api):
+def test_manifest_defaults_equal_the_defaults_of_the_record(api):
     made = simulator("tried")
     whole = made["spec"]["identity"]["manifest"]
     fields = SimulatorManifest.model_fields
@@ -253,11 +253,11 @@ def test_the_defaults_of_a_manifest_are_the_records(api):
     assert told == wire(pinned_manifest("tried")) | {"engine": whole["engine"]}
 
 
-def test_the_defaults_of_an_alias_are_the_records(api):
+def test_alias_defaults_equal_the_defaults_of_the_record(api):
     assert served(api, alias("one", "tried")) == wire(AliasSpec(simulator="one"))
 
 
-def test_a_schedule_goes_on_unless_it_says_otherwise(api):
+def test_a_schedule_is_not_suspended_by_default(api):
     made = schedule("tried")
     assert served(api, made) == made["spec"] | {"suspend": False}
 
@@ -275,7 +275,7 @@ ENDPOINT = {"kind": "openai", "url": "https://endpoint.example/v1", "model": "wo
     ],
     ids=["engine", "endpoint", "sampling", "confidence"],
 )
-def test_a_manifest_comes_back_with_its_digest(api, manifest):
+def test_a_stored_manifest_keeps_its_digest(api, manifest):
     made = simulator("tried")
     made["spec"]["identity"]["manifest"] = json.loads(manifest.canonical)
     told = served(api, made)["identity"]["manifest"]

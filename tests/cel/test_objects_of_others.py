@@ -35,13 +35,15 @@ def create(api: Api, made: dict[str, Any]) -> httpx.Response:
 
 
 @EACH
-def test_an_object_of_another_is_taken(knowing, made, kind):
+def test_a_third_party_object_is_accepted(knowing, made, kind):
     answer = create(knowing, made[kind])
     assert answer.is_success, answer.text
 
 
 @EACH
-def test_an_object_of_another_is_refused_by_the_name_of_the_field_too_many(knowing, made, kind):
+def test_a_third_party_object_with_an_unknown_field_is_refused_with_the_field_name(
+    knowing, made, kind
+):
     for wrong in misspelt(made[kind]):
         answer = create(knowing, wrong)
         assert answer.status_code == 400, answer.text
@@ -49,6 +51,6 @@ def test_an_object_of_another_is_refused_by_the_name_of_the_field_too_many(knowi
 
 
 @EACH
-def test_an_object_of_another_is_refused_with_a_value_of_another_type(knowing, made, kind):
+def test_a_third_party_object_with_a_mistyped_value_is_refused(knowing, made, kind):
     for wrong in mistyped(made[kind]):
         assert create(knowing, wrong).status_code == 422

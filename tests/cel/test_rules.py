@@ -210,7 +210,7 @@ def cases(which: str) -> list[Any]:
     ]
 
 
-def test_every_rule_of_the_definitions_is_tried_here():
+def test_every_rule_of_the_definitions_is_tested_here():
     told = [
         Rule(node.kind, ".".join(node.path), rule["message"])
         for node in nodes()
@@ -234,13 +234,13 @@ def asked(api: Api, kind: str, before: Spec | None, then: Spec) -> Any:
 
 
 @pytest.mark.parametrize(("rule", "before", "then"), cases("accepted"))
-def test_what_a_rule_lets_through_is_accepted(api, rule, before, then):
+def test_a_spec_that_meets_a_rule_is_accepted(api, rule, before, then):
     answer = asked(api, rule.kind, before, then)
     assert answer.is_success, answer.text
 
 
 @pytest.mark.parametrize(("rule", "before", "then"), cases("refused"))
-def test_what_a_rule_refuses_is_told_where_it_is_and_what_to_do(api, rule, before, then):
+def test_a_spec_that_breaks_a_rule_is_refused_with_field_and_remedy(api, rule, before, then):
     answer = asked(api, rule.kind, before, then)
     assert answer.status_code == 422, answer.text
     told, field = answer.json(), rule.path.replace(".[]", "[0]")
@@ -248,7 +248,7 @@ def test_what_a_rule_refuses_is_told_where_it_is_and_what_to_do(api, rule, befor
     assert [cause["field"] for cause in told["details"]["causes"]] == [field]
 
 
-def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):
+def test_a_patch_of_the_status_does_not_change_the_identity(api):
     made = {**type_fields("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
     api.create(made).raise_for_status()
     changed = {"status": {"replicas": 2}, "spec": identified(reference=reference("two"))}
@@ -259,7 +259,7 @@ def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):
     assert kept["spec"]["identity"]["reference"] == reference()
 
 
-def test_an_identity_cannot_be_taken_away(api):
+def test_an_identity_cannot_be_removed(api):
     made = {**type_fields("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
     api.create(made).raise_for_status()
     gone = api.patch("Simulator", "stripped", {"spec": {"identity": None}})
@@ -269,7 +269,7 @@ def test_an_identity_cannot_be_taken_away(api):
     assert IMMUTABLE.message in emptied.json()["message"]
 
 
-def test_a_manifest_in_other_words_is_no_change(api):
+def test_an_equivalent_manifest_is_no_identity_change(api):
     """Defaults may be left out, 1.0 may be 1, and fields may be in any order."""
     told = manifest(sampling={"temperature": 1.0})
     short = {name: each for name, each in reversed(told.items()) if name not in ("retry", "schema")}
@@ -281,7 +281,7 @@ def test_a_manifest_in_other_words_is_no_change(api):
     ).is_success
 
 
-def test_a_manifest_as_large_as_an_object_may_be_is_compared(api):
+def test_the_identity_rule_compares_a_manifest_of_maximum_size(api):
     """The server stops a rule that costs too much, and would refuse every change with it."""
     names = [f"{'part' * 12}-{number:06}.safetensors" for number in range(7000)]
     files = dict.fromkeys(names, records.digest("weights"))

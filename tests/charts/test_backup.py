@@ -36,7 +36,7 @@ def secrets_of(container):
     return {(each["name"], each["key"]) for each in references}
 
 
-def test_texts_are_copied_then_databases_dumped_and_everything_else_copied_last():
+def test_a_backup_copies_texts_then_dumps_databases_then_copies_the_rest():
     spec = spec_of(render())
     names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
     assert names == ["begin", "dump", "finish"]
@@ -44,7 +44,7 @@ def test_texts_are_copied_then_databases_dumped_and_everything_else_copied_last(
     assert script.index('dump ledger "$LEDGER_URL"') < script.index('dump mlflow "$MLFLOW_URL"')
 
 
-def test_one_backup_runs_at_a_time_in_utc_and_has_an_end():
+def test_one_backup_runs_at_a_time_on_a_utc_schedule_with_a_deadline():
     cron = make.chart.only(render(EVERYTHING, deadlineSeconds=60), "CronJob", "agentworld-backup")
     job = cron["spec"]["jobTemplate"]["spec"]
     assert cron["spec"]["concurrencyPolicy"] == "Forbid"
@@ -53,7 +53,7 @@ def test_one_backup_runs_at_a_time_in_utc_and_has_an_end():
     assert job["template"]["spec"]["restartPolicy"] == "Never"
 
 
-def test_a_backup_reads_the_stores_and_holds_no_key():
+def test_a_backup_mounts_stores_read_only_and_mounts_no_secret():
     for values in ({}, EVERYTHING):
         spec = spec_of(render(values))
         assert not [each for each in spec["volumes"] if "secret" in each]
@@ -64,12 +64,12 @@ def test_a_backup_reads_the_stores_and_holds_no_key():
                 assert secrets_of(each) == set()
 
 
-def test_dumps_have_a_share_of_the_disk_and_of_the_node_alone():
+def test_the_dump_folder_has_a_size_limit():
     volumes = {each["name"]: each for each in spec_of(render(dumpSize="7Gi"))["volumes"]}
     assert volumes["work"]["emptyDir"] == {"sizeLimit": "7Gi"}
 
 
-def test_a_reader_dumps_and_the_owner_restores():
+def test_a_read_only_database_user_dumps_and_the_owner_restores():
     objects = make.chart.objects(EVERYTHING)
     databases = {"agentworld-url", "mlflow-url"}
     dump = container(spec_of(objects), "dump")
@@ -81,14 +81,14 @@ def test_a_reader_dumps_and_the_owner_restores():
 
 
 @pytest.mark.parametrize("values", [{"mlflow": {"enabled": False}}, {"backup": {"mlflow": False}}])
-def test_mlflows_database_is_left_out_where_there_is_none_or_a_team_says_so(values):
+def test_backups_omit_the_mlflow_database_where_disabled(values):
     for component, name in (("backup", "dump"), ("restore", "postgres")):
         spec = spec_of(render(values, **values.get("backup", {})), component)
         assert "MLFLOW_URL" not in str(spec)
         assert secrets_of(container(spec, name)) == {("agentworld-database", "agentworld-url")}
 
 
-def test_backups_in_a_bucket_need_no_claim_and_have_credentials_of_their_own():
+def test_backups_in_a_bucket_need_no_claim_and_use_configured_credentials():
     objects = make.chart.objects(EXTERNAL)
     for component in ("backup", "restore"):
         spec = spec_of(objects, component)
@@ -100,7 +100,7 @@ def test_backups_in_a_bucket_need_no_claim_and_have_credentials_of_their_own():
     assert of_all["envFrom"] == [{"secretRef": {"name": "cloud-backup"}}]
 
 
-def test_an_existing_claim_takes_the_place_of_a_new_one():
+def test_backups_use_an_existing_claim_instead_of_a_new_claim():
     objects = render(claim={"existing": "nas"})
     claims = [
         each["metadata"]["name"] for each in make.chart.of_kind(objects, "PersistentVolumeClaim")
@@ -126,7 +126,7 @@ def test_a_restore_waits_for_commands_and_never_starts_by_itself():
     assert mounted["step-keys"] == "/keys/steps/trusted"
 
 
-def test_a_backup_is_where_the_claim_of_one_node_is_and_a_restore_also_without_a_service():
+def test_backup_and_restore_pods_are_placed_on_the_node_of_the_claim():
     beside = spec_of(render(), "service")["affinity"]
     assert spec_of(render())["affinity"] == beside
     (preferred,) = spec_of(render(), "restore")["affinity"]["podAffinity"].values()
@@ -140,13 +140,13 @@ def test_a_backup_is_where_the_claim_of_one_node_is_and_a_restore_also_without_a
 
 
 @pytest.mark.parametrize("url", ["/stores", "/stores/backups", "/work", "/keys"])
-def test_backups_have_a_folder_of_their_own(url):
+def test_a_backup_url_inside_another_mounted_folder_is_refused(url):
     with pytest.raises(HelmRenderError, match=f"backup.url is {url}, which is another folder"):
         render(url=url)
     assert render(url="/storestoo")
 
 
-def test_the_notes_say_when_backups_are_made():
+def test_the_notes_show_the_backup_schedule():
     def notes(values):
         return make.chart.files(values)["agentworld/templates/NOTES.txt"]
 
@@ -156,7 +156,7 @@ def test_the_notes_say_when_backups_are_made():
     assert "`17 2 * * *` (UTC)" in with_backups
 
 
-def test_the_guide_names_objects_and_pods_that_are_there():
+def test_objects_and_pods_named_in_the_guide_exist():
     objects = make.chart.objects(EVERYTHING)
     components = make.chart.pods(objects)
     lines = re.findall(r"^kubectl --namespace worlds .*", GUIDE, re.M)
@@ -216,7 +216,7 @@ def alert_case(*, hours, fires, spec_suspend=0, **metrics):
 
 
 @pytest.mark.waits
-def test_an_alert_fires_after_two_periods_without_a_backup_and_for_suspended_ones(tmp_path):
+def test_an_alert_fires_after_two_periods_without_a_backup_or_on_suspension(tmp_path):
     cases = [
         alert_case(hours=48, fires=False, status_last_successful_time=0),
         alert_case(hours=50, fires=True, status_last_successful_time=0),

@@ -46,18 +46,18 @@ def check(written):
 
 
 @pytest.mark.parametrize("written", YAMLS, ids=lambda each: each.get("kind") or min(each))
-def test_what_the_guide_writes_is_taken(written):
+def test_every_yaml_example_of_the_guide_is_valid(written):
     check(written)
 
 
-def test_a_misspelt_field_of_kueue_or_of_a_placement_is_not_taken():
+def test_a_misspelled_field_of_kueue_or_of_a_placement_is_rejected():
     for written in YAMLS:
         if not written.get("apiVersion", "").startswith(("agentworld", "v1")):
             with pytest.raises(ValidationError):
                 check(written | {"misspelt": 1})
 
 
-def test_a_queue_of_the_guide_leads_to_nodes():
+def test_the_queues_of_the_guide_refer_to_its_resource_flavor():
     objects = [
         kueue_objects.OBJECT.validate_python(each)
         for each in YAMLS
@@ -74,20 +74,20 @@ def test_a_queue_of_the_guide_leads_to_nodes():
     assert [resource.name for resource in of_nodes.resources] == group.covered_resources
 
 
-def test_kueue_is_started_with_all_that_our_objects_are():
+def test_the_kueue_configuration_of_the_guide_enables_all_needed_integrations():
     [written] = [each for each in YAMLS if "integrations" in each]
     told = set(written["integrations"]["frameworks"])
     assert told == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
 
 
-def test_the_chart_is_installed_as_the_other_guide_upgrades_it_in_its_own_namespace():
+def test_both_guides_install_the_chart_with_the_same_command():
     other = (ROOT / "docs/guides/kubernetes.md").read_text()
     (install,) = commands(TEXT, "helm upgrade ")
     assert install.replace(" kubeflow ", " worlds ") == commands(other, "helm upgrade ")[-1]
 
 
 @pytest.mark.parametrize("page", ["cluster", "pipelines"])
-def test_the_commands_for_a_step_key_name_its_public_half_by_our_id(tmp_path, page):
+def test_the_step_key_commands_name_the_public_key_by_its_key_id(tmp_path, page):
     text = (ROOT / f"docs/guides/{page}.md").read_text()
     lines = commands(text, ("openssl ", "mkdir public"))
     subprocess.run(["sh", "-ec", "\n".join(lines)], cwd=tmp_path, check=True)
@@ -113,7 +113,7 @@ def rows_of(heading):
     return rows
 
 
-def test_no_need_of_day_1_or_day_30_is_without_a_value_and_a_test():
+def test_every_need_of_day_1_and_day_30_has_a_value_and_a_test():
     rows = rows_of("What you need on day 1 and on day 30")
     assert len(rows) > 8
     for row in rows:
@@ -121,7 +121,7 @@ def test_no_need_of_day_1_or_day_30_is_without_a_value_and_a_test():
         assert all(cell.strip() for cell in row), row
 
 
-def test_of_all_other_software_it_is_told_what_ran_and_what_was_only_read():
+def test_the_table_of_tested_software_is_complete():
     rows = rows_of("What was tested of other software")
     for row in rows:
         assert len(row) == 4
@@ -133,7 +133,7 @@ def test_of_all_other_software_it_is_told_what_ran_and_what_was_only_read():
     assert kinds | programs | networks == upstreams
 
 
-def test_a_file_that_is_cited_by_a_commit_says_that_no_release_is_known():
+def test_a_file_cited_by_a_commit_is_marked_as_commit_only():
     rows = rows_of("What was tested of other software")
     commit = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7}\b")
     cited = {row[0]: row[3].partition("commit only: ") for row in rows if commit.search(row[3])}
@@ -171,7 +171,7 @@ def test_the_commands_install_a_version_that_the_table_of_versions_names(part, p
         assert any(f"{version}.".startswith(f"{name}.") for name in named), version
 
 
-def test_the_packages_that_tested_other_software_are_the_pinned_ones():
+def test_packages_in_the_table_of_tested_software_are_pinned():
     constraints = (ROOT / "tools/constraints").glob("*.txt")
     pins = "\n".join(path.read_text() for path in constraints)
     pinned = re.findall(r"^([\w-]+)==(\S+)", pins, re.M)

@@ -121,25 +121,25 @@ def asked(url: str, **headers: str) -> httpx.Response:
     return httpx.get(url, headers=headers, trust_env=False)
 
 
-def test_who_has_no_credential_is_turned_away(console, told):
+def test_anonymous_callers_and_other_tenants_cannot_read_a_run(console, told):
     run = f"{console}/runs/{told[0].run}"
     assert asked(run).status_code == 401
     assert asked(run, authorization=make.access.bearer("rival-agent")).status_code == 404
 
 
-def test_a_tenant_sees_its_run_and_that_its_record_is_verified(console, told):
+def test_a_tenant_sees_its_run_as_verified(console, told):
     found = asked(f"{console}/runs/{told[0].run}", authorization=make.access.bearer("acme-agent"))
     assert found.status_code == 200
     assert ">verified<" in found.text
 
 
-def test_every_list_is_read_by_a_user_who_may_only_read(console):
+def test_every_list_works_with_a_read_only_database_user(console):
     for page in ("", "runs", "agents", "simulators", "runs.csv"):
         found = asked(f"{console}/{page}", authorization=make.access.bearer("office-auditor"))
         assert found.status_code == 200, page
 
 
-def test_a_proxy_that_shows_the_secret_says_who_comes(console, told):
+def test_proxy_headers_identify_the_caller_only_with_the_right_secret(console, told):
     names = {"tenant": "acme", "user": "jo", "roles": "agent", "proxy-secret": "p" * 32}
     headers = {f"x-agentworld-{name}": each for name, each in names.items()}
     run = f"{console}/runs/{told[0].run}"
@@ -147,12 +147,12 @@ def test_a_proxy_that_shows_the_secret_says_who_comes(console, told):
     assert asked(run, **{**headers, "x-agentworld-proxy-secret": "q" * 32}).status_code == 401
 
 
-def test_the_guide_has_values_that_the_chart_takes():
+def test_the_chart_accepts_the_values_of_the_guide():
     (values,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
     assert "console" in make.chart.pods(make.chart.objects(yaml.safe_load(values)))
 
 
-def test_a_value_that_the_guide_names_is_there():
+def test_every_value_named_in_the_guide_exists():
     values = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
     named = re.findall(rf"`((?:{'|'.join(values)})\.\w+)`", GUIDE)
     assert len(named) >= 5

@@ -37,13 +37,13 @@ COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in te
 @pytest.mark.parametrize(
     "manifest", [*OBJECTS, *map(yaml.safe_load, OF_SIMULATORS)], ids=lambda each: each["kind"]
 )
-def test_an_object_of_the_guide_is_one_that_the_operator_reads(manifest):
+def test_the_operator_accepts_every_object_of_the_guides(manifest):
     [kind] = [kind for kind in KINDS if kind.kind == manifest["kind"]]
     spec = kind.spec.model_validate(manifest["spec"])
     assert len(spec.model_fields_set) == len(manifest["spec"])
 
 
-def test_either_way_to_scale_by_open_episodes_is_valid_and_of_the_guides_simulator():
+def test_both_autoscaler_examples_are_valid_and_target_the_guides_simulator():
     simulator, *_ = OBJECTS
     manifest = SimulatorManifest.model_validate(simulator["spec"]["identity"]["manifest"])
     scaled, autoscaler = AUTOSCALERS
@@ -60,7 +60,7 @@ def test_either_way_to_scale_by_open_episodes_is_valid_and_of_the_guides_simulat
     assert metric["type"] == "External"  # of no pod, for there may be none
 
 
-def test_the_name_of_the_guide_means_its_simulator():
+def test_the_alias_of_the_guide_names_its_simulator():
     simulator, alias, _schedule = OBJECTS
     assert alias["spec"]["simulator"] == simulator["metadata"]["name"]
     assert alias["metadata"]["namespace"] == simulator["metadata"]["namespace"]
@@ -73,13 +73,13 @@ def test_the_name_of_the_guide_means_its_simulator():
         *map(yaml.safe_load, [*OF_METRICS, *OF_BACKUPS]),
     ],
 )
-def test_values_of_the_guide_are_values_of_the_chart(values):
+def test_the_chart_accepts_the_values_of_the_guides(values):
     assert make.chart.objects(values)
     if placement := values.get("pipelines", {}).get("placement"):
         assert Placement.model_validate({"image": "train", **placement}).deploy
 
 
-def test_a_value_that_the_guide_names_is_there():
+def test_every_value_named_in_the_guide_exists():
     values = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
     named = re.findall(rf"`((?:{'|'.join(values)})(?:\.\w+)+)\b", TEXT)
     assert len(named) >= 3
@@ -90,13 +90,13 @@ def test_a_value_that_the_guide_names_is_there():
             found = found[part]
 
 
-def test_the_guide_shows_what_helm_prints():
+def test_the_guide_shows_the_notes_of_the_chart():
     (shown,) = [text for language, text in BLOCKS if "is in the namespace" in text]
     notes = make.chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
     assert notes.startswith(shown)
 
 
-def test_the_commands_are_of_the_chart_and_of_one_namespace():
+def test_the_commands_of_the_guide_use_the_chart_and_one_namespace():
     named = [line for line in COMMANDS if "charts/agentworld" in line]
     assert len(named) == 3
     for line in COMMANDS:
@@ -132,11 +132,11 @@ def rights_given():
     return {(*key, frozenset(each)) for key, each in verbs.items()}
 
 
-def test_the_rights_of_the_guide_are_those_of_the_chart():
+def test_the_rights_in_the_guide_equal_the_rights_in_the_chart():
     assert set(rights_told()) == rights_given()
 
 
-def test_a_queue_is_one_of_the_integrations_that_the_guide_has_kueue_started_with():
+def test_the_guides_document_the_kueue_integrations_and_kept_queues():
     """An engine is a Deployment; what Kueue does with one is in `fakes/kueue.py`."""
     told = re.sub(r"\s+", " ", (ROOT / "docs/guides/cluster.md").read_text())
     assert "**Kueue** with the integrations `pod`, `deployment`, `batch/job`" in told

@@ -40,7 +40,7 @@ def test_every_image_has_a_version_and_none_is_latest(values):
         assert re.fullmatch(r"[a-z0-9./-]+(:[0-9][0-9.]*|@sha256:[0-9a-f]{64})", image), image
 
 
-def test_an_image_without_a_digest_is_refused_and_the_sentence_says_the_way_out():
+def test_an_image_without_a_digest_is_refused_with_a_remedy():
     yaml_values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert yaml_values["images"]["allowTags"] is False
     expected = (
@@ -56,14 +56,14 @@ def test_an_image_without_a_digest_is_refused_and_the_sentence_says_the_way_out(
     assert "the image docker.io/library/postgres:17 has no digest" in refused({"images": ours})
 
 
-def test_an_image_that_no_pod_runs_needs_no_digest():
+def test_an_unused_image_needs_no_digest():
     control = {"control": {"digest": DIGESTS["control"]}, "allowTags": False}
     own = {"mlflow": {"enabled": False}, "database": {"existingSecret": "postgres"}}
     found = set(images(make.chart.objects({**own, "images": control})))
     assert found == {f"ghcr.io/agentworld/control@{DIGESTS['control']}"}
 
 
-def test_the_tools_values_install_every_image_by_its_digest():
+def test_values_written_by_the_tool_pin_every_image_by_digest():
     done = image_values.run(*WORDS)
     assert (done.returncode, done.stderr) == (0, "")
     values = yaml.safe_load(done.stdout)
@@ -71,7 +71,7 @@ def test_the_tools_values_install_every_image_by_its_digest():
     assert set(images(make.chart.objects(values))) == set(REFERENCES.values())
 
 
-def test_a_chart_with_the_digests_in_its_values_needs_none_from_who_installs_it(tmp_path):
+def test_a_chart_with_digests_in_its_default_values_needs_no_others(tmp_path):
     """As in a release."""
     chart = tmp_path / "agentworld"
     shutil.copytree(CHART, chart)
@@ -97,13 +97,13 @@ def test_a_chart_with_the_digests_in_its_values_needs_none_from_who_installs_it(
         ([*WORDS, f"--into={CHART / 'Chart.yaml'}"], "it has no value images.registry; name the"),
     ],
 )
-def test_the_tool_says_what_is_wrong_with_what_it_is_given(words, said):
+def test_the_tool_reports_invalid_arguments(words, said):
     done = image_values.run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
 
 
-def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
+def test_an_airgapped_cluster_pulls_only_from_its_mirror_by_digest():
     with_console = {**AIRGAP, **BY_DIGEST, "console": {"enabled": True}}
     with_console["images"] = {**AIRGAP["images"], "allowTags": False}
     found = list(images(make.chart.objects(with_console)))
@@ -113,13 +113,13 @@ def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
         assert "@sha256:" in image
 
 
-def test_another_registry_moves_every_image_of_ours():
+def test_another_registry_applies_to_every_project_image():
     found = set(images(make.chart.objects({"images": {"registry": "elsewhere.example:5000/x"}})))
     found -= {"docker.io/library/postgres:17"}
     assert found == {f"elsewhere.example:5000/x/{name}:0.1.0" for name in ("control", "train")}
 
 
-def test_a_digest_wins_over_a_tag():
+def test_a_digest_takes_precedence_over_a_tag():
     digest = f"sha256:{'2' * 64}"
     given = {"images": {"control": {"tag": "9", "digest": digest}, "train": {"tag": "9"}}}
     found = set(images(make.chart.objects(given)))

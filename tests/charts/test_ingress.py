@@ -66,9 +66,7 @@ def test_the_issuer_writes_the_certificate_that_the_ingress_uses():
     [({"tlsSecret": "wildcard"}, {"secretName": "wildcard"}), ({}, {})],
     ids=["a Secret", "the controller's"],
 )
-def test_without_an_issuer_the_ingress_uses_the_named_secret_or_the_controllers_certificate(
-    values, secret
-):
+def test_without_an_issuer_the_ingress_uses_a_secret_or_the_controllers_certificate(values, secret):
     objects = render(serviceHost=SERVICE_HOST, **values)
     ingress = make.chart.only(objects, "Ingress")
     assert ingress["spec"]["tls"] == [{"hosts": [SERVICE_HOST], **secret}]

@@ -76,7 +76,7 @@ CHANGES = {"Deployment": broken, "PodDisruptionBudget": broken_budget, "Service"
 
 
 @pytest.mark.compute
-def test_each_rule_finds_what_breaks_it():
+def test_each_rule_finds_its_violation():
     release = make.chart.objects(EVERYTHING)
     found = set()
     for kind, changes in CHANGES.items():

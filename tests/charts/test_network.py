@@ -53,7 +53,7 @@ def reaches(found, source, target, port):
     )
 
 
-def test_every_pod_is_denied_all_that_nobody_allows(found):
+def test_the_default_policy_denies_every_pod_all_traffic_except_dns(found):
     default = make.chart.only(found, "NetworkPolicy", "agentworld-default")["spec"]
     assert default["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in default
@@ -75,7 +75,7 @@ def test_every_pod_is_denied_all_that_nobody_allows(found):
         ("restore", "database", 5432),
     ],
 )
-def test_who_has_to_ask_gets_there(source, target, port):
+def test_policies_allow_every_needed_connection(source, target, port):
     assert reaches(make.chart.objects(EVERYTHING), source, target, port)
 
 
@@ -100,7 +100,7 @@ def test_who_has_to_ask_gets_there(source, target, port):
     ],
 )
 @pytest.mark.parametrize("values", [CONSOLE, EVERYTHING], ids=["default", "everything"])
-def test_who_has_not_does_not(values, source, target, port):
+def test_policies_deny_unneeded_connections(values, source, target, port):
     assert not reaches(make.chart.objects(values), source, target, port)
 
 
@@ -108,7 +108,7 @@ def test_who_has_not_does_not(values, source, target, port):
 @pytest.mark.parametrize(
     ("other", "port"), [("service", 8000), ("mlflow", 5000), ("console", 8090)]
 )
-def test_a_backup_gets_to_the_database_alone_and_nobody_gets_to_it(component, other, port):
+def test_backup_pods_reach_only_the_database_and_the_allowed_egress(component, other, port):
     found = make.chart.objects(EVERYTHING)
     assert not reaches(found, component, other, port)
     policy = make.chart.only(found, "NetworkPolicy", f"agentworld-{component}")["spec"]
@@ -125,7 +125,7 @@ def test_a_backup_gets_to_the_database_alone_and_nobody_gets_to_it(component, ot
         ("https://kubeflow.example:8443/pipeline", 8443),
     ],
 )
-def test_the_operator_gets_to_kubeflow_where_it_is_named(url, port):
+def test_the_operator_reaches_kubeflow_where_its_url_is_set(url, port):
     def rules(values):
         found = make.chart.objects(values)
         return make.chart.only(found, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
@@ -144,7 +144,7 @@ def listening(found):
                 yield from ((component, named[p["targetPort"]]) for p in service["spec"]["ports"])
 
 
-def test_what_a_service_offers_or_prometheus_scrapes_is_let_in_and_nothing_else_is(found):
+def test_policies_admit_traffic_only_to_service_and_scraped_ports(found):
     scraped = {("operator", 9090)} if of_kind(found, "PodMonitor") else set()
     offered = {("engine", ENGINE_PORT), *listening(found), *scraped}
     let_in = set()
@@ -157,7 +157,7 @@ def test_what_a_service_offers_or_prometheus_scrapes_is_let_in_and_nothing_else_
     assert let_in == offered
 
 
-def test_every_service_leads_to_the_pods_of_one_component(found):
+def test_every_service_selects_the_pods_of_one_component(found):
     for service in of_kind(found, "Service"):
         chosen = [
             name
@@ -167,7 +167,7 @@ def test_every_service_leads_to_the_pods_of_one_component(found):
         assert len(chosen) == 1
 
 
-def test_what_rolls_out_owns_the_pods_of_its_own_and_of_no_other_release():
+def test_a_workload_selects_pods_of_one_component_of_its_own_release():
     found, other = make.chart.objects({}), labels(make.chart.objects({}, "other"))
     for each in found:
         if each["kind"] in ("Deployment", "StatefulSet", "PodDisruptionBudget"):
@@ -188,7 +188,7 @@ def tcp(*ports):
 ASK_THE_API_SERVER = ("console", "definitions", "operator", "secrets", "service")
 
 
-def test_without_values_every_namespace_is_let_in_and_an_api_server_is_at_its_ports():
+def test_default_policies_admit_all_namespaces_and_reach_the_api_server_ports():
     """No ipBlock stands for any address: Cilium would leave nodes and pods out of it."""
     found = policies(JOBS)
     assert "ipBlock" not in str(found)
@@ -200,7 +200,7 @@ def test_without_values_every_namespace_is_let_in_and_an_api_server_is_at_its_po
         assert {"namespaceSelector": {}} in rule["from"]
 
 
-def test_who_asks_the_webhook_is_said_apart_from_where_the_api_server_is():
+def test_webhook_clients_are_configured_apart_from_the_api_server_address():
     """A managed control plane connects through a proxy, whose pods have other addresses."""
     proxy = {"podSelector": {"matchLabels": {"k8s-app": "konnectivity-agent"}}}
     found = policies(
@@ -217,7 +217,7 @@ def test_who_asks_the_webhook_is_said_apart_from_where_the_api_server_is():
     assert found["operator"]["ingress"] == [{"from": [proxy], "ports": tcp(9443)}]
 
 
-def test_with_cilium_an_api_server_is_an_entity_and_no_address():
+def test_with_cilium_policies_name_the_api_server_as_an_entity():
     found = make.chart.objects(CILIUM)
     to, webhook = (each["spec"] for each in of_kind(found, "CiliumNetworkPolicy"))
     [rule] = to["egress"]
@@ -254,17 +254,17 @@ def test_with_cilium_an_api_server_is_an_entity_and_no_address():
         ({"cilium": {"enabled": True}}, False, False),
     ],
 )
-def test_the_notes_warn_of_what_is_open_until_it_is_said(values, address, webhook):
+def test_the_notes_warn_of_open_access_until_restricted(values, address, webhook):
     notes = make.chart.files({"networkPolicies": values})["agentworld/templates/NOTES.txt"]
     assert ("reach every address" in notes) == address
     assert ("Everybody in the cluster reaches" in notes) == webhook
 
 
-def test_without_a_plugin_that_keeps_them_there_are_none():
+def test_disabled_network_policies_are_not_rendered():
     assert of_kind(make.chart.objects(BARE), "NetworkPolicy") == []
 
 
-def test_what_a_team_allows_goes_to_who_keeps_things_there():
+def test_allowed_egress_applies_to_every_component_that_uses_external_stores():
     found = make.chart.objects(EVERYTHING)
     allowed = EVERYTHING["networkPolicies"]["egress"][0]
     told = {
@@ -276,12 +276,12 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
     assert told == {f"agentworld-{name}" for name in kept}
 
 
-def test_nobody_is_let_in_for_a_console_that_is_not_there():
+def test_a_disabled_console_appears_in_no_policy():
     for each in of_kind(make.chart.objects({}), "NetworkPolicy"):
         assert "console" not in str(each)
 
 
-def test_metrics_of_operator_and_engines_are_for_whom_a_team_names():
+def test_only_configured_clients_reach_operator_and_engine_metrics():
     prometheus = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
     named = policies(EVERYTHING)
     assert {"from": [prometheus], "ports": tcp(9090)} in named["operator"]["ingress"]

@@ -23,7 +23,7 @@ def accounts(objects):
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_each_component_has_what_a_team_gives_it_beside_its_own(component):
+def test_each_component_has_the_configured_pod_settings(component):
     objects = make.chart.objects(EVERYTHING)
     template, values = make.chart.pods(objects)[component], EVERYTHING[component]
     metadata, spec = template["metadata"], template["spec"]
@@ -45,7 +45,7 @@ def test_each_component_has_what_a_team_gives_it_beside_its_own(component):
 
 
 @pytest.mark.parametrize("job", ["definitions", "secrets"])
-def test_the_pods_of_a_job_are_placed_and_labelled_as_the_operators_are(job):
+def test_job_pods_have_the_placement_and_labels_of_the_operator(job):
     template = make.chart.pods(make.chart.objects(EVERYTHING))[job]
     assert PODS["podLabels"].keys() <= template["metadata"]["labels"].keys()
     assert template["metadata"]["labels"]["app.kubernetes.io/component"] == job
@@ -53,7 +53,7 @@ def test_the_pods_of_a_job_are_placed_and_labelled_as_the_operators_are(job):
     assert template["metadata"]["annotations"] == PODS["podAnnotations"]
 
 
-def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud():
+def test_each_component_has_its_own_account_with_its_cloud_identity():
     objects = make.chart.objects(EVERYTHING)
     annotations = accounts(objects)
     for component in (*COMPONENTS, "engine"):
@@ -66,7 +66,7 @@ def test_each_component_has_an_account_of_its_own_with_its_identity_in_a_cloud()
     assert annotations.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
 
 
-def test_an_account_that_exists_has_the_rights_and_the_access_of_the_one_that_is_not_made():
+def test_an_existing_account_gets_the_rights_of_the_replaced_account():
     named = {"serviceAccount": {"create": False, "name": "ours"}}
     objects = make.chart.objects(
         {"operator": named, "service": named, "console": {**named, "enabled": True}}
@@ -88,7 +88,7 @@ def test_an_account_that_exists_has_the_rights_and_the_access_of_the_one_that_is
     assert "worlds/ours" in access
 
 
-def test_an_account_that_is_not_made_is_named():
+def test_disabled_account_creation_without_a_name_is_refused():
     with pytest.raises(
         HelmRenderError, match=re.escape("mlflow.serviceAccount.create is false; name")
     ):
@@ -101,7 +101,7 @@ def engine_pods(values):
     return EnginePods.model_validate(json.loads(environment.get("AGENTWORLD_ENGINE_PODS", "{}")))
 
 
-def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
+def test_the_operator_gets_the_configured_engine_pod_settings():
     assert engine_pods({}) == EnginePods()
     assert engine_pods(EVERYTHING) == EnginePods(
         service_account="agentworld-engine",
@@ -114,7 +114,7 @@ def test_the_operator_is_told_who_engines_are_and_nothing_where_nobody_says():
     assert "readers" not in accounts(make.chart.objects(existing))
 
 
-def test_with_identities_in_a_cloud_no_pod_is_given_a_static_key():
+def test_with_cloud_identities_no_pod_has_a_static_key():
     """Buckets are accessed with the account; a database's address still contains its password."""
     values = {**EXTERNAL, "stores": {**EXTERNAL["stores"], "existingSecret": ""}}
     objects = make.chart.objects(values)

@@ -83,7 +83,7 @@ def engine_pod(**placed):
     return deployment["spec"]["template"]["spec"]
 
 
-def test_a_namespace_with_a_quota_and_limits_takes_every_pod_of_the_chart(namespace):
+def test_a_namespace_with_a_quota_accepts_every_pod_of_the_chart(namespace):
     found = make.chart.objects(EVERYTHING, namespace=namespace.namespace)
     pods = make.chart.pods(found)
     assert len(pods) == 9
@@ -91,17 +91,17 @@ def test_a_namespace_with_a_quota_and_limits_takes_every_pod_of_the_chart(namesp
         ask(namespace, mounted(template["spec"]) | {"serviceAccountName": "default"})
 
 
-def test_it_takes_an_engine_that_was_given_requests_and_limits(namespace):
+def test_a_namespace_with_a_quota_accepts_an_engine_with_requests_and_limits(namespace):
     ask(namespace, engine_pod(resources=GIVEN))
 
 
-def test_it_refuses_an_engine_without_limits_and_says_what_is_missing(namespace):
+def test_a_namespace_with_a_quota_refuses_an_engine_without_limits(namespace):
     missing = "must specify limits.cpu,limits.memory|must be less than or equal to"
     with pytest.raises(ClusterError, match=missing):
         ask(namespace, engine_pod(resources={"requests": GIVEN["requests"]}))
 
 
-def test_it_takes_the_pod_that_follows_a_training_of_several_nodes(namespace):
+def test_a_namespace_with_a_quota_accepts_the_step_pod_of_a_multi_node_training(namespace):
     place = Place(nodes=Nodes(count=2)).own_pod
     container = {"name": "step", "image": "train", "resources": resources_of(place)}
     ask(namespace, {"containers": [container]})

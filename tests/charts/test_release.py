@@ -87,7 +87,7 @@ def rules(release):
     return release.get("Role", "agentworld-operator")["rules"]
 
 
-def test_an_install_makes_everything_and_tells_where_to_ask(release):
+def test_an_install_creates_everything_and_prints_the_service_address(release):
     told = release.install()
     assert told["status"] == "deployed"
     host = f"agentworld-service.{release.namespace.namespace}.svc"
@@ -100,7 +100,7 @@ def test_an_install_makes_everything_and_tells_where_to_ask(release):
         assert release.get(kind, "agentworld-secrets") is None
 
 
-def test_two_namespaces_have_one_each_and_the_end_of_one_is_not_the_others(shared, release):
+def test_releases_in_two_namespaces_are_independent(shared, release):
     there = names(shared)
     release.install()
     used(release)
@@ -117,7 +117,7 @@ def end_namespace(release):
     wait_for(lambda: release.namespace.get("Namespace", name) is None)
 
 
-def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_was(release):
+def test_upgrade_and_rollback_change_only_chart_objects(release):
     release.install(previous=True)
     assert image(release).endswith("control:0.0.9")
     before, secrets, fewer = used(release), kept_secrets(release), rules(release)
@@ -145,7 +145,7 @@ def believed(release):
     return files
 
 
-def test_values_that_are_wrong_change_nothing(shared):
+def test_an_upgrade_with_invalid_values_changes_nothing(shared):
     before, history = world(shared), shared.history()
     secrets, there = kept_secrets(shared), versions(shared)
     with pytest.raises(HelmReleaseError, match="'/operator/replicas': minimum"):
@@ -163,7 +163,7 @@ def versions(release):
     return [each.get("generation", each["resourceVersion"]) for each in found]
 
 
-def test_a_console_comes_when_it_is_asked_for_and_goes_again(shared):
+def test_enabling_the_console_creates_its_objects_and_disabling_deletes_them(shared):
     asked = make.chart.objects({"console": {"enabled": True}}, namespace=shared.namespace.namespace)
     found = [(each["kind"], each["metadata"]["name"]) for each in asked]
     own = {each for each in found if each[1].endswith("-console")}
@@ -175,7 +175,7 @@ def test_a_console_comes_when_it_is_asked_for_and_goes_again(shared):
 
 
 @pytest.mark.usefixtures("shared")
-def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
+def test_the_api_server_keeps_every_field_of_the_guides_objects(release):
     written = r"^```yaml\n(apiVersion: agentworld.*?)^```"
     blocks = re.findall(written, GUIDE.read_text(), re.M | re.S)
     for made in map(yaml.safe_load, blocks):
@@ -186,7 +186,7 @@ def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
     assert len(blocks) == len(KINDS)
 
 
-def test_an_uninstall_leaves_what_cannot_be_made_again_and_an_install_takes_it_up(shared):
+def test_an_uninstall_keeps_secrets_and_custom_resources_for_a_new_install(shared):
     before, secrets = world(shared), kept_secrets(shared)
     shared.uninstall()
     wait_for(lambda: names(shared) == make.chart.KEPT)
@@ -196,7 +196,7 @@ def test_an_uninstall_leaves_what_cannot_be_made_again_and_an_install_takes_it_u
     assert (world(shared), kept_secrets(shared)) == (before, secrets)
 
 
-def test_definitions_are_upgraded_apart(shared):
+def test_definitions_are_upgraded_by_a_separate_forced_apply(shared):
     """As in the notes: kubectl apply --server-side --force-conflicts."""
     before = world(shared)
     for path in sorted((shared.charts[1] / "crds").iterdir()):
@@ -229,13 +229,13 @@ def apply(cluster, made, force):
     )
 
 
-def test_without_an_operator_no_name_moves_and_a_simulator_may_go(shared):
+def test_without_an_operator_no_alias_moves_and_a_simulator_may_be_deleted(shared):
     with pytest.raises(ClusterError, match=r"move\.agentworld\.dev"):
         shared.namespace.patch("SimulatorAlias", "stable", {"spec": {"simulator": "two"}})
     shared.namespace.delete("Simulator", "two")
 
 
-def test_a_right_that_somebody_widened_stops_the_next_upgrade(shared):
+def test_a_widened_role_blocks_the_next_upgrade(shared):
     path = API_RESOURCES["Role"].path(shared.namespace.namespace, "agentworld-operator")
     wider = [*rules(shared), {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
     shared.namespace.call("PATCH", path, {"rules": wider})
@@ -243,6 +243,6 @@ def test_a_right_that_somebody_widened_stops_the_next_upgrade(shared):
         shared.upgrade()
 
 
-def test_a_namespace_with_simulators_goes_while_its_release_is_installed(shared):
+def test_a_namespace_with_simulators_can_be_deleted_with_its_release_installed(shared):
     """Although no webhook responds."""
     end_namespace(shared)

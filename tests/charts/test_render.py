@@ -26,12 +26,12 @@ _OF_BACKUPS = {"agentworld-backup", "agentworld-restore"}
 
 
 @pytest.mark.waits
-def test_with_everything_switched_on_it_renders_as_it_did():
+def test_the_chart_with_everything_enabled_renders_as_the_golden_file():
     """`make golden` rewrites it; read the diff."""
     assert make.chart.golden() == GOLDEN.read_text()
 
 
-def test_without_values_there_is_a_trial_on_one_node_and_nothing_that_has_to_be_asked_for():
+def test_default_values_render_a_one_node_trial_without_optional_objects():
     found = make.chart.objects()
     there, everything = (
         {(each["kind"], each["metadata"]["name"]) for each in objects}
@@ -78,7 +78,7 @@ def test_every_object_is_valid_in_every_supported_kubernetes(name):
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("release", ["agentworld", "worlds", "x" * 53])
-def test_no_two_objects_have_one_name_and_names_fit(release, values):
+def test_object_names_are_unique_and_short_enough(release, values):
     found = [
         (each["kind"], each["metadata"]["name"]) for each in make.chart.objects(values, release)
     ]
@@ -87,7 +87,7 @@ def test_no_two_objects_have_one_name_and_names_fit(release, values):
     assert all(len(name) <= 63 for kind, name in found if kind not in cluster_wide)
 
 
-def test_what_no_namespace_holds_is_named_after_release_and_namespace():
+def test_cluster_wide_objects_are_named_after_release_and_namespace():
     for release, namespace in (("agentworld", "a"), ("agentworld", "b"), ("other", "a")):
         found = make.chart.objects({}, release, namespace)
         for each in found:
@@ -119,7 +119,7 @@ _READ = {
         if (component, name) != ("secrets", "external")  # there is none
     ],
 )
-def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, monkeypatch):
+def test_each_process_gets_only_environment_variables_that_it_reads(values, component, monkeypatch):
     told = environment({**CONSOLE, **values}, component)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
@@ -132,7 +132,7 @@ def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, mon
     assert told.keys() - read - own == set()
 
 
-def test_a_listener_is_where_its_probes_and_its_service_ask():
+def test_probes_use_declared_ports_and_the_operator_listens_on_its_declared_ports():
     found = make.chart.objects(EVERYTHING)
     for template in make.chart.pods(found).values():
         for container in template["spec"]["containers"]:
@@ -148,7 +148,7 @@ def test_a_listener_is_where_its_probes_and_its_service_ask():
     ]
 
 
-def test_a_console_reads_what_others_write_and_holds_no_key_that_signs_or_opens():
+def test_the_console_mounts_stores_read_only_and_mounts_no_secret():
     for values in ({**EVERYTHING, "console": {"enabled": True}}, EVERYTHING):
         spec = make.chart.pods(make.chart.objects(values))["console"]["spec"]
         writable = [
@@ -169,7 +169,7 @@ def test_a_console_reads_what_others_write_and_holds_no_key_that_signs_or_opens(
     assert told["envFrom"] == [{"secretRef": {"name": "cloud-reader"}}]
 
 
-def test_a_console_asks_the_mlflow_that_is_named_or_ours_and_needs_one():
+def test_the_console_uses_the_configured_or_bundled_mlflow_and_requires_one():
     def asked(**values):
         return environment({**CONSOLE, **values}, "console")["MLFLOW_TRACKING_URI"]
 
@@ -181,7 +181,7 @@ def test_a_console_asks_the_mlflow_that_is_named_or_ours_and_needs_one():
         asked(mlflow={"enabled": False})
 
 
-def test_a_console_is_where_the_claim_is_and_no_claim_of_one_pod_has_room_for_it():
+def test_the_console_is_placed_beside_the_claim_and_rejects_a_one_pod_claim():
     def affinity(values, component):
         return make.chart.pods(make.chart.objects(values))[component]["spec"].get("affinity")
 
@@ -197,14 +197,14 @@ def test_a_console_is_where_the_claim_is_and_no_claim_of_one_pod_has_room_for_it
     assert make.chart.files(one_pod)
 
 
-def test_nothing_is_made_of_what_a_team_keeps_itself():
+def test_external_databases_stores_and_secrets_are_not_created():
     found = make.chart.objects(EXTERNAL)
     kinds = {each["kind"] for each in found}
     assert kinds & {"StatefulSet", "PersistentVolumeClaim"} == set()
     assert "secrets" not in make.chart.pods(found)
 
 
-def test_helm_certifies_the_webhook_by_its_host_where_no_issuer_is_named():
+def test_without_an_issuer_helm_creates_the_certificate_of_the_webhook():
     found = make.chart.objects()
     files = make.chart.only(found, "Secret", "agentworld-webhook")["data"]
     authority, serving = (
@@ -218,7 +218,7 @@ def test_helm_certifies_the_webhook_by_its_host_where_no_issuer_is_named():
 
 
 @pytest.mark.waits
-def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
+def test_the_notes_show_the_addresses_and_the_missing_settings():
     notes = make.chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
     assert "http://agentworld-service.worlds.svc:8000" in notes
     assert "http://agentworld-mlflow.worlds.svc:5000" in notes
@@ -238,7 +238,7 @@ def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     assert "helm show crds" not in by_itself
 
 
-def test_what_is_kept_after_an_uninstall_says_so():
+def test_objects_kept_after_an_uninstall_have_the_keep_annotation():
     found = make.chart.objects(EVERYTHING)
     kept = [each for each in found if "annotations" in each["metadata"]]
     kept = [each for each in kept if "helm.sh/resource-policy" in each["metadata"]["annotations"]]
@@ -251,7 +251,7 @@ def test_what_is_kept_after_an_uninstall_says_so():
 
 
 @pytest.mark.waits
-def test_prometheus_takes_the_alerts(tmp_path):
+def test_prometheus_accepts_the_alert_rules(tmp_path):
     told = make.chart.only(make.chart.objects(EVERYTHING), "PrometheusRule")
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(told["spec"]))
     command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
@@ -280,7 +280,7 @@ def leader_case(values, *, fires):
 
 
 @pytest.mark.waits
-def test_an_alert_fires_where_no_operator_leads_and_where_none_is_there(tmp_path):
+def test_an_alert_fires_where_no_operator_leads_or_exists(tmp_path):
     cases = [
         leader_case("1x20", fires=False),
         leader_case("0x20", fires=True),

@@ -192,7 +192,7 @@ def row_of_mlflow(installation, statement):
         return result.scalars().all() if result.returns_rows else None
 
 
-def test_a_lost_database_comes_back_and_exactly_what_came_after_the_backup_is_declared(
+def test_a_lost_database_is_restored_and_exactly_the_later_statements_are_declared(
     installation,
 ):
     row_of_mlflow(installation, "CREATE TABLE models AS SELECT 'world' AS name")
@@ -213,7 +213,7 @@ def test_a_lost_database_comes_back_and_exactly_what_came_after_the_backup_is_de
     assert row_of_mlflow(installation, "SELECT name FROM models") == ["world"]
 
 
-def test_what_is_written_and_erased_during_a_backup_is_declared_after_the_loss_of_everything(
+def test_statements_written_during_a_backup_are_declared_lost_after_a_full_restore(
     installation,
 ):
     _, episode = installation.play("a")
@@ -240,7 +240,7 @@ def test_what_is_written_and_erased_during_a_backup_is_declared_after_the_loss_o
     assert installation.text(episode) is None
 
 
-def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole_and_the_next_one_is(
+def test_a_killed_backup_leaves_no_complete_backup_and_the_next_one_succeeds(
     installation, tmp_path
 ):
     installation.play("a")
@@ -266,7 +266,7 @@ def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole_and_the_next_on
     assert left == set(names)
 
 
-def test_a_dump_that_fails_ends_the_pod_before_anything_is_made(installation):
+def test_a_failed_dump_ends_the_backup_with_an_error(installation):
     pod = installation.pod("backup")
     pod.run("begin")
     failed = pod.start("dump", LEDGER_URL=f"{installation.ledger_url}_gone")

@@ -20,7 +20,7 @@ def objects(**account):
     [("", True, DEPLOYS | FOLLOWS), ("", False, DEPLOYS), ("kubeflow", False, DEPLOYS)],
     ids=["with jobs", "without jobs", "of another namespace"],
 )
-def test_the_account_may_deploy_here_and_start_jobs_only_where_that_is_said(
+def test_the_account_of_the_runs_may_deploy_and_may_start_jobs_only_if_enabled(
     namespace, jobs, resources
 ):
     found = objects(name="pipeline-runner", namespace=namespace, jobs=jobs)
@@ -32,17 +32,17 @@ def test_the_account_may_deploy_here_and_start_jobs_only_where_that_is_said(
     ]
 
 
-def test_no_account_gets_rights_that_nobody_named():
+def test_without_an_account_name_no_rights_are_granted():
     names = {each["metadata"]["name"] for each in objects(name="", namespace="kubeflow")}
     assert "agentworld-runs" not in names
 
 
-def test_jobs_in_another_namespace_are_not_the_releases_to_give():
+def test_job_rights_for_an_account_of_another_namespace_are_refused():
     with pytest.raises(HelmRenderError, match="the runs are in kubeflow; a step creates Jobs"):
         objects(name="pipeline-runner", namespace="kubeflow", jobs=True)
 
 
-def test_it_may_do_in_its_own_namespace_what_the_guide_shows_by_hand():
+def test_the_job_rights_of_the_chart_equal_the_rules_in_the_guide():
     guide = (ROOT / "docs/guides/several-nodes.md").read_text()
     (text,) = [block for block in guide.split("```yaml\n") if "name: agentworld-stages" in block]
     by_hand = yaml.safe_load(text.partition("```")[0])["rules"]
@@ -52,7 +52,7 @@ def test_it_may_do_in_its_own_namespace_what_the_guide_shows_by_hand():
     assert [rule for rule in rules if not DEPLOYS & {*rule["resources"]}] == by_hand
 
 
-def test_the_values_of_the_guide_of_a_cluster_give_the_runs_rights_and_a_claim_for_all_nodes():
+def test_the_cluster_guides_values_grant_run_rights_and_a_shared_claim():
     guide = (ROOT / "docs/guides/cluster.md").read_text()
     blocks = [block.partition("```")[0] for block in guide.split("```yaml\n")[1:]]
     (values,) = [block for block in blocks if "account: {name: pipeline-runner" in block]

@@ -15,7 +15,7 @@ def found(request):
     return make.chart.objects(request.param)
 
 
-def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(found):
+def test_every_pod_meets_the_restricted_standard_with_a_read_only_root(found):
     assert {"operator", "service"} <= make.chart.pods(found).keys()
     for template in make.chart.pods(found).values():
         spec = template["spec"]
@@ -36,13 +36,13 @@ def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(fou
         assert not any("hostPort" in port for port in container.get("ports", ()))
 
 
-def test_every_container_asks_for_its_share_and_has_an_end_of_it(found):
+def test_every_container_has_cpu_and_memory_requests_and_limits(found):
     for container in containers(found):
         for told in ("requests", "limits"):
             assert container["resources"][told].keys() == {"cpu", "memory"}
 
 
-def test_the_guide_says_how_much_a_quota_has_to_hold():
+def test_the_guide_shows_the_total_resources_of_all_pods():
     found = make.chart.objects()
     told = [
         sum(each["spec"]["replicas"] * amount(each, which, name) for each in found if runs(each))
@@ -67,7 +67,7 @@ def amount(found, which, name):
     return int(told.removesuffix(unit)) * units.get(unit, 1000)
 
 
-def test_an_account_of_the_cluster_has_who_asks_its_api_and_nobody_else(found):
+def test_only_pods_that_use_the_kubernetes_api_have_an_account_token(found):
     accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
     for component, template in make.chart.pods(found).items():
         spec = template["spec"]
@@ -92,7 +92,7 @@ def test_no_right_is_a_wildcard(found):
             assert not [word for word in words if "*" in word]
 
 
-def test_nobody_reads_a_secret_that_is_not_named_and_only_the_job_makes_any(found):
+def test_no_role_reads_secrets_and_only_the_secrets_job_creates_them(found):
     allowed = {
         (each["metadata"]["name"], *rule["verbs"], *rule.get("resourceNames", ("any",)))
         for each, rule in rules(found)
@@ -102,14 +102,14 @@ def test_nobody_reads_a_secret_that_is_not_named_and_only_the_job_makes_any(foun
     assert allowed == ({("agentworld-secrets", "create", "any")} if makes_any else set())
 
 
-def test_nobody_gives_rights_or_becomes_somebody_else(found):
+def test_no_role_grants_rights_or_impersonates(found):
     for _, rule in rules(found):
         assert not {*rule["verbs"]} & {"bind", "escalate", "impersonate", "deletecollection"}
         assert not [each for each in rule["resources"] if each in ("roles", "rolebindings")]
         assert not [each for each in rule["resources"] if each.endswith(("/exec", "/token"))]
 
 
-def test_of_the_cluster_it_asks_who_comes_and_changes_our_definitions_where_it_is_asked_to(found):
+def test_cluster_roles_only_review_tokens_and_upgrade_the_definitions(found):
     told = {
         component: [
             (rule["resources"], rule.get("resourceNames"), rule["verbs"])
@@ -126,7 +126,7 @@ def test_of_the_cluster_it_asks_who_comes_and_changes_our_definitions_where_it_i
     assert {name: each for name, each in told.items() if each} == {"service": asks}
 
 
-def test_nothing_deprecated_is_used_and_no_device_is_asked_for(found):
+def test_the_chart_uses_no_deprecated_api_and_requests_no_device(found):
     """`v1.Endpoints` and `externalIPs` are deprecated; devices are for engines and steps, which ask
     by extended resources, and so by DRA where a cluster maps these.
     """
@@ -139,7 +139,7 @@ def test_nothing_deprecated_is_used_and_no_device_is_asked_for(found):
         assert "resourceClaims" not in template["spec"]
 
 
-def test_every_binding_is_of_a_role_of_the_chart_and_of_an_account_of_its_own_or_the_runs(found):
+def test_every_binding_grants_a_chart_role_to_a_chart_account_or_the_runs_account(found):
     there = {(each["kind"], each["metadata"]["name"]) for each in found}
     bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
     assert len(bindings) == len([each for each in found if each["kind"].endswith("Role")])
@@ -155,7 +155,7 @@ def test_every_binding_is_of_a_role_of_the_chart_and_of_an_account_of_its_own_or
 @pytest.mark.parametrize(
     ("job", "right"), [("secrets", "Role"), ("definitions", "ClusterRole")], ids=lambda name: name
 )
-def test_a_job_and_its_rights_are_gone_before_anything_else_is_there(job, right):
+def test_a_hook_job_and_its_rights_are_deleted_before_the_release_is_created(job, right):
     hooks = {
         each["kind"]: each["metadata"]["annotations"]
         for each in make.chart.objects({"definitions": {"upgrade": True}})

@@ -22,7 +22,7 @@ _INFO = 1
 
 @pytest.mark.waits
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_helm_has_nothing_to_say_against_the_chart(values):
+def test_helm_lint_reports_no_problem(values):
     told = lint(CHART, values, strict=True, namespace="worlds")
     assert told["errors"] == []
     assert {each["error"] for each in told["messages"]} == {"icon is recommended"}
@@ -58,19 +58,19 @@ def test_helm_has_nothing_to_say_against_the_chart(values):
     ],
     ids=json.dumps,
 )
-def test_a_wrong_value_is_refused_by_its_name(values, said):
+def test_an_invalid_value_is_refused_with_its_name(values, said):
     with pytest.raises(HelmValuesError, match=re.escape(said)):
         make.chart.files(values)
 
 
-def test_metrics_are_scraped_by_whom_is_named():
+def test_a_service_monitor_without_a_secret_is_refused():
     with pytest.raises(
         HelmRenderError, match=r"monitoring\.existingSecret is empty; name a Secret"
     ):
         make.chart.files({"monitoring": {"serviceMonitor": {"enabled": True}}})
 
 
-def test_a_chart_that_has_this_one_in_it_may_hand_values_to_all():
+def test_global_values_of_a_parent_chart_are_accepted():
     handed = {"global": {"anything": 1}}
     # What Helm certifies is another one at each rendering.
     assert make.chart.files({**EVERYTHING, **handed}) == make.chart.files(EVERYTHING)
@@ -89,7 +89,7 @@ def values_of(node, path=""):
         yield from values_of(each, f"{path}{name}.")
 
 
-def test_every_value_has_its_place_in_the_schema_and_the_schema_knows_no_other():
+def test_the_schema_contains_exactly_the_values_of_the_chart():
     known = dict(properties(SCHEMA))
     free = [path for path, each in known.items() if "additionalProperties" in each]
     there = {path for path, _ in values_of(yaml.safe_load(TEXT))}
@@ -99,7 +99,7 @@ def test_every_value_has_its_place_in_the_schema_and_the_schema_knows_no_other()
     assert more == {"global"}
 
 
-def test_every_comment_is_a_description():
+def test_every_value_comment_is_a_schema_description():
     told = [each["description"] for _, each in properties(SCHEMA) if "description" in each]
     assert told == re.findall(r"# -- (.*)", TEXT)
 
@@ -113,7 +113,7 @@ def test_the_reference_has_a_row_for_every_value():
     assert missing == []
 
 
-def test_nothing_unknown_is_taken_but_where_a_team_names_things():
+def test_unknown_keys_are_accepted_only_in_free_form_values():
     free = {
         path.rpartition(".")[2]
         for path, each in properties(SCHEMA)
@@ -124,7 +124,7 @@ def test_nothing_unknown_is_taken_but_where_a_team_names_things():
     assert free == named | {"global", "limits", "placement", "requests"}
 
 
-def test_who_may_come_is_what_the_service_reads():
+def test_the_service_can_read_the_rendered_access_file():
     told = make.chart.only(make.chart.objects(EVERYTHING), "ConfigMap", "agentworld-access")
     tenants = Directory.model_validate(yaml.safe_load(told["data"]["access.yaml"])).tenants
     assert tenants["team-a"].limits.open_episodes == 256
@@ -132,7 +132,7 @@ def test_who_may_come_is_what_the_service_reads():
 
 
 @pytest.mark.waits
-def test_the_schema_is_what_the_values_make():
+def test_the_schema_file_equals_the_schema_generated_from_the_values():
     written = subprocess.run(
         [sys.executable, ROOT / "tools/values_schema.py", CHART], capture_output=True, check=True
     ).stdout

@@ -152,7 +152,7 @@ def log_of(place: Training, pod: str) -> str:
     return str(place.job.core.read_namespaced_pod_log(pod, place.job.namespace))
 
 
-def test_a_step_whose_pod_is_taken_away_goes_on_from_its_checkpoint(place, whole):
+def test_a_step_whose_pod_is_deleted_resumes_from_its_checkpoint(place, whole):
     _, second = whole.ran.pods[TAKEN]
     said = log_of(place, second)
     resumed = re.search(r"Resuming training from checkpoint .* global step (\d+)", said)
@@ -160,7 +160,7 @@ def test_a_step_whose_pod_is_taken_away_goes_on_from_its_checkpoint(place, whole
     assert int(resumed[1]) >= whole.preemption.saved_steps > 0
 
 
-def test_a_stage_of_several_nodes_is_trained_by_pods_of_both_and_followed(place, whole):
+def test_a_multi_node_stage_trains_on_both_nodes_and_its_log_is_followed(place, whole):
     core, namespace = place.job.core, place.job.namespace
     pods = core.list_namespaced_pod(namespace, label_selector="jobset.sigs.k8s.io/jobset-name")
     assert sorted(each.spec.node_name for each in pods.items) == ["node-1", "node-2"]
@@ -169,7 +169,7 @@ def test_a_stage_of_several_nodes_is_trained_by_pods_of_both_and_followed(place,
     assert "complete" in told.lower(), told
 
 
-def test_live_shells_are_opened_in_a_job_of_their_own_and_nowhere_else(place, whole):
+def test_live_shells_run_only_in_a_separate_job(place, whole):
     listed = client.BatchV1Api(place.job.core.api_client).list_namespaced_job(place.job.namespace)
     (job,) = listed.items
     assert job.metadata.annotations["agentworld.dev/step"] == "collect"
@@ -177,7 +177,7 @@ def test_live_shells_are_opened_in_a_job_of_their_own_and_nowhere_else(place, wh
     assert job.metadata.name in log_of(place, whole.ran.pods["collect"][-1])
 
 
-def test_what_is_handed_on_is_a_folder_of_the_store_and_no_bytes(place, whole):
+def test_steps_pass_on_store_folders_and_no_data(place, whole):
     handed = {step: made["Output"] for step, made in whole.ran.outputs.items() if "Output" in made}
     assert handed.pop("gate") == "passed"
     for step, folder in handed.items():
@@ -187,7 +187,7 @@ def test_what_is_handed_on_is_a_folder_of_the_store_and_no_bytes(place, whole):
 
 
 @pytest.mark.usefixtures("whole")
-def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place):
+def test_the_run_has_a_conclusion_and_every_step_has_a_receipt(place):
     told = Conclusion.read(place.store / f"jobs/{place.job.id}.json")
     assert (told.pipeline, told.state) == ("world_model", "succeeded")
     for step in STEPS_HERE:
@@ -196,7 +196,7 @@ def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place):
 
 
 @pytest.mark.usefixtures("whole")
-def test_the_simulator_that_was_deployed_is_the_stage_that_passed(place):
+def test_the_deployed_simulator_has_the_weights_of_the_passed_stage(place):
     (path,) = (place.store / "simulators").glob("*/manifest.json")
     manifest = SimulatorManifest.read(path)
     (rl,) = [each for each in (place.store / "steps/rl").iterdir() if each.is_dir()]

@@ -124,7 +124,7 @@ def ready(release, name):
 
 
 @pytest.mark.usefixtures("worlds")
-def test_everything_is_up_and_mlflow_keeps_what_it_is_told(release):
+def test_mlflow_is_up_stores_experiments_and_rejects_foreign_hosts(release):
     mlflow = release.core.read_namespaced_service(f"{NAME}-mlflow", NAMESPACE).spec.cluster_ip
     with release.cluster.reached(mlflow, 5000) as host:
         url = f"http://{host}/api/2.0/mlflow/experiments"
@@ -138,7 +138,7 @@ def test_everything_is_up_and_mlflow_keeps_what_it_is_told(release):
 
 
 @pytest.mark.usefixtures("worlds")
-def test_all_of_it_runs_in_a_namespace_with_a_quota_and_limits(release):
+def test_the_release_runs_in_a_namespace_with_a_quota_and_limits(release):
     assert release.is_up()
     used = bounds.used(release.namespace)
     names = ("operator", "service", "database", "mlflow", "console", "engine")
@@ -148,7 +148,7 @@ def test_all_of_it_runs_in_a_namespace_with_a_quota_and_limits(release):
 
 
 @pytest.mark.usefixtures("worlds")
-def test_a_console_is_up_and_asks_who_comes(release):
+def test_the_console_is_up_and_requires_a_credential(release):
     console = release.core.read_namespaced_service(f"{NAME}-console", NAMESPACE).spec.cluster_ip
     with release.cluster.reached(console, 8090) as host:
         assert httpx.get(f"http://{host}/healthz").text == "ok"
@@ -164,13 +164,13 @@ def test_a_simulator_is_ready_once_its_weights_were_verified(release, worlds):
     assert release.namespace.get("Simulator", "one")["status"]["digest"] == worlds[0]
 
 
-def test_its_replicas_are_spread_over_the_nodes(release, worlds):
+def test_engine_replicas_are_spread_over_the_nodes(release, worlds):
     assert len(worlds) == 2
     assert len(release.pods("engine", "node-1")) == len(release.pods("engine", "node-2")) == 1
 
 
 @pytest.mark.usefixtures("worlds")
-def test_one_replica_fetches_and_the_other_shares_what_it_fetched(release, source):
+def test_one_replica_fetches_the_weights_and_the_other_reuses_them(release, source):
     assert source.files_not_read_once() == []
     read = partial(release.core.read_namespaced_pod_log, namespace=NAMESPACE, container=VERIFIER)
     logs = [read(pod) for pod in release.pods("engine")]
@@ -179,7 +179,7 @@ def test_one_replica_fetches_and_the_other_shares_what_it_fetched(release, sourc
 
 
 @pytest.mark.usefixtures("worlds")
-def test_who_has_no_key_is_turned_away(release):
+def test_a_request_without_a_key_is_rejected(release):
     assert httpx.get(f"{release.url}/runs/any").status_code == 401
 
 
@@ -195,7 +195,7 @@ def test_a_run_is_opened_by_a_digest(release, worlds):
     assert made.json()["run"]["simulator"] == worlds[0]
 
 
-def test_a_name_moves_past_its_gate_while_a_run_is_open(release, worlds, agents):
+def test_an_alias_moves_past_its_gate_while_a_run_is_open(release, worlds, agents):
     folder = release.folder / "agentworld-stores/objects"
     gain = records.estimate(0.4)
     made = records.agent_report(simulator=worlds[1], live_gain=gain)
@@ -214,14 +214,14 @@ def test_a_name_moves_past_its_gate_while_a_run_is_open(release, worlds, agents)
 
 
 @pytest.mark.parametrize("component", ["service", "operator", "engine"])
-def test_agents_play_on_after_a_pod_was_killed(release, agents, component):
+def test_agents_continue_after_a_pod_is_killed(release, agents, component):
     pod = release.pods(component)[0]
     release.kill(pod)
     agents.played(12)
     assert agents.failures == []
 
 
-def test_agents_play_on_and_no_row_is_lost_after_the_database_was_killed(release, agents):
+def test_agents_continue_and_no_row_is_lost_after_the_database_is_killed(release, agents):
     with database(release) as url, Rows(url) as rows:
         for number in range(3):
             wait_for(lambda number=number: len(rows.servers) > number, SECONDS)
@@ -243,14 +243,14 @@ def database(release):
         yield url.replace(f"{NAME}-database", host)
 
 
-def test_agents_play_on_while_a_node_is_drained(release, agents):
+def test_agents_continue_while_a_node_is_drained(release, agents):
     drain(release, "node-1")
     agents.played(12)
     assert agents.failures == []
     release.core.patch_node("node-1", {"spec": {"unschedulable": False}})
 
 
-def test_agents_play_on_while_the_release_is_upgraded(release, agents):
+def test_agents_continue_while_the_release_is_upgraded(release, agents):
     engines = release.pods("engine")
     with release.helm() as helm:
         chart = older_chart.older(release.folder / "now")
@@ -263,11 +263,11 @@ def test_agents_play_on_while_the_release_is_upgraded(release, agents):
 
 
 @pytest.mark.usefixtures("agents")
-def test_no_pod_that_came_later_fetched_anything(source):
+def test_no_later_pod_fetches_the_weights_again(source):
     assert source.files_not_read_once() == []
 
 
-def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agents):
+def test_every_run_has_one_simulator_and_a_verified_record(release, worlds, agents):
     agents.close()
     assert agents.failures == []
     stores = release.folder / "agentworld-stores"
@@ -289,7 +289,7 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
 
 @pytest.mark.parametrize("component", ["operator", "service", "secrets"])
 @pytest.mark.usefixtures("agents")
-def test_an_account_may_do_exactly_what_it_did(release, component):
+def test_the_rights_of_an_account_equal_its_requests_in_the_audit_log(release, component):
     """The API server's audit log, compared with the chart's rights."""
     account = f"system:serviceaccount:{NAMESPACE}:{NAME}-{component}"
     audit = release.cluster.control.folder / "audit.log"
@@ -326,7 +326,7 @@ def allowed(component):
 
 
 @pytest.mark.usefixtures("agents")
-def test_an_uninstall_leaves_what_is_secret_and_what_was_said(release):
+def test_an_uninstall_keeps_secrets_and_simulators(release):
     with release.helm() as helm:
         helm.uninstall(NAME, timeout=120, wait="watcher")
     kept = {each.metadata.name for each in release.core.list_namespaced_secret(NAMESPACE).items}
@@ -335,7 +335,7 @@ def test_an_uninstall_leaves_what_is_secret_and_what_was_said(release):
 
 
 @pytest.mark.usefixtures("agents")
-def test_the_namespace_goes_with_everything_in_it(release):
+def test_the_namespace_can_be_deleted_with_its_content(release):
     release.core.delete_namespace(NAMESPACE)
     listed = release.core.list_namespace
     wait_for(lambda: NAMESPACE not in [each.metadata.name for each in listed().items], SECONDS)

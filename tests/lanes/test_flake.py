@@ -39,7 +39,7 @@ def parts(tmp_path, monkeypatch):
     monkeypatch.setattr(flake, "PARTS", parts)
 
 
-def test_a_flaky_test_is_named_and_each_short_one_runs_so_often(capsys):
+def test_a_flaky_test_is_reported_with_its_number_of_runs(capsys):
     assert flake.main(10) == 1
     output = capsys.readouterr().out
     assert "failed 1 of 10 times: test_flaky.py::test_fails_at_its_fourth_run\n" in output
@@ -53,6 +53,6 @@ def test_only_the_named_parts_run(capsys):
     assert "3 runs of 1 tests" in capsys.readouterr().out
 
 
-def test_an_unknown_part_is_answered_with_those_that_are_there(capsys):
+def test_an_unknown_part_is_refused_with_the_known_parts(capsys):
     assert flake.main(10, "fats") == 2
     assert capsys.readouterr().err == "error: there is no part fats; name any of flaky, sound\n"

@@ -41,7 +41,7 @@ def test_each_file_is_in_exactly_one_part(tests, num_parts):
         assert [collected(part, tests / name) for part in all_parts].count(True) == 1
 
 
-def test_a_part_enters_the_folders_of_its_own_files_alone(tests):
+def test_a_part_enters_only_the_folders_of_its_own_files(tests):
     first, second = parts(tests, 2)
     assert collected(first, tests)
     assert collected(second, tests)
@@ -50,13 +50,13 @@ def test_a_part_enters_the_folders_of_its_own_files_alone(tests):
     assert collected(first, tests / "serving/conftest.py")
 
 
-def test_what_no_part_collects_has_no_weight(tests):
+def test_uncollected_files_have_no_weight_in_the_split(tests):
     (tests / "serving/test_slow.py").write_text(OF_A_LANE + "x" * 10_000)
     first, _ = parts(tests, 2)
     assert [collected(first, tests / name) for name in FILES] == [False, True, True, False]
 
 
-def test_a_named_file_and_test_are_in_a_part(tests):
+def test_only_named_files_and_tests_are_collected(tests):
     first, second = parts(tests, 2, f"{tests}/test_a.py::test_it", tests / "serving")
     collections = [
         collected(first, tests / name) or collected(second, tests / name) for name in FILES

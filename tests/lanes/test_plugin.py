@@ -58,13 +58,13 @@ def test_a_slow_test_needs_exactly_one_lane(run, code):
     assert results.tests == []
 
 
-def test_a_fixture_of_the_same_name_beside_the_test_makes_it_no_slow_one(run):
+def test_a_local_fixture_with_the_name_of_a_slow_fixture_makes_no_test_slow(run):
     code = "@pytest.fixture\ndef tiny_model(): return 1\ndef test_a(tiny_model): pass"
     _, results = run(code)
     assert results.count("passed") == 1
 
 
-def test_every_end_of_a_test_is_recorded(run):
+def test_every_outcome_of_a_test_is_recorded(run):
     _, results = run(
         "@pytest.fixture\ndef broken(): raise OSError\n"
         "def test_passes(): pass\n"
@@ -91,7 +91,7 @@ def test_a_fast_test_that_computes_too_long_fails(run):
     assert outcomes(results) == {"test_fast": "failed", "test_slow": "passed"}
 
 
-def test_a_test_that_ends_a_process_is_not_charged_for_what_that_took_before(run):
+def test_a_test_that_ends_a_process_is_not_charged_for_its_earlier_time(run):
     process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
     with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
@@ -146,6 +146,6 @@ def test_a_file_of_ordered_tests_is_repeated_as_a_whole(run):
     assert ended.ret == 0
 
 
-def test_a_repeated_run_stops_after_its_first_failure_if_it_is_told_to(run):
+def test_a_repeated_run_with_exitfirst_stops_after_its_first_failure(run):
     _, results = run("def test_it(): assert False\ndef test_other(): pass\n", "--repeat=9", "-x")
     assert len(results.tests) == 1

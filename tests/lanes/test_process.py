@@ -25,7 +25,7 @@ def test_it():
 """
 
 
-def test_a_lane_takes_a_port_that_is_taken_here_and_leaves_nothing(tmp_path, monkeypatch):
+def test_a_lane_can_use_an_occupied_port_and_leaves_no_process_or_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
     marker = tmp_path / "told"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -44,7 +44,7 @@ def test_a_lane_takes_a_port_that_is_taken_here_and_leaves_nothing(tmp_path, mon
     assert not os.path.exists(scratch)
 
 
-def test_the_time_of_processes_below_is_counted():
+def test_the_processor_time_of_child_processes_is_counted():
     meter = Meter(tree_seconds)
     code = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)

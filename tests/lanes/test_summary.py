@@ -12,20 +12,20 @@ def test_the_last_line_counts_all_tests():
     assert last == "1 passed, 1 failed, 1 skipped"
 
 
-def test_a_lane_that_did_not_end_is_a_failure():
+def test_an_unfinished_lane_counts_as_a_failure():
     summary = Summary([TestResult("a::b")], ["the lane waits did not run to its end"])
     assert list(summary.lines())[-1] == "1 passed, 1 failed"
     assert summary.num_failed == 1
 
 
-def test_the_slowest_come_first():
+def test_the_slowest_tests_are_listed_first():
     tests = [TestResult(f"a::{seconds}", seconds=seconds) for seconds in range(30)]
     _, first, *more = slowest(tests)
     assert first.endswith("a::29")
     assert len(more) == 19
 
 
-def test_a_folder_over_its_budget_and_one_without_are_named(tmp_path):
+def test_folders_over_budget_or_without_a_budget_are_listed(tmp_path):
     budget = tmp_path / "budget.toml"
     budget.write_text('[processor_seconds]\n"agentworld" = 10\n"agentworld/audit" = 5\ncel = 1\n')
     tests = [
@@ -39,7 +39,7 @@ def test_a_folder_over_its_budget_and_one_without_are_named(tmp_path):
     ]
 
 
-def test_half_a_line_of_a_killed_run_is_left_out(tmp_path):
+def test_a_truncated_line_of_a_killed_run_is_ignored(tmp_path):
     file = tmp_path / "results.jsonl"
     file.write_text(f'{{"num_collected": 2}}\n{TestResult("a::b").line()}{{"name": "a:')
     assert LaneResults.read(file) == LaneResults(2, [TestResult("a::b")])

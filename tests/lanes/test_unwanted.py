@@ -31,7 +31,9 @@ OF_ONE_TEST = "import pytest\n\n\n@pytest.mark.compute\ndef test_it():\n    asse
         (OF_ONE_TEST, "not compute", None),
     ],
 )
-def test_a_file_is_ignored_where_all_of_its_tests_would_be(tmp_path, text, expression, ignored):
+def test_a_file_is_ignored_if_all_of_its_tests_would_be_deselected(
+    tmp_path, text, expression, ignored
+):
     path = tmp_path / "test_it.py"
     path.write_text(text)
     config = SimpleNamespace(getoption=lambda _name: expression)

@@ -42,7 +42,7 @@ def common(a: bytes, b: bytes) -> int:
     return next((number for number, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
-def test_a_copied_run_is_found():
+def test_a_copied_run_of_60_bytes_is_found():
     recording = bytes(range(200)) * 2
     blocks = {recording[30:60]: [(recording, 30)]}
     assert list(copies(b"x" + recording[10:70] + b"y", blocks)) == [recording[10:70]]
@@ -54,7 +54,7 @@ def blocks():
     return blocks_of(os.environ["RECORDINGS"])
 
 
-def test_no_file_of_this_project_holds_a_run_of_a_recording(blocks):
+def test_no_file_of_this_project_contains_60_bytes_of_a_recording(blocks):
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, check=True, capture_output=True)
     paths = [_ROOT / name for name in listed.stdout.decode().split("\0") if name]
     assert len(paths) > 100

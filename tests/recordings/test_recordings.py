@@ -69,7 +69,7 @@ def read(expected: Expected):
     return episodes, problems, notes
 
 
-def test_every_count_is_the_one_of_its_source(expected, read):
+def test_every_count_equals_the_expected_count_of_its_source(expected, read):
     episodes, problems, notes = read
     assert len(episodes) == expected.num_episodes
     assert sum(len(each.turns) for each in episodes) == expected.num_turns
@@ -79,7 +79,7 @@ def test_every_count_is_the_one_of_its_source(expected, read):
         assert len({each.task_id for each in episodes}) == expected.num_tasks
 
 
-def test_ten_turns_are_those_that_were_looked_up(expected, read):
+def test_ten_turns_equal_the_turns_looked_up_by_hand(expected, read):
     episodes, _, _ = read
     assert len(expected.turns) == 10 or sum(len(each.turns) for each in episodes) < 10
     for number, each in enumerate(expected.turns):

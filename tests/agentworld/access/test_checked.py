@@ -52,7 +52,7 @@ class Checked:
         return refused.value
 
 
-def test_a_key_a_runs_token_and_a_service_account_are_known(tmp_path):
+def test_a_key_a_run_token_and_a_service_account_authenticate_their_callers(tmp_path):
     checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
     names = [checked.caller(each).name for each in (KEY, TOKENS.token(RUN, "acme"), JWT)]
     assert names == ["acme/ci", f"run {RUN}", "team-a/trainer"]
@@ -64,14 +64,14 @@ def test_a_key_a_runs_token_and_a_service_account_are_known(tmp_path):
     [None, "", "x", KEY[:-1], KEY + " ", KEY.lower(), key_digest(KEY), "awk_", JWT[:-1], "a.b.c"],
     ids=range(10),
 )
-def test_whoever_else_comes_is_nobody_and_hears_the_same(tmp_path, credential):
+def test_every_invalid_credential_is_rejected_with_the_same_message(tmp_path, credential):
     checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
     refused = checked.refused(credential)
     assert refused.kind == "unauthorised"
     assert str(refused) == str(checked.refused("another"))
 
 
-def test_a_runs_token_is_nothing_once_its_tenant_is_taken_out(tmp_path):
+def test_a_run_token_is_rejected_while_its_tenant_is_missing_from_the_file(tmp_path):
     checked = Checked(tmp_path)
     token = TOKENS.token(RUN, "acme")
     assert checked.caller(token).run == RUN
@@ -81,14 +81,14 @@ def test_a_runs_token_is_nothing_once_its_tenant_is_taken_out(tmp_path):
     assert checked.caller(token).run == RUN
 
 
-def test_a_service_account_is_nothing_once_it_is_taken_out(tmp_path):
+def test_a_service_account_removed_from_the_file_is_rejected(tmp_path):
     checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
     assert checked.caller(JWT).tenant == "acme"
     checked.write(FILE)
     assert checked.refused(JWT).kind == "unauthorised"
 
 
-def test_limits_are_those_of_the_file_as_it_is_now(tmp_path):
+def test_limits_follow_changes_of_the_access_file(tmp_path):
     checked = Checked(tmp_path)
     assert checked.access.limits("acme").open_runs == 2
     checked.write(FILE.replace("2}", "3}"))
@@ -101,20 +101,20 @@ def test_limits_are_those_of_the_file_as_it_is_now(tmp_path):
     ["a.b.c", "...", api_server.token("team-b/trainer"), api_server.token("team-a/other"), KEY],
     ids=range(5),
 )
-def test_the_cluster_is_asked_about_nothing_but_the_named_accounts(tmp_path, credential):
+def test_only_tokens_that_claim_a_listed_account_are_sent_to_the_cluster(tmp_path, credential):
     checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
     if credential != KEY:
         checked.refused(credential)
     assert checked.asked == []
 
 
-def test_where_no_account_is_named_no_cluster_is_needed(tmp_path):
+def test_without_service_accounts_no_cluster_is_needed(tmp_path):
     checked = Checked(tmp_path)
     assert checked.refused(JWT).kind == "unauthorised"
     assert checked.asked == []
 
 
-def test_a_service_that_can_ask_no_cluster_says_so_when_it_starts(tmp_path):
+def test_service_accounts_without_a_cluster_are_an_error_at_startup(tmp_path):
     (tmp_path / "access.yaml").write_text(FILE.rstrip() + ACCOUNTS)
     (tmp_path / "kubeconfig").write_text("{}")
     with pytest.raises(AccessError, match="no cluster is configured"):
@@ -125,14 +125,14 @@ def test_a_service_that_can_ask_no_cluster_says_so_when_it_starts(tmp_path):
         )
 
 
-def test_a_token_that_says_it_is_a_named_accounts_is_believed_to_the_cluster_alone(tmp_path):
+def test_a_forged_token_for_a_listed_account_is_rejected_by_the_cluster(tmp_path):
     checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
     forged = api_server.token("team-a/trainer", "Zm9yZ2Vk")
     assert checked.refused(forged).kind == "unauthorised"
     assert checked.asked == [forged]
 
 
-def test_locally_everybody_is_let_in_and_a_runs_token_still_opens_its_run_alone():
+def test_local_access_accepts_any_credential_and_limits_a_run_token_to_its_run():
     access = LocalAccess(TOKENS)
     for credential in (None, "", "x", KEY):
         caller = asyncio.run(access.caller(credential))
@@ -143,7 +143,7 @@ def test_locally_everybody_is_let_in_and_a_runs_token_still_opens_its_run_alone(
     assert access.limits("local").open_runs is None
 
 
-def test_no_secret_is_in_what_stands_for_an_access_in_a_log(tmp_path):
+def test_the_repr_of_an_access_contains_no_secret(tmp_path):
     checked = Checked(tmp_path)
     told = repr((checked.access, TOKENS, checked.caller(KEY), checked.access._file.index))
     assert KEY not in told

@@ -79,23 +79,23 @@ def review(kubeconfig) -> Review:
     return lambda token: asyncio.run(asked(token))
 
 
-def test_a_token_that_was_made_for_us_is_its_accounts(core, review):
+def test_a_token_for_the_agentworld_audience_authenticates_its_account(core, review):
     token = made(core)
     assert claimed_account(token) == review(token) == "team-a/trainer"
 
 
 @pytest.mark.parametrize("audience", [None, "vault"])
-def test_a_token_that_was_made_for_another_service_is_nobodys_here(core, review, audience):
+def test_a_token_for_another_audience_authenticates_no_account(core, review, audience):
     assert review(made(core, audience=audience)) is None
 
 
-def test_a_token_that_somebody_changed_is_nobodys(core, review):
+def test_a_changed_token_authenticates_no_account(core, review):
     head, claims, signature = made(core).split(".")
     forged = signature[:10] + ("A" if signature[10] != "A" else "B") + signature[11:]
     assert review(".".join([head, claims, forged])) is None
 
 
-def test_the_token_of_an_account_that_is_gone_is_nobodys(core, review):
+def test_the_token_of_a_deleted_account_authenticates_no_account(core, review):
     core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": "gone"}})
     token = made(core, "gone")
     assert review(token) == "team-a/gone"
@@ -103,14 +103,14 @@ def test_the_token_of_an_account_that_is_gone_is_nobodys(core, review):
     wait_for(lambda: review(token) is None)  # a cluster believes what it found for ten seconds
 
 
-def test_a_service_that_may_not_ask_says_that_it_cannot(control_plane, core):
+def test_a_service_without_the_right_to_review_tokens_raises_unavailable(control_plane, core):
     asked = cluster_review(kubeconfig=control_plane.kubeconfig_of(made(core, TRAINER, None)))
     with pytest.raises(AccessError, match="did not review") as failed:
         asyncio.run(asked(made(core)))
     assert failed.value.kind == "unavailable"
 
 
-def test_an_account_of_the_access_file_is_its_tenant_and_another_one_is_refused(
+def test_an_account_of_the_access_file_gets_its_tenant_and_others_are_rejected(
     core, kubeconfig, tmp_path
 ):
     path = tmp_path / "access.yaml"

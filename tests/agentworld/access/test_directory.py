@@ -51,11 +51,11 @@ def test_a_file_names_tenants_with_their_keys_accounts_and_limits(load):
     assert found.tenants["audit"].limits.open_runs is None
 
 
-def test_a_tenant_may_have_nobody_yet(load):
+def test_a_tenant_may_have_no_callers(load):
     assert load("tenants: {acme: {}}").callers_by_key() == {}
 
 
-def test_the_guides_example_is_a_file_that_loads(load):
+def test_the_example_of_the_access_guide_loads(load):
     example = re.search(r"^```yaml\n(tenants:.*?)^```", GUIDE.read_text(), re.M | re.S)
     found = load(example[1])
     assert {name.count("/") for name in found.callers_by_account()} == {1}
@@ -100,7 +100,7 @@ def changed(**tenant):
     ],
     ids=range(13),
 )
-def test_what_is_wrong_is_one_sentence_that_says_where(load, text, place):
+def test_an_invalid_file_is_rejected_with_one_sentence_that_names_the_place(load, text, place):
     assert place in wrong(load, text)
 
 
@@ -124,11 +124,11 @@ def test_what_is_wrong_is_one_sentence_that_says_where(load, text, place):
     ],
     ids=range(14),
 )
-def test_a_key_that_stands_where_none_belongs_is_not_told(load, text):
+def test_the_error_for_a_misplaced_key_does_not_contain_the_key(load, text):
     assert KEY[4:] not in wrong(load, text)
 
 
-def test_one_key_for_two_is_refused_by_their_names(load):
+def test_one_key_of_two_tenants_is_refused_with_both_names(load):
     other = {**WHOLE["tenants"]["audit"]["keys"]["jo"], "sha256": DIGEST}
     twice = {"tenants": {"acme": WHOLE["tenants"]["acme"], "audit": {"keys": {"jo": other}}}}
     said = wrong(load, twice)
@@ -147,19 +147,19 @@ def test_one_service_account_of_two_tenants_is_refused(load):
     assert "acme and other share one service account" in wrong(load, twice)
 
 
-def test_a_name_that_is_there_twice_is_refused_and_does_not_take_the_firsts_place(load):
+def test_a_duplicate_tenant_name_is_refused(load):
     text = "tenants:\n  acme: {limits: {open_runs: 1}}\n  acme: {}\n"
     assert "repeats a key" in wrong(load, text)
 
 
-def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+def test_a_missing_file_raises_an_input_error(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read \(No such file"):
         Directory.load(tmp_path / "gone.yaml")
 
 
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_whatever_a_file_holds_is_no_defect(tmp_path, data):
+def test_any_other_content_of_a_file_raises_an_input_error(tmp_path, data):
     (tmp_path / "access.yaml").write_bytes(data)
     with pytest.raises(InputError):
         Directory.load(tmp_path / "access.yaml")

@@ -25,7 +25,7 @@ def let_through(bucket, coming):
 
 
 @given(RATE, PASSING)
-def test_in_no_time_is_more_let_through_than_one_minutes_and_what_was_filled_in(rate, passing):
+def test_a_bucket_never_admits_more_than_one_minutes_allowance_plus_the_refill(rate, passing):
     clock = Clock()
     bucket, began, num = Bucket(rate, clock), clock.now, 0
     for seconds, coming in passing:
@@ -36,7 +36,7 @@ def test_in_no_time_is_more_let_through_than_one_minutes_and_what_was_filled_in(
 
 @pytest.mark.waits
 @given(RATE)
-def test_a_bucket_holds_one_minutes_whole_allowance_and_nothing_more(rate):
+def test_a_full_bucket_holds_exactly_one_minutes_allowance(rate):
     clock = Clock()
     bucket = Bucket(rate, clock)
     clock.now += 3_600
@@ -44,7 +44,7 @@ def test_a_bucket_holds_one_minutes_whole_allowance_and_nothing_more(rate):
 
 
 @given(RATE, st.integers(0, 10**9))
-def test_who_waits_as_long_as_is_said_is_let_through_and_not_much_sooner(rate, spent):
+def test_a_caller_is_admitted_after_the_reported_wait_and_not_before(rate, spent):
     clock = Clock()
     bucket = Bucket(rate, clock)
     bucket.spend(spent)
@@ -58,7 +58,7 @@ def test_who_waits_as_long_as_is_said_is_let_through_and_not_much_sooner(rate, s
 
 
 @given(RATE, st.lists(st.floats(0, 10), max_size=10))
-def test_looking_often_fills_as_much_as_looking_once(rate, passing):
+def test_reading_a_bucket_often_does_not_change_its_refill(rate, passing):
     clock = Clock()
     often, once = Bucket(rate, clock), Bucket(rate, clock)
     for bucket in (often, once):
@@ -69,12 +69,12 @@ def test_looking_often_fills_as_much_as_looking_once(rate, passing):
     assert often.wait_seconds == pytest.approx(once.wait_seconds, abs=1e-6)
 
 
-def test_a_clock_that_stands_still_fills_nothing():
+def test_a_bucket_is_not_refilled_while_the_clock_stands_still():
     bucket = Bucket(60, Clock())
     assert (let_through(bucket, 100), bucket.wait_seconds) == (60, 1.0)
 
 
-def test_what_is_used_beyond_the_allowance_is_waited_for():
+def test_tokens_used_beyond_the_allowance_delay_the_next_step():
     clock = Clock()
     rates = Rates(Limits(tokens_per_minute=600), clock)
     rates.take_step("acme")
@@ -96,7 +96,7 @@ def test_what_is_used_beyond_the_allowance_is_waited_for():
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_each_rate_is_bounded_by_itself(limits, of):
+def test_each_rate_limit_alone_refuses_a_step_and_names_the_rate(limits, of):
     rates = Rates(limits, Clock())
     assert rates.is_bounded
     rates.take_step("acme")
@@ -105,7 +105,7 @@ def test_each_rate_is_bounded_by_itself(limits, of):
         rates.take_step("acme")
 
 
-def test_a_step_that_is_refused_uses_nothing():
+def test_a_refused_step_uses_no_allowance():
     clock = Clock()
     rates = Rates(Limits(steps_per_minute=60, tokens_per_minute=60), clock)
     rates.charge(600, 0)
@@ -117,7 +117,7 @@ def test_a_step_that_is_refused_uses_nothing():
         rates.take_step("acme")
 
 
-def test_without_limits_nothing_is_counted():
+def test_without_rate_limits_no_step_is_refused():
     rates = Rates(Limits(open_runs=1), Clock())
     assert not rates.is_bounded
     for _ in range(1_000):
@@ -126,6 +126,6 @@ def test_without_limits_nothing_is_counted():
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "many", 2**53])
-def test_a_limit_that_is_none_is_refused(most):
+def test_an_invalid_limit_is_rejected(most):
     with pytest.raises(ValidationError):
         Limits(open_runs=most)

@@ -23,7 +23,7 @@ def has_key(file):
     return key_digest("a") in file.index.by_key
 
 
-def test_a_key_that_is_taken_out_opens_nothing_a_second_later(path):
+def test_a_key_removed_from_the_file_is_invalid_after_one_second(path):
     clock = Clock()
     file = ReloadedAccess(path, clock)
     assert has_key(file)
@@ -43,7 +43,7 @@ def test_a_file_that_did_not_change_is_not_read_again(path):
         assert file.index is first
 
 
-def test_a_mounted_secret_is_followed_to_where_its_link_moves(tmp_path):
+def test_a_mounted_secret_is_reloaded_when_its_symlink_changes(tmp_path):
     for name, text in (("old", ONE), ("new", NONE)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "access.yaml").write_text(text)
@@ -60,7 +60,7 @@ def test_a_mounted_secret_is_followed_to_where_its_link_moves(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["tenants: [", "tenants: 7", "", None], ids=str)
-def test_a_file_that_is_wrong_now_changes_nothing_and_is_told_once(path, caplog, text):
+def test_a_file_that_becomes_invalid_changes_nothing_and_is_logged_once(path, caplog, text):
     clock = Clock()
     file = ReloadedAccess(path, clock)
     path.unlink() if text is None else path.write_text(text)
@@ -92,6 +92,6 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(path, monkeypatch):
     assert not has_key(file)
 
 
-def test_a_file_that_is_wrong_from_the_start_is_refused(tmp_path):
+def test_a_file_that_cannot_be_read_at_startup_is_rejected(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         ReloadedAccess(tmp_path / "gone.yaml")

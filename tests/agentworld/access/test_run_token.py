@@ -11,22 +11,22 @@ RUN = new_name()
 TOKEN = TOKENS.token(RUN, "acme")
 
 
-def test_a_token_opens_its_run_for_its_tenant_as_an_agent():
+def test_a_run_token_gives_the_agent_role_for_its_run_and_tenant():
     caller = TOKENS.caller(TOKEN)
     assert (caller.tenant, caller.run, caller.roles) == ("acme", RUN, {"agent"})
 
 
-def test_every_replica_with_the_secret_gives_and_knows_the_same_token():
+def test_replicas_with_the_same_secret_issue_and_accept_the_same_token():
     assert RunTokens(SECRET).token(RUN, "acme") == TOKEN
     assert RunTokens(SECRET).caller(TOKEN) == TOKENS.caller(TOKEN)
 
 
-def test_a_token_of_another_secret_is_none_of_ours():
+def test_a_token_of_another_secret_is_rejected():
     assert RunTokens(b"another").caller(TOKEN) is None
 
 
 @given(st.integers(0, len(TOKEN) - 1), st.characters())
-def test_no_token_with_another_character_is_believed(place, character):
+def test_a_token_with_a_changed_character_is_rejected(place, character):
     changed = TOKEN[:place] + character + TOKEN[place + 1 :]
     assert (TOKENS.caller(changed) is None) == (changed != TOKEN)
 
@@ -35,14 +35,14 @@ def test_no_token_with_another_character_is_believed(place, character):
     st.sampled_from([new_name(), RUN, "0" * 32, "f" * 32]),
     st.from_regex("[a-z0-9-]{1,63}", fullmatch=True),
 )
-def test_no_token_for_another_run_or_another_tenant_is_believed(run, tenant):
+def test_a_token_with_a_changed_run_or_tenant_is_rejected(run, tenant):
     _, _, _, mark = TOKEN.split("_")
     changed = f"awr_{run}_{tenant}_{mark}"
     assert (TOKENS.caller(changed) is None) == (changed != TOKEN)
 
 
 @given(st.text(st.characters()) | st.text("awr_0123456789abcdef-\n\x00"))
-def test_no_text_is_a_token_by_chance(text):
+def test_random_text_and_tokens_with_added_text_are_rejected(text):
     assert TOKENS.caller(text) is None
     assert TOKENS.caller(TOKEN + text) == (None if text else TOKENS.caller(TOKEN))
     assert TOKENS.caller(text + TOKEN) == (None if text else TOKENS.caller(TOKEN))
@@ -53,17 +53,17 @@ def test_no_text_is_a_token_by_chance(text):
     [TOKEN.upper(), TOKEN + "\n", " " + TOKEN, TOKEN[:-1], TOKEN.replace("_", "-"), "awr___", ""],
     ids=range(7),
 )
-def test_what_is_nearly_a_token_is_none(changed):
+def test_a_nearly_correct_token_is_rejected(changed):
     assert TOKENS.caller(changed) is None
 
 
-def test_where_a_run_ends_and_a_tenant_begins_cannot_be_moved():
+def test_moving_the_boundary_between_run_and_tenant_changes_the_hmac():
     marks = {TOKENS.token(run, tenant)[-64:] for run, tenant in [("ab", "c"), ("a", "bc")]}
     assert len(marks) == 2
 
 
 @given(st.from_regex("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True))
-def test_a_token_of_any_tenant_may_stand_in_an_address_as_it_is(tenant):
+def test_a_token_of_any_tenant_is_safe_in_a_url(tenant):
     token = TOKENS.token(RUN, tenant)
     assert set(token) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_")
     assert TOKENS.caller(token).tenant == tenant

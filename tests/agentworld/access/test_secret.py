@@ -9,7 +9,7 @@ from agentworld.errors import InputError
 from waiting import DEADLINE
 
 
-def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
+def test_a_secret_is_created_once_and_readable_only_by_its_owner(tmp_path):
     path = tmp_path / "keys" / "run-tokens"
     secret = ensure_secret(path)
     assert len(secret) == 32
@@ -18,11 +18,11 @@ def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_two_stores_have_two_secrets(tmp_path):
+def test_two_stores_have_different_secrets(tmp_path):
     assert ensure_secret(tmp_path / "a") != ensure_secret(tmp_path / "b")
 
 
-def test_of_many_that_make_it_at_once_one_wins_and_leaves_no_other_file(tmp_path):
+def test_concurrent_creations_leave_one_secret_and_no_other_file(tmp_path):
     path, secrets = tmp_path / "keys" / "run-tokens", []
     begin = threading.Barrier(16, timeout=DEADLINE)
 
@@ -53,7 +53,7 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
-def test_a_file_of_another_size_is_no_secret(tmp_path, size):
+def test_a_secret_file_of_the_wrong_size_is_rejected(tmp_path, size):
     path = tmp_path / "run-tokens"
     path.write_bytes(b"x" * size)
     path.chmod(0o600)
@@ -61,7 +61,7 @@ def test_a_file_of_another_size_is_no_secret(tmp_path, size):
         ensure_secret(path)
 
 
-def test_a_secret_stays_closed_whatever_the_umask_is(tmp_path):
+def test_a_secret_has_mode_600_even_without_a_umask(tmp_path):
     before = os.umask(0)
     try:
         ensure_secret(tmp_path / "run-tokens")

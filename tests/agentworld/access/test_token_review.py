@@ -26,25 +26,25 @@ def account(cluster, token=TOKEN, audience="agentworld"):
     return asyncio.run(cluster_review(audience, cluster.kubeconfig)(token))
 
 
-def test_the_cluster_is_asked_for_whom_a_token_was_made_and_says_whose_it_is(cluster):
+def test_a_review_sends_the_token_with_the_audience_and_returns_the_account(cluster):
     cluster.believes(TOKEN, TRAINER)
     assert account(cluster) == "team-a/trainer"
     (review,) = cluster.asked
     assert review["spec"] == {"token": TOKEN, "audiences": ["agentworld"]}
 
 
-def test_a_token_that_the_cluster_does_not_believe_is_nobodys(cluster):
+def test_a_token_that_the_cluster_rejects_authenticates_no_account(cluster):
     cluster.says[TOKEN] = {"authenticated": False, "error": "invalid bearer token"}
     assert account(cluster) is None
 
 
 @pytest.mark.parametrize("audiences", [(), ("https://kubernetes.default.svc",), ("agentworld2",)])
-def test_a_token_for_another_audience_is_nobodys_here(cluster, audiences):
+def test_a_token_for_another_audience_authenticates_no_account(cluster, audiences):
     cluster.believes(TOKEN, TRAINER, audiences)
     assert account(cluster) is None
 
 
-def test_a_cluster_that_knows_no_audiences_lets_nobody_in(cluster):
+def test_a_review_without_audiences_authenticates_no_account(cluster):
     cluster.believes(TOKEN, TRAINER)
     del cluster.says[TOKEN]["audiences"]
     assert account(cluster) is None
@@ -54,13 +54,13 @@ def test_a_cluster_that_knows_no_audiences_lets_nobody_in(cluster):
     "user",
     ["anna", "system:node:n1", "", "system:serviceaccount:", "system:serviceaccount:team-a"],
 )
-def test_who_is_no_service_account_is_nobody_here(cluster, user):
+def test_a_user_that_is_no_service_account_is_rejected(cluster, user):
     cluster.believes(TOKEN, user)
     assert account(cluster) is None
 
 
 @pytest.mark.parametrize("said", [403, 500, b"no JSON", b"{}", b'{"status": []}'], ids=str)
-def test_where_the_cluster_gives_no_answer_it_is_unavailable_and_nothing_is_quoted(cluster, said):
+def test_a_failed_review_raises_unavailable_without_quoting_the_token(cluster, said):
     cluster.says[TOKEN] = said
     with pytest.raises(AccessError, match="did not review the token") as failed:
         account(cluster)
@@ -69,7 +69,7 @@ def test_where_the_cluster_gives_no_answer_it_is_unavailable_and_nothing_is_quot
     assert failed.value.__cause__ is None
 
 
-def test_where_the_cluster_is_gone_it_is_unavailable(tmp_path):
+def test_an_unreachable_cluster_raises_unavailable(tmp_path):
     with api_server.running(tmp_path) as cluster:
         review = cluster_review(kubeconfig=cluster.kubeconfig)
     with pytest.raises(AccessError, match="did not review") as failed:
@@ -77,7 +77,7 @@ def test_where_the_cluster_is_gone_it_is_unavailable(tmp_path):
     assert failed.value.kind == "unavailable"
 
 
-def test_without_a_cluster_there_is_one_sentence(tmp_path):
+def test_service_accounts_without_a_configured_cluster_raise_unavailable(tmp_path):
     (tmp_path / "kubeconfig").write_text("{}")
     with pytest.raises(
         AccessError, match="the access file has service accounts, and no cluster is configured"
@@ -86,7 +86,7 @@ def test_without_a_cluster_there_is_one_sentence(tmp_path):
     assert failed.value.kind == "unavailable"
 
 
-def test_no_token_gets_into_any_log(cluster, caplog):
+def test_no_log_contains_a_token(cluster, caplog):
     caplog.set_level(logging.DEBUG)
     for name in ("kubernetes.client.rest", "urllib3", "client"):
         caplog.set_level(logging.DEBUG, logger=name)
@@ -120,7 +120,7 @@ def ask(accounts, *tokens):
     return asyncio.run(work())
 
 
-def test_of_a_believed_token_the_cluster_is_asked_once_in_a_minute():
+def test_an_accepted_token_is_reviewed_once_a_minute():
     clock, review = Clock(), Questions(a="team-a/trainer")
     accounts = ServiceAccounts(review, clock)
     for seconds in (0, 30, 29.9):
@@ -132,7 +132,7 @@ def test_of_a_believed_token_the_cluster_is_asked_once_in_a_minute():
     assert review.asked == ["a", "a"]
 
 
-def test_what_the_cluster_takes_back_is_refused_a_minute_later():
+def test_a_revoked_token_is_rejected_after_one_minute():
     clock, review = Clock(), Questions(a="team-a/trainer")
     accounts = ServiceAccounts(review, clock)
     ask(accounts, "a")
@@ -141,7 +141,7 @@ def test_what_the_cluster_takes_back_is_refused_a_minute_later():
     assert ask(accounts, "a") == [None]
 
 
-def test_a_refusal_holds_for_five_seconds():
+def test_a_rejection_is_cached_for_five_seconds():
     clock, review = Clock(), Questions()
     accounts = ServiceAccounts(review, clock)
     for seconds in (0, 2, 2.9):
@@ -153,14 +153,14 @@ def test_a_refusal_holds_for_five_seconds():
     assert ask(accounts, "a") == ["team-a/trainer"]
 
 
-def test_many_that_come_at_once_with_one_token_ask_one_question():
+def test_concurrent_requests_with_one_token_cause_one_review():
     review = Questions(a="team-a/trainer", b="team-a/other")
     found = ask(ServiceAccounts(review, Clock()), *["a"] * 64, "b")
     assert found == [*["team-a/trainer"] * 64, "team-a/other"]
     assert sorted(review.asked) == ["a", "b"]
 
 
-def test_a_failure_is_told_to_all_who_asked_and_is_not_remembered():
+def test_a_failed_review_fails_all_waiting_requests_and_is_not_cached():
     review = Questions(a=AccessError("gone", kind="unavailable"))
     accounts = ServiceAccounts(review, Clock())
     assert [str(failure) for failure in ask(accounts, "a", "a")] == ["gone", "gone"]
@@ -168,7 +168,7 @@ def test_a_failure_is_told_to_all_who_asked_and_is_not_remembered():
     assert ask(accounts, "a") == ["team-a/trainer"]
 
 
-def test_who_gives_up_takes_the_answer_from_nobody():
+def test_canceling_one_request_does_not_cancel_the_shared_review():
     review = Questions(a="team-a/trainer")
     accounts = ServiceAccounts(review, Clock())
 
@@ -203,10 +203,10 @@ def claims(value):
     ],
     ids=range(11),
 )
-def test_a_token_says_itself_whose_it_claims_to_be(token, account):
+def test_the_claimed_account_is_read_from_the_token(token, account):
     assert claimed_account(token) == account
 
 
 @given(st.text(st.characters()) | st.binary().map(lambda b: f"x.{base64.b64encode(b).decode()}.y"))
-def test_what_claims_nothing_is_nobodys_and_no_error(token):
+def test_a_malformed_token_claims_no_account_and_raises_no_error(token):
     assert claimed_account(token) is None

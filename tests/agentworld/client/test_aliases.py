@@ -19,7 +19,7 @@ async def asked(client: SimulatorClient, name: str) -> Digest:
 
 
 @pytest.mark.waits
-def test_a_name_has_a_meaning_and_one_that_means_nothing_is_not_found(tmp_path):
+def test_an_alias_resolves_to_its_simulator_and_an_ended_alias_is_not_found(tmp_path):
     there = service(tmp_path)
     there.ledger.aliases.set("terminal", SIMULATOR, "ada")
     assert asyncio.run(asked(there.client(), "terminal")) == SIMULATOR
@@ -31,7 +31,7 @@ def test_a_name_has_a_meaning_and_one_that_means_nothing_is_not_found(tmp_path):
 
 
 @pytest.mark.parametrize("body", ['""', '"sha256:ab"', "[]", "{}", "<html>"])
-def test_what_is_no_digest_is_no_answer(body):
+def test_a_response_without_a_valid_digest_is_a_protocol_error(body):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=body))
     told = "response to /aliases/terminal/simulator is invalid"
     with pytest.raises(SimulatorError, match=told) as refused:

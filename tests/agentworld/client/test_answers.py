@@ -37,7 +37,7 @@ def test_a_step_is_read_as_it_was_written(observation):
         ("agreement", []),
     ],
 )
-def test_a_step_with_a_wrong_field_is_none(field, value):
+def test_a_step_with_an_invalid_field_is_rejected(field, value):
     told = {**records.step_result()._asdict(), field: value}
     with pytest.raises(ValueError, match=f"{field}: "):
         read_step(json.dumps(told).encode(), "e", 1)
@@ -63,7 +63,7 @@ def test_an_episode_is_read_as_it_was_written(observations):
         (lambda told: told.pop("simulator"), "is no episode"),
     ],
 )
-def test_an_episode_that_was_changed_is_none(change, words):
+def test_a_changed_episode_is_rejected(change, words):
     told = json.loads(write_episode(records.episode("a", "b")))
     change(told)
     with pytest.raises(ValueError, match=words):
@@ -71,12 +71,12 @@ def test_an_episode_that_was_changed_is_none(change, words):
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"<html>"])
-def test_what_is_no_object_is_none(body):
+def test_a_body_that_is_no_json_object_is_rejected(body):
     with pytest.raises(ValueError):  # noqa: PT011  the caller says whose answer it was
         read_episode(body)
 
 
-def test_a_failure_in_no_language_of_ours_is_shown_in_a_line():
+def test_a_failure_with_an_unreadable_body_is_shown_as_printable_text():
     error = read_failure(503, b"\xff\x1b[2J bad\ngateway")
     assert (error.kind, error.retryable) == ("protocol", True)
     assert str(error).isprintable()

@@ -8,7 +8,7 @@ from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError, SimulatorError
 
 
-def test_a_credential_goes_before_the_file_of_one(tmp_path, monkeypatch):
+def test_the_credential_variable_has_priority_over_the_credential_file(tmp_path, monkeypatch):
     (tmp_path / "token").write_text("of-the-file\n")
     assert ClientSettings().load_credential() is None
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
@@ -17,7 +17,7 @@ def test_a_credential_goes_before_the_file_of_one(tmp_path, monkeypatch):
     assert ClientSettings().load_credential() == "its-own"
 
 
-def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch):
+def test_the_credential_file_is_read_for_each_request(tmp_path, monkeypatch):
     heard = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -40,13 +40,13 @@ def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch
     assert heard == ["Bearer first", "Bearer second"]
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+def test_an_unreadable_credential_file_is_named_in_the_error(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="cannot be read from .*gone .FileNotFoundError."):
         ClientSettings().load_credential()
 
 
-def test_what_no_header_can_hold_is_refused_and_not_told():
+def test_a_credential_with_a_space_is_rejected_and_not_quoted():
     assert authorisation(None)() == {}
     with pytest.raises(InputError, match="holds a blank") as refused:
         authorisation("a secret")

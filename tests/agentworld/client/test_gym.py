@@ -38,12 +38,12 @@ def passes(env):
 
 
 @pytest.mark.parametrize("start", [None, TASK, {"turn_limit": 1}], ids=["none", "task", "limit"])
-def test_gymnasium_finds_nothing_wrong_with_a_seeded_simulator(serve, start):
+def test_gymnasiums_check_accepts_a_seeded_simulator(serve, start):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING, start) as env:
         passes(env)
 
 
-def test_gymnasiums_check_of_a_simulator_without_seeds_says_why_it_fails(serve):
+def test_gymnasiums_check_of_an_unseeded_simulator_fails_with_the_reason(serve):
     with (
         listening(serve().app) as url,
         SimulatorEnv(url, OPENING, TASK) as env,
@@ -55,7 +55,7 @@ def test_gymnasiums_check_of_a_simulator_without_seeds_says_why_it_fails(serve):
     assert "name a simulator whose policy is `seeded`" in said
 
 
-def test_gymnasium_finds_nothing_wrong_with_a_replayed_episode(serve):
+def test_gymnasiums_check_accepts_a_replayed_episode(serve):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING) as env:
         env.action_space.seed(123)  # the seed of its check
         actions = [env.action_space.sample() for _ in range(2)]
@@ -84,13 +84,13 @@ class Unnamed(SimulatorEnv):
         return *shown, {**info, "episode_id": ""}
 
 
-def test_equal_seeds_and_actions_give_all_the_same_but_the_episodes_name(serve):
+def test_equal_seeds_and_actions_give_equal_results_except_the_episode_id(serve):
     tasks = [TASK, records.task(instruction="another")]
     with listening(serve(**SEEDED).app) as url, Unnamed(url, OPENING, tasks) as env:
         passes(env)
 
 
-def test_a_task_is_told_at_first_and_rewarded_at_its_end(serve):
+def test_reset_returns_the_task_instruction_and_the_last_step_the_reward(serve):
     served = serve()
     with opened(served, TASK) as env:
         told, begun = env.reset()
@@ -107,7 +107,7 @@ def test_a_task_is_told_at_first_and_rewarded_at_its_end(serve):
     assert len(served.ledger.episode(info["episode_id"]).steps) == 2
 
 
-def test_a_known_reward_of_zero_is_told_from_an_unknown_one(serve):
+def test_a_known_reward_of_zero_is_marked_as_known(serve):
     with opened(serve(), TASK) as env:
         env.reset()
         _, reward, terminated, _, info = env.step("echo wrong")
@@ -121,7 +121,7 @@ def test_the_turn_limit_truncates_and_does_not_terminate(serve):
     assert (terminated, truncated, info["reward_known"]) == (False, True, False)
 
 
-def test_how_sure_the_simulator_was_is_told(serve):
+def test_the_info_contains_the_confidence_of_the_simulator(serve):
     def unsure(_messages):
         return Completion("[0] ~", 1, 1, "stop", mean_logprob=-2.0)
 
@@ -131,7 +131,7 @@ def test_how_sure_the_simulator_was_is_told(serve):
     assert (info["mean_logprob"], info["agreement"], info["low_confidence"]) == (-2.0, None, True)
 
 
-def test_a_seed_is_that_of_the_episode(serve):
+def test_the_seed_of_a_reset_is_the_seed_of_the_episode(serve):
     served = serve(**SEEDED)
     with opened(served) as env:
         _, info = env.reset(seed=7)
@@ -140,7 +140,7 @@ def test_a_seed_is_that_of_the_episode(serve):
     assert served.ledger.episode(other["episode_id"]).opening.seed is None
 
 
-def test_a_seed_that_the_simulator_cannot_honour_is_refused(serve):
+def test_a_seed_that_the_simulator_cannot_use_is_refused(serve):
     with opened(serve()) as env:
         with pytest.raises(SimulatorError, match="the seed 7 cannot be used") as caught:
             env.reset(seed=7)
@@ -148,7 +148,7 @@ def test_a_seed_that_the_simulator_cannot_honour_is_refused(serve):
         assert env.run.num_episodes == 0
 
 
-def test_a_seed_beyond_what_is_exact_in_json_is_refused(serve):
+def test_a_seed_beyond_the_exact_integers_of_json_is_refused(serve):
     with opened(serve(**SEEDED)) as env, pytest.raises(InputError, match="seed"):
         env.reset(seed=2**53)
 
@@ -194,7 +194,7 @@ def test_an_episode_is_forked_and_replayed_by_options(serve):
         ),
     ],
 )
-def test_an_option_that_would_do_nothing_is_refused(serve, options, problem):
+def test_an_unknown_invalid_or_ineffective_option_is_refused(serve, options, problem):
     with opened(serve(), TASK) as env:
         with pytest.raises(InputError, match=problem):
             env.reset(options=options)
@@ -202,7 +202,7 @@ def test_an_option_that_would_do_nothing_is_refused(serve, options, problem):
 
 
 @pytest.mark.parametrize("start", [[], [3], "task", {"seed": 3}, {"task": TASK, "turn_limit": 2}])
-def test_a_start_that_is_none_is_refused_before_a_run_is_opened(serve, start):
+def test_an_invalid_start_is_refused_before_a_run_is_opened(serve, start):
     served = serve()
     with pytest.raises(InputError):
         opened(served, start)
@@ -213,7 +213,7 @@ def tasks(num):
     return [records.task(instruction=f"task {place}") for place in range(num)]
 
 
-def test_several_tasks_take_turns_and_a_seed_says_with_which_to_go_on(serve):
+def test_tasks_rotate_and_a_seed_selects_the_task_to_continue_with(serve):
     with opened(serve(**SEEDED), tasks(3)) as env:
         told = [env.reset()[0] for _ in range(4)]
         assert told == ["task 0", "task 1", "task 2", "task 0"]
@@ -222,7 +222,7 @@ def test_several_tasks_take_turns_and_a_seed_says_with_which_to_go_on(serve):
         assert env.reset()[0] == "task 1"
 
 
-def test_an_episode_is_ended_before_the_next_one_begins(serve, losing):
+def test_reset_ends_the_previous_episode_before_the_next_episode_begins(serve, losing):
     transport = losing(serve().app, lambda path: False)
     with SimulatorEnv(SimulatorClient("http://simulator", transport=transport), OPENING) as env:
         _, info = env.reset()
@@ -231,14 +231,14 @@ def test_an_episode_is_ended_before_the_next_one_begins(serve, losing):
         assert transport.paths == ["/runs", "/episodes", ended, "/episodes"]
 
 
-def test_a_reset_that_fails_takes_no_turn(serve):
+def test_a_failed_reset_does_not_advance_the_task_rotation(serve):
     with opened(serve(), tasks(2)) as env:
         with pytest.raises(SimulatorError):
             env.reset(seed=1)
         assert env.reset()[0] == "task 0"
 
 
-def test_an_engine_that_is_down_is_an_error_and_the_step_is_answered_once_it_is_back(serve):
+def test_an_engine_failure_is_retryable_and_the_repeated_step_is_recorded_once(serve):
     answers = iter([EngineError("gone"), "[0] ~", "[1] ~"])
     served = serve(lambda _messages: next(answers))
     with opened(served) as env:
@@ -252,7 +252,7 @@ def test_an_engine_that_is_down_is_an_error_and_the_step_is_answered_once_it_is_
     assert shown == ["[0] ~", "[1] ~"]
 
 
-def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
+def test_repeating_a_step_after_a_lost_response_asks_the_engine_once(serve, losing):
     served, lose = serve(), iter([True, False])
     transport = losing(served.app, lambda path: path == "/steps" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
@@ -264,7 +264,7 @@ def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
     assert (shown, info["step"], len(served.engine.requests)) == ("a\n[0] ~", 1, 1)
 
 
-def test_an_episode_is_begun_before_a_step(serve):
+def test_a_step_outside_of_an_episode_is_refused(serve):
     with opened(serve(), {"turn_limit": 1}) as env:
         for _ in range(2):
             with pytest.raises(InputError, match="call reset first"):
@@ -274,7 +274,7 @@ def test_an_episode_is_begun_before_a_step(serve):
 
 
 @pytest.mark.parametrize("leave", [SimulatorEnv.reset, SimulatorEnv.close])
-def test_an_episode_that_is_left_is_ended_and_the_run_is_not(serve, tmp_path, leave):
+def test_reset_and_close_end_the_current_episode_and_not_the_run(serve, tmp_path, leave):
     served = serve()
     with TrajectoryLog(tmp_path / "log") as log, opened(served, trajectory=log) as env:
         _, info = env.reset()
@@ -291,7 +291,7 @@ def threads():
     return [thread.name for thread in threading.enumerate()]
 
 
-def test_a_closed_environment_says_so_and_is_closed_again_in_vain(serve):
+def test_a_closed_environment_refuses_a_reset_and_may_be_closed_again(serve):
     env = opened(serve())
     assert THREAD in threads()
     env.close()
@@ -301,13 +301,13 @@ def test_a_closed_environment_says_so_and_is_closed_again_in_vain(serve):
         env.reset()
 
 
-def test_a_run_that_cannot_be_entered_leaves_no_thread(serve):
+def test_a_run_that_cannot_be_resumed_leaves_no_thread(serve):
     with pytest.raises(SimulatorError, match="nobody"):
         opened(serve(), run="nobody")
     assert THREAD not in threads()
 
 
-def test_another_environment_made_as_this_one_is_in_the_same_run(serve):
+def test_an_environment_made_from_the_spec_joins_the_same_run(serve):
     with (
         listening(serve().app) as url,
         SimulatorEnv(url, OPENING, tasks(2)) as env,
@@ -325,7 +325,7 @@ def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
             assert other.reset()[1]["run"] == env.run.id
 
 
-def test_no_other_module_of_the_client_waits_for_gymnasium():
+def test_other_modules_of_the_client_do_not_import_gymnasium():
     names = "answers base simulator trajectory".split()
     imports = "".join(f"import agentworld.client.{name}\n" for name in names)
     command = [sys.executable, "-c", f"{imports}import sys; print('gymnasium' in sys.modules)"]

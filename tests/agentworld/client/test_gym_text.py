@@ -15,7 +15,7 @@ TEXTS = st.text(st.characters(exclude_categories=()))
 
 
 @given(TEXTS, st.integers(0, 40))
-def test_a_text_is_in_the_space_when_it_is_not_too_long(text, max_length):
+def test_the_space_contains_only_texts_up_to_its_maximum_length(text, max_length):
     assert (text in UnicodeText(max_length)) is (len(text) <= max_length)
 
 
@@ -25,12 +25,12 @@ def test_any_text_is_in_the_space(text):
 
 
 @pytest.mark.parametrize("value", [None, 3, b"ls", ["l", "s"], ("ls",)])
-def test_what_is_no_text_is_not_in_the_space(value):
+def test_a_value_that_is_no_text_is_not_in_the_space(value):
     assert value not in UnicodeText()
 
 
 @given(st.integers(0, 80), st.integers(0, 2**32))
-def test_what_is_drawn_is_unicode_and_in_the_space(max_length, seed):
+def test_a_sample_is_valid_unicode_and_in_the_space(max_length, seed):
     space = UnicodeText(max_length, seed=seed)
     for _ in range(4):
         text = space.sample()
@@ -38,7 +38,7 @@ def test_what_is_drawn_is_unicode_and_in_the_space(max_length, seed):
         assert text.encode().decode() == text
 
 
-def test_texts_of_every_plane_and_of_no_character_are_drawn():
+def test_samples_include_empty_texts_control_characters_and_high_planes():
     space = UnicodeText(seed=0)
     texts = [space.sample() for _ in range(400)]
     drawn = "".join(texts)
@@ -56,13 +56,13 @@ def test_equal_seeds_draw_equal_texts(seed):
 
 
 @given(st.lists(TEXTS))
-def test_texts_come_back_from_json_as_they_were(texts):
+def test_texts_survive_a_round_trip_through_json(texts):
     space = UnicodeText()
     written = json.dumps(space.to_jsonable(texts))
     assert space.from_jsonable(json.loads(written)) == texts
 
 
-def test_two_halves_of_a_character_stay_two_in_json():
+def test_json_does_not_merge_two_surrogates_into_one_character():
     halves = "\ud83d\ude00"
     written = json.dumps(UnicodeText().to_jsonable([halves, "\U0001f600"]))
     assert UnicodeText().from_jsonable(json.loads(written)) == [halves, "\U0001f600"]
@@ -75,7 +75,7 @@ def test_spaces_of_one_length_are_equal():
     assert repr(UnicodeText(3)) == "UnicodeText(3)"
 
 
-def test_a_batch_of_the_space_draws_a_tuple_of_other_texts():
+def test_a_batched_space_samples_a_tuple_of_different_texts():
     batch = batch_space(UnicodeText(seed=0), 3)
     assert batch == Tuple([UnicodeText()] * 3)
     drawn = batch.sample()
@@ -84,11 +84,11 @@ def test_a_batch_of_the_space_draws_a_tuple_of_other_texts():
 
 
 @pytest.mark.parametrize("wanted", [{"mask": ()}, {"probability": ()}])
-def test_a_mask_is_refused(wanted):
+def test_sampling_with_a_mask_or_a_probability_is_refused(wanted):
     with pytest.raises(InputError, match="leave it out"):
         UnicodeText().sample(**wanted)
 
 
-def test_less_than_no_characters_are_refused():
+def test_a_negative_maximum_length_is_refused():
     with pytest.raises(InputError, match="-1 characters"):
         UnicodeText(-1)

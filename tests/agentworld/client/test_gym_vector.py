@@ -71,7 +71,7 @@ def test_episodes_are_stepped_at_the_same_time(serve):
     assert len(set(infos["episode_id"])) == 3
 
 
-def test_the_spaces_are_those_of_each_environment_together(serve):
+def test_vector_observations_and_actions_are_in_the_vector_spaces(serve):
     with opened(serve()) as env:
         assert env.single_action_space.sample() in env.single_action_space
         shown, _ = env.reset()
@@ -81,7 +81,7 @@ def test_the_spaces_are_those_of_each_environment_together(serve):
         assert env.step(actions)[0] in env.observation_space
 
 
-def test_the_step_after_the_last_one_begins_another_episode(serve):
+def test_the_step_after_the_last_step_begins_the_next_episode(serve):
     served = serve()
     with opened(served, tasks(4), num_envs=2) as env:
         assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
@@ -112,14 +112,14 @@ def test_each_environment_has_a_seed_of_its_own(serve, seed, seeds):
     assert [opening.seed for opening in openings] == seeds
 
 
-def test_starts_are_dealt_and_options_are_for_all(serve):
+def test_starts_are_distributed_over_environments_and_options_apply_to_all(serve):
     with opened(serve(), tasks(5)) as env:
         told = [env.reset()[0] for _ in range(2)]
         assert told == [("task 0", "task 1", "task 2"), ("task 3", "task 4", "task 0")]
         assert env.reset(options={"task": records.task()})[0] == ("report rimo.txt",) * 3
 
 
-def test_what_an_environment_does_not_know_is_masked(serve):
+def test_info_values_that_an_environment_lacks_are_masked(serve):
     def answer(messages):
         sure = {"echo a": -0.5, "echo b": -2}
         logprob = sure.get(messages[-1]["content"])
@@ -136,7 +136,7 @@ def test_what_an_environment_does_not_know_is_masked(serve):
         assert [info["step"] for info in each] == [2, 2, 2]
 
 
-def test_answers_are_not_lost_where_one_of_the_others_failed(serve):
+def test_a_failed_environment_does_not_lose_the_answers_of_the_others(serve):
     served = serve(failing("echo bb"))
     actions = "echo a", "echo bb", "echo besa"
     with opened(served, records.task(success={"closing": "echo besa", "output": "besa"})) as env:
@@ -154,7 +154,7 @@ def test_answers_are_not_lost_where_one_of_the_others_failed(serve):
         assert [step.number for step in served.ledger.episode(name).steps] == [1, 2]
 
 
-def test_a_failure_of_several_is_theirs_together(serve):
+def test_failures_of_several_environments_are_raised_as_one_error(serve):
     with opened(serve(failing("ls", "pwd -P"))) as env:
         env.reset()
         with pytest.raises(SimulatorError, match="environments 0, 2 got no answer") as caught:
@@ -163,7 +163,7 @@ def test_a_failure_of_several_is_theirs_together(serve):
     assert caught.value.retry_after_seconds == len("pwd -P")
 
 
-def test_a_step_that_cannot_be_answered_is_left_for_another_episode(serve):
+def test_an_environment_with_an_unanswerable_step_can_be_reset_alone(serve):
     served = serve(context_tokens=400)
     actions = "echo a", "echo " + "b" * 400, "echo c"
     with opened(served, {"turn_limit": 2}) as env:
@@ -185,7 +185,7 @@ def test_a_step_that_cannot_be_answered_is_left_for_another_episode(serve):
     assert served.ledger.episode(begun["episode_id"][1]).closed == "closed"
 
 
-def test_what_is_not_reset_is_seen_as_it_was(serve):
+def test_a_masked_reset_leaves_the_other_environments_unchanged(serve):
     with opened(serve(), tasks(4), num_envs=2) as env:
         env.reset()
         env.step(("ls", "echo besa"))
@@ -196,19 +196,19 @@ def test_what_is_not_reset_is_seen_as_it_was(serve):
 
 
 @pytest.mark.parametrize("mask", [np.array([0, 1, 0]), np.array([False] * 3), "all", 3])
-def test_a_mask_that_is_none_is_refused(serve, mask):
+def test_an_invalid_reset_mask_is_refused(serve, mask):
     with opened(serve()) as env, pytest.raises(InputError, match="a reset_mask is 3 booleans"):
         env.reset(options={"reset_mask": mask})
 
 
-def test_a_part_of_the_environments_is_not_enough_to_begin_with(serve):
+def test_a_step_is_refused_until_all_environments_are_reset(serve):
     with opened(serve()) as env:
         env.reset(options={"reset_mask": np.array([True, False, True])})
         with pytest.raises(InputError, match="call reset first"):
             env.step(("ls",) * 3)
 
 
-def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
+def test_replacing_an_already_answered_action_is_refused(serve):
     served = serve(failing("echo b"))
     with opened(served, num_envs=2) as env:
         env.reset()
@@ -220,7 +220,7 @@ def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
         assert env.step(("echo a", "echo c"))[0] == ("a\n[0] ~", "c\n[0] ~")
 
 
-def test_an_episode_that_could_not_begin_is_begun_by_the_same_step(serve, losing):
+def test_repeating_a_step_begins_the_episode_that_failed_to_begin(serve, losing):
     served, lose = serve(), iter([False, False, True, False])
     transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
@@ -236,7 +236,7 @@ def test_an_episode_that_could_not_begin_is_begun_by_the_same_step(serve, losing
         assert infos["step"].tolist() == [0, 2]
 
 
-def test_a_reset_that_failed_somewhere_is_repeated_only_there(serve, losing):
+def test_a_repeated_reset_applies_only_to_the_environments_that_failed(serve, losing):
     served, lose = serve(), iter([False, True, False, False, False, False])
     transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
@@ -249,7 +249,7 @@ def test_a_reset_that_failed_somewhere_is_repeated_only_there(serve, losing):
         assert transport.paths.count("/episodes") == 4
 
 
-def test_after_a_reset_that_failed_everywhere_no_step_goes_on_in_what_was_left(serve):
+def test_after_a_failed_reset_a_step_in_the_old_episodes_is_refused(serve):
     with opened(serve()) as env:
         env.reset()
         with pytest.raises(SimulatorError, match="environments 0, 1, 2 got no answer"):
@@ -258,7 +258,7 @@ def test_after_a_reset_that_failed_everywhere_no_step_goes_on_in_what_was_left(s
             env.step(("ls",) * 3)
 
 
-def test_a_failure_that_is_not_the_simulators_is_told_as_it_is(serve, tmp_path):
+def test_errors_other_than_simulator_errors_are_raised_unchanged(serve, tmp_path):
     (tmp_path / "log").write_text("no folder")
     with opened(serve(), trajectory=TrajectoryLog(tmp_path / "log")) as env:
         with pytest.raises(StoreError, match="cannot be written"):
@@ -276,7 +276,7 @@ def test_a_failure_that_is_not_the_simulators_is_told_as_it_is(serve, tmp_path):
         lambda env: SimulatorVectorEnv("http://127.0.0.1", OPENING, num_envs=0),
     ],
 )
-def test_another_number_than_that_of_the_environments_is_refused(serve, wrong):
+def test_arguments_that_do_not_match_the_number_of_environments_are_refused(serve, wrong):
     with opened(serve(**SEEDED)) as env:
         env.reset()
         with pytest.raises(InputError, match="environments|3 booleans"):
@@ -292,7 +292,7 @@ def test_closing_ends_all_episodes_and_not_the_run(serve):
     env.close()
 
 
-def test_gymnasiums_wrappers_and_vectors_take_them(serve):
+def test_gymnasiums_wrappers_and_vectors_accept_the_environments(serve):
     with listening(serve().app) as url:
         many = SimulatorVectorEnv(url, OPENING, records.task(), num_envs=2)
         with closing(RecordEpisodeStatistics(many)) as env:
@@ -307,7 +307,7 @@ def test_gymnasiums_wrappers_and_vectors_take_them(serve):
             assert infos["episode"]["l"].tolist() == [1, 0]
 
 
-def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, losing):
+def test_each_step_is_run_once_and_answered_despite_random_failures(serve, losing):
     """The engine is gone at its n-th request; the n-th answer of the service gets lost."""
     fates = {}
 

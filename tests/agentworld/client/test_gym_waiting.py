@@ -21,7 +21,7 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupted_step_may_be_taken_again(serve):
+def test_an_interrupted_step_may_be_repeated(serve):
     asked = []
 
     async def slow(_messages):
@@ -46,7 +46,7 @@ class NoClient:
         pass
 
 
-def test_who_waits_while_another_thread_closes_is_told_so():
+def test_a_request_fails_if_another_thread_closes_the_environment():
     run, begun = WaitingRun(NoClient(), "a run"), threading.Event()
 
     async def endless():
@@ -66,7 +66,7 @@ def test_who_waits_while_another_thread_closes_is_told_so():
 
 @pytest.mark.compute
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_at_any_instant_leaves_no_request_behind():
+def test_an_interrupt_at_any_time_leaves_no_pending_request():
     async def interrupting():
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         await asyncio.Event().wait()
@@ -82,7 +82,7 @@ def test_an_interrupt_at_any_instant_leaves_no_request_behind():
     run.close()
 
 
-def test_a_step_may_take_longer_than_a_part_of_the_wait(serve, monkeypatch):
+def test_a_step_may_take_longer_than_one_wait_interval(serve, monkeypatch):
     monkeypatch.setattr(waiting, "_PART_SECONDS", 0.01)
 
     async def slow(_messages):

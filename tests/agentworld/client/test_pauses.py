@@ -11,7 +11,7 @@ from make.records import digest
 
 
 @pytest.mark.compute
-def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeypatch):
+def test_the_pause_between_retries_grows_to_at_most_eight_seconds(monkeypatch):
     pauses = []
 
     async def pass_by(seconds):
@@ -50,7 +50,7 @@ class Starting:
         return virtual_time.run(client.meaning("stable"))
 
 
-def test_an_engine_that_starts_is_asked_again_for_as_long_as_the_caller_says(caplog):
+def test_requests_to_a_starting_engine_are_retried_within_start_seconds(caplog):
     starting = Starting(10)
     assert starting.ask(start_seconds=600) == digest("answer")
     assert starting.num_asked == 11
@@ -58,21 +58,21 @@ def test_an_engine_that_starts_is_asked_again_for_as_long_as_the_caller_says(cap
     assert "none yet; retrying for at most" in caplog.text
 
 
-def test_an_engine_that_does_not_start_in_that_time_is_a_failure():
+def test_an_engine_that_does_not_start_within_start_seconds_is_a_failure():
     starting = Starting(100)
     with pytest.raises(SimulatorError, match="none yet") as caught:
         starting.ask(start_seconds=100)
     assert (caught.value.kind, starting.num_asked) == ("starting", 3)
 
 
-def test_who_says_so_does_not_wait_for_an_engine():
+def test_with_zero_start_seconds_a_starting_engine_is_asked_once():
     starting = Starting(1)
     with pytest.raises(SimulatorError):
         starting.ask(start_seconds=0)
     assert starting.num_asked == 1
 
 
-def test_what_fails_in_another_way_is_asked_as_often_as_the_caller_says():
+def test_other_failures_are_retried_up_to_the_number_of_attempts():
     failing = Starting(100, kind="engine")
     with pytest.raises(SimulatorError):
         failing.ask(start_seconds=600)

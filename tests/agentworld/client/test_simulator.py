@@ -94,7 +94,7 @@ def steps_sent(script):
     return [request.content for request in script.asked if request.url.path == "/steps"]
 
 
-def test_steps_are_numbered_as_they_are_answered():
+def test_steps_are_numbered_in_the_order_of_their_answers():
     script = Script(RUN, RESET, stepped(1), stepped(2))
     assert [result.step for result in play(script, "ls", "pwd")] == [1, 2]
     assert b'"step":1' in steps_sent(script)[0]
@@ -102,14 +102,14 @@ def test_steps_are_numbered_as_they_are_answered():
 
 
 @pytest.mark.parametrize("lost", [httpx.ConnectError, httpx.ReadError, httpx.ReadTimeout])
-def test_a_step_whose_answer_got_lost_is_sent_again_as_it_was(lost):
+def test_a_step_with_a_lost_response_is_sent_again_unchanged(lost):
     script = Script(RUN, RESET, lost, stepped(1))
     assert play(script, "ls")[0].step == 1
     first, second = steps_sent(script)
     assert first == second
 
 
-def test_a_reset_whose_answer_got_lost_is_sent_again_under_its_name():
+def test_a_reset_with_a_lost_response_is_sent_again_with_its_idempotency_key():
     script = Script(RUN, httpx.ReadError, RESET, RESET)
 
     async def work():
@@ -124,14 +124,14 @@ def test_a_reset_whose_answer_got_lost_is_sent_again_under_its_name():
 
 
 @pytest.mark.parametrize("lost", [httpx.ConnectError, httpx.ReadError])
-def test_a_run_whose_answer_got_lost_is_sent_again_under_its_name(lost):
+def test_a_run_opening_with_a_lost_response_is_sent_again_with_its_idempotency_key(lost):
     script = Script(lost, RUN, RESET)
     assert play(script) == []
     first, again, _ = (request.headers.get("idempotency-key") for request in script.asked)
     assert first == again is not None
 
 
-def test_a_simulator_that_stays_away_is_an_error():
+def test_an_unreachable_simulator_is_a_retryable_error():
     script = Script(RUN, RESET, httpx.ConnectError, httpx.ConnectError)
     error = failure(script, "ls", attempts=2)
     assert (error.kind, error.retryable, len(steps_sent(script))) == ("unavailable", True, 2)
@@ -141,7 +141,7 @@ def test_a_simulator_that_stays_away_is_an_error():
     ("status", "kind", "retryable"),
     [(404, "not-found", False), (409, "conflict", False), (503, "engine", True)],
 )
-def test_a_typed_failure_stays_typed_and_is_not_repeated(status, kind, retryable):
+def test_a_typed_failure_keeps_its_kind_and_is_not_retried(status, kind, retryable):
     script = Script(RUN, RESET, fail(status, kind, retryable=retryable))
     error = failure(script, "ls")
     assert (error.kind, error.retryable, str(error)) == (kind, retryable, "why")
@@ -186,14 +186,14 @@ def ended(script):
     asyncio.run(work())
 
 
-def test_a_simulator_may_be_named_in_the_body_alone():
+def test_a_simulator_may_be_named_only_in_the_body():
     unnamed = httpx.Response(200, text=json.dumps(stepped(1)._asdict()))
     assert play(Script(RUN, RESET, unnamed), "ls")[0].step == 1
     swapped = httpx.Response(200, text=json.dumps(stepped(1, simulator=OTHER)._asdict()))
     assert failure(Script(RUN, RESET, swapped), "ls").kind == "swapped"
 
 
-def test_a_failure_may_name_no_simulator_but_not_another_one():
+def test_a_failure_may_name_no_simulator_but_not_another_simulator():
     error = {"error": {"kind": "not-found", "message": "why", "retryable": False}}
     assert failure(Script(RUN, RESET, httpx.Response(404, json=error)), "ls").kind == "not-found"
     swapped = httpx.Response(404, json=error, headers={SIMULATOR_HEADER: OTHER})
@@ -240,16 +240,16 @@ def test_a_run_reads_the_manifest_of_its_own_simulator():
     ]
 
 
-def test_a_run_is_opened_with_the_expected_simulator_alone():
+def test_opening_a_run_with_an_unexpected_simulator_is_an_error():
     assert failure(Script(RUN), simulator=OTHER).kind == "swapped"
 
 
-def test_a_run_of_another_simulator_is_not_entered():
+def test_a_run_whose_body_names_another_simulator_is_an_error():
     other = RUN.model_copy(update={"simulator": OTHER})
     assert failure(Script(other)).kind == "swapped"
 
 
-def test_a_manifest_must_be_the_one_that_the_simulator_names():
+def test_a_manifest_must_have_the_digest_of_its_simulator():
     asked = client(Script(records.manifest(control_text="another")))
     with pytest.raises(SimulatorError, match="never changes"):
         asyncio.run(asked.manifest())
@@ -257,22 +257,22 @@ def test_a_manifest_must_be_the_one_that_the_simulator_names():
 
 
 @pytest.mark.parametrize("text", ["<html>", "{}"])
-def test_an_answer_that_is_none_is_an_error(text):
+def test_an_unreadable_response_is_a_protocol_error(text):
     assert failure(Script(RUN, RESET, respond(200, text)), "ls").kind == "protocol"
 
 
-def test_a_failure_without_our_body_says_what_it_was():
+def test_a_failure_without_a_typed_body_contains_the_text_of_the_response():
     error = failure(Script(RUN, RESET, respond(502, "bad gateway")), "ls")
     assert (error.kind, error.retryable) == ("protocol", True)
     assert "bad gateway" in str(error)
 
 
-def test_without_a_run_there_is_no_episode():
+def test_a_reset_without_an_open_run_is_refused():
     with pytest.raises(InputError, match="no run is open"):
         asyncio.run(client(Script()).reset(records.task()))
 
 
-def test_a_client_goes_on_in_another_event_loop():
+def test_a_client_continues_in_another_event_loop():
     script = Script(RUN, RESET, stepped(1))
     world = client(script)
     asyncio.run(world.open_run(OPENING))
@@ -302,19 +302,19 @@ def test_an_answer_whose_body_names_another_simulator_is_an_error():
     assert failure(Script(RUN, RESET, answer), "ls").kind == "swapped"
 
 
-def test_an_action_of_any_kind_is_sent_as_it_is():
+def test_an_action_with_any_characters_is_sent_unchanged():
     script = Script(RUN, RESET, stepped(1))
     play(script, "echo \x00\ud800")
     assert json.loads(steps_sent(script)[0])["action"] == "echo \x00\ud800"
 
 
 @pytest.mark.parametrize("url", ["sim", "ftp://sim", "http://", "http://sim:port"])
-def test_what_is_no_address_is_refused_before_anything_is_sent(url):
+def test_an_invalid_address_is_refused_when_the_client_is_made(url):
     with pytest.raises(InputError, match="is not a simulator's address"):
         SimulatorClient(url)
 
 
-def test_a_name_is_one_part_of_a_path():
+def test_a_name_in_a_path_is_percent_encoded():
     script = Script(RUN)
     asyncio.run(client(script).resume_run("../episodes/e?x"))
     assert script.asked[0].url.raw_path == b"/runs/..%2Fepisodes%2Fe%3Fx"
@@ -340,7 +340,7 @@ def acted(script, folder, *actions, sampled=None, end=False):
 BEGIN = TrajectoryBegin("r", "e", OURS, 0, "shell-report-1")
 
 
-def test_an_agents_log_tells_of_each_episode_from_its_begin_to_its_end(tmp_path):
+def test_the_agents_log_contains_the_begin_the_steps_and_the_end_of_an_episode(tmp_path):
     script = Script(RUN, RESET, stepped(1), stepped(2, reward=1.0, done=True), no_content())
     begin, one, two, end = acted(script, tmp_path, "ls", "pwd", end=True)
     assert begin == BEGIN
@@ -352,19 +352,19 @@ def test_an_agents_log_tells_of_each_episode_from_its_begin_to_its_end(tmp_path)
     assert end == TrajectoryEnd("r", "e", 2, "done")
 
 
-def test_an_episode_that_its_agent_ends_is_closed_in_the_log(tmp_path):
+def test_an_episode_ended_by_its_agent_is_logged_as_closed(tmp_path):
     *_, end = acted(Script(RUN, RESET, stepped(1), no_content()), tmp_path, "ls", end=True)
     assert end == TrajectoryEnd("r", "e", 1, "closed")
 
 
-def test_what_the_policy_sampled_is_in_the_log_beside_the_action(tmp_path):
+def test_the_log_contains_the_policys_sampled_text_beside_the_action(tmp_path):
     sampled = Sampled("let me see \ud800<end>", records.digest("weights"), 7)
     _, step = acted(Script(RUN, RESET, stepped(1)), tmp_path, "ls", sampled=sampled)
     assert (step.sampled, step.policy, step.policy_step) == sampled
     assert step.action == "ls"
 
 
-def test_where_nothing_is_known_of_the_policy_the_action_is_what_it_sampled(tmp_path):
+def test_without_a_policy_the_log_contains_the_action_as_the_sampled_text(tmp_path):
     _, step = acted(Script(RUN, RESET, stepped(1)), tmp_path, "ls")
     assert (step.sampled, step.policy, step.policy_step) == ("ls", None, None)
 
@@ -376,7 +376,7 @@ def test_a_step_without_an_answer_is_not_in_the_log(tmp_path):
     assert list(read_trajectory(tmp_path)) == [BEGIN]
 
 
-def test_a_step_that_the_log_could_not_take_is_asked_again_under_its_number(tmp_path):
+def test_a_step_that_could_not_be_logged_is_sent_again_with_its_number(tmp_path):
     script = Script(RUN, RESET, stepped(1), stepped(1))
     log = TrajectoryLog(tmp_path / "log")
     world = client(script, trajectory=log)

@@ -29,20 +29,20 @@ def written(folder):
     return list(read_trajectory(folder))
 
 
-def test_lines_come_back_in_their_order(tmp_path):
+def test_lines_are_read_in_the_order_of_writing(tmp_path):
     with TrajectoryLog(tmp_path / "log") as log:
         log.write(line(1))
         log.write(*lines(2, 3))
     assert written(tmp_path / "log") == lines(1, 2, 3)
 
 
-def test_a_log_that_nobody_wrote_leaves_no_file(tmp_path):
+def test_a_log_without_lines_creates_no_file(tmp_path):
     with TrajectoryLog(tmp_path / "log"):
         pass
     assert not (tmp_path / "log").exists()
 
 
-def test_a_file_that_is_full_is_followed_by_another(tmp_path):
+def test_a_full_file_is_followed_by_another_file(tmp_path):
     with TrajectoryLog(tmp_path, max_bytes=2 * len(write_line(line(1)))) as log:
         for step in range(1, 6):
             log.write(line(step))
@@ -58,7 +58,7 @@ def test_several_logs_share_a_folder(tmp_path):
     assert sorted(each.step for each in written(tmp_path)) == [1, 2, 3]
 
 
-def test_a_log_that_was_closed_goes_on_in_another_file(tmp_path):
+def test_a_closed_log_continues_in_another_file(tmp_path):
     log = TrajectoryLog(tmp_path)
     for step in (1, 2):
         log.write(line(step))
@@ -71,7 +71,7 @@ STEPS = st.lists(st.integers(0, 10**9), max_size=6)
 
 
 @given(STEPS, st.data())
-def test_a_cut_anywhere_loses_the_line_that_it_hits_and_no_other(tmp_path_factory, steps, data):
+def test_a_truncated_file_loses_only_the_line_at_the_cut(tmp_path_factory, steps, data):
     path = tmp_path_factory.getbasetemp() / "cut.jsonl"
     whole = b"".join(map(write_line, lines(*steps)))
     cut = data.draw(st.integers(0, len(whole)))
@@ -82,26 +82,26 @@ def test_a_cut_anywhere_loses_the_line_that_it_hits_and_no_other(tmp_path_factor
     assert written(path) == expected
 
 
-def test_what_follows_a_torn_file_is_read(tmp_path):
+def test_files_after_a_torn_file_are_read(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(write_line(line(1)) + b'{"kind": "e')
     (tmp_path / "b.jsonl").write_bytes(write_line(line(2)))
     assert written(tmp_path) == [line(1), TornLine("a.jsonl", 11), line(2)]
 
 
-def test_a_line_that_is_none_is_named_with_its_file(tmp_path):
+def test_an_invalid_line_is_reported_with_its_file(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(write_line(line(1)) + b"{}\n")
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a line of a trajectory: kind"):
         written(tmp_path)
 
 
-def test_brackets_without_end_are_one_sentence(tmp_path):
+def test_deeply_nested_json_is_reported_as_an_invalid_line(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"[" * 100_000 + b"\n")
     with pytest.raises(InputError, match=r"a\.jsonl line 1"):
         written(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "words"), [("", "holds no trajectory"), ("gone", "cannot read")])
-def test_what_is_not_there_is_named(tmp_path, name, words):
+def test_an_empty_or_missing_log_is_reported(tmp_path, name, words):
     with pytest.raises(InputError, match=words):
         written(tmp_path / name)
 
@@ -122,7 +122,7 @@ def run_python(folder: Path, code: str) -> int:
 
 
 @pytest.mark.waits
-def test_a_killed_process_loses_no_line_that_it_wrote(tmp_path):
+def test_a_killed_process_loses_no_written_line(tmp_path):
     code = """
         log = TrajectoryLog(folder, sync_seconds=3600)
         for step in range(100):
@@ -134,7 +134,7 @@ def test_a_killed_process_loses_no_line_that_it_wrote(tmp_path):
 
 
 @pytest.mark.waits
-def test_a_line_that_did_not_fit_is_torn_and_the_next_begins_another_file(tmp_path):
+def test_a_partly_written_line_is_torn_and_the_next_line_begins_another_file(tmp_path):
     code = """
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         log = TrajectoryLog(folder)
@@ -157,7 +157,7 @@ def test_a_line_that_did_not_fit_is_torn_and_the_next_begins_another_file(tmp_pa
     assert torn.num_bytes == 10
 
 
-def test_lines_are_durable_after_a_moment_in_groups(tmp_path, monkeypatch):
+def test_lines_are_synced_to_disk_in_groups(tmp_path, monkeypatch):
     synced, fsync = [], os.fsync
 
     def watched(handle):
@@ -182,7 +182,7 @@ def test_lines_are_durable_after_a_moment_in_groups(tmp_path, monkeypatch):
     assert synced[before:]
 
 
-def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
+def test_a_failed_sync_is_raised_by_a_later_write(tmp_path, monkeypatch):
     log = TrajectoryLog(tmp_path, sync_seconds=0.05)
     log.write(line(1))
     steps = []

@@ -29,24 +29,24 @@ def review(fake):
     return ApiServer(configuration(fake.kubeconfig)).call("POST", api_server.PATH, body=REVIEW)
 
 
-def test_what_the_server_answers_comes_back(fake):
+def test_a_call_returns_the_response_of_the_server(fake):
     assert review(fake) == {**REVIEW, "status": {}}
 
 
 @pytest.mark.parametrize(("said", "status"), [(403, 403), (404, 404), (500, 500), (b"<html>", 0)])
-def test_what_is_no_answer_is_a_cluster_error_of_its_status(fake, said, status):
+def test_a_failed_call_raises_a_cluster_error_with_its_status(fake, said, status):
     fake.says[TOKEN] = said
     with pytest.raises(ClusterError) as failed:
         review(fake)
     assert failed.value.status == status
 
 
-def test_the_error_has_the_servers_own_words(fake):
+def test_the_error_contains_the_servers_message(fake):
     with pytest.raises(ClusterError, match=f"GET /api/v1/pods: {api_server.FORBIDDEN}"):
         ApiServer(configuration(fake.kubeconfig)).find("/api/v1/pods")
 
 
-def test_an_object_that_is_not_there_is_null(fake):
+def test_find_returns_none_for_a_missing_object(fake):
     details = {"name": "one", "group": "agentworld.io", "kind": "simulators"}
     fake.absent[OBJECT] = json.dumps({"kind": "Status", "reason": "NotFound", "details": details})
     assert ApiServer(configuration(fake.kubeconfig)).find(OBJECT) is None
@@ -64,7 +64,7 @@ def test_an_object_that_is_not_there_is_null(fake):
         '{"details": 1}',
     ],
 )
-def test_a_path_that_the_server_does_not_know_says_nothing_about_an_object(fake, body):
+def test_an_unknown_path_is_an_error_and_not_a_missing_object(fake, body):
     fake.absent[OBJECT] = body
     with pytest.raises(UnknownPath, match=f"GET {OBJECT}: 404 Not Found") as failed:
         ApiServer(configuration(fake.kubeconfig)).find(OBJECT)
@@ -74,13 +74,15 @@ def test_a_path_that_the_server_does_not_know_says_nothing_about_an_object(fake,
 @pytest.mark.parametrize(
     ("or_current", "variable"), [(False, "AGENTWORLD_KUBECONFIG"), (True, "KUBECONFIG")]
 )
-def test_outside_of_a_cluster_one_sentence_says_what_to_set(monkeypatch, or_current, variable):
+def test_outside_of_a_cluster_the_error_names_the_variable_to_set(
+    monkeypatch, or_current, variable
+):
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", "/nowhere")
     with pytest.raises(InputError, match=f"run in a cluster, or set {variable}$"):
         configuration(None, or_current=or_current)
 
 
-def test_the_users_current_cluster_is_taken_only_where_that_is_asked_for(fake, monkeypatch):
+def test_the_users_current_cluster_is_used_only_on_request(fake, monkeypatch):
     monkeypatch.setattr(
         "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(fake.kubeconfig)
     )
@@ -91,7 +93,7 @@ def test_the_users_current_cluster_is_taken_only_where_that_is_asked_for(fake, m
 
 
 @pytest.mark.compute
-def test_who_asks_no_cluster_does_not_wait_until_kubernetes_is_imported():
+def test_access_and_the_command_line_do_not_import_kubernetes():
     imports = "import agentworld.access.checked, agentworld_cli.main, sys"
     command = [sys.executable, "-c", f"{imports}; print('kubernetes' in sys.modules)"]
     env = {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -111,14 +113,14 @@ class Recorded:
         return self.answer
 
 
-def test_what_is_in_a_list_says_what_it_is():
+def test_an_object_of_a_list_has_its_api_version_and_kind():
     listed = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
     listing = Cluster(Recorded(listed), "here", "us").all("ConfigMap")
     (found,) = listing.objects
     assert (found["apiVersion"], found["kind"], listing.version) == ("v1", "ConfigMap", 7)
 
 
-def test_who_writes_is_named_with_every_change():
+def test_every_write_names_the_field_manager():
     server = Recorded()
     cluster = Cluster(server, "here", "us")
     manifest = {"kind": "SimulatorAlias", "metadata": {"name": "world"}}

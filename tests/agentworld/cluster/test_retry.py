@@ -29,16 +29,16 @@ def asked(*statuses: int, until: float = math.inf, granted: bool = False) -> lis
     return told
 
 
-def test_one_that_is_gone_is_waited_for_and_that_is_told_once():
+def test_an_unreachable_server_is_retried_and_reported_once():
     assert asked(GONE, GONE, 503) == ["it is so; waiting for it"]
 
 
-def test_what_was_allowed_before_is_waited_for():
+def test_a_missing_permission_is_retried_if_granted_before():
     assert asked(GONE, NOBODY, FORBIDDEN, granted=True) == ["it is so; waiting for it"]
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_kind_that_was_known_before_is_waited_for(known):
+def test_an_unknown_kind_is_retried_only_if_known_before(known):
     answers = [UnknownPath("404 page not found")]
 
     def ask() -> str:
@@ -52,13 +52,13 @@ def test_a_kind_that_was_known_before_is_waited_for(known):
 
 
 @pytest.mark.parametrize(("status", "granted"), REFUSED)
-def test_every_other_refusal_is_one(status, granted):
+def test_every_other_refusal_is_raised(status, granted):
     with pytest.raises(ClusterError) as refused:
         asked(status, granted=granted)
     assert refused.value.status == status
 
 
 @pytest.mark.parametrize("status", [GONE, FORBIDDEN])
-def test_no_time_is_waited_for_longer_than_was_said(status):
+def test_retries_end_at_the_deadline(status):
     with pytest.raises(ClusterError):
         asked(status, until=time.monotonic(), granted=True)

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.waits
-def test_enough_transitions_are_collected_and_no_chunk_more(folder):
+def test_the_collection_ends_with_the_chunk_that_reaches_enough_transitions(folder):
     collected = read_collected(folder)
     lengths = [len(each.turns) for each in read_trajectories(folder) if not each.held_out]
     assert collected.num_transitions == sum(lengths) >= 60
@@ -38,7 +38,7 @@ def test_enough_transitions_are_collected_and_no_chunk_more(folder):
 
 
 @pytest.mark.waits
-def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
+def test_held_out_episodes_are_in_separate_chunks(folder):
     chunks = read_collected(folder).chunks
     held_out = {name: set() for name in chunks}
     for name in chunks:
@@ -49,7 +49,7 @@ def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
 
 
 @pytest.mark.waits
-def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(folder):
+def test_the_folder_contains_only_the_chunks_the_manifest_and_the_recipe(folder):
     found = {path.name for path in folder.iterdir()}
     assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
 
@@ -70,7 +70,7 @@ def test_a_finished_chunk_is_used_again(folder, tmp_path):
 
 
 @pytest.mark.waits
-def test_the_domain_of_the_episodes_is_named(folder):
+def test_the_manifest_names_the_domain_of_the_episodes(folder):
     assert read_collected(folder).domains == ("shell",)
 
 
@@ -95,7 +95,7 @@ def test_progress_is_reported_to_its_end(folder):
 
 
 @pytest.mark.waits
-def test_episodes_of_another_recipe_are_not_mixed_in(folder):
+def test_a_folder_with_episodes_of_another_recipe_is_refused(folder):
     with pytest.raises(InputError, match="holds episodes of another recipe"):
         run(folder, RECIPE.model_copy(update={"seed": 1}))
 
@@ -114,7 +114,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.waits
-def test_a_killed_run_leaves_no_process_behind_and_continues(tmp_path):
+def test_a_killed_collection_leaves_no_process_and_can_be_continued(tmp_path):
     long = RECIPE.model_copy(update={"num_transitions": 1_000, "num_workers": 2})
     (tmp_path / "run.py").write_text(_KILLED)
     out = tmp_path / "out"

@@ -10,7 +10,7 @@ from agentworld.records.trajectory import Turn
 from make import records
 
 
-def test_it_says_of_each_key_what_a_set_says_and_takes_8_bytes_for_one(monkeypatch):
+def test_contents_agree_with_a_set_and_use_8_bytes_for_each_key(monkeypatch):
     monkeypatch.setattr(contents, "_MOST_RECENT", 64)
     rng, mine, theirs = random.Random(0), Contents(), set()
     edges = [0, 1, 2**63 - 1, 2**63, 2**64 - 1]
@@ -24,7 +24,7 @@ def test_it_says_of_each_key_what_a_set_says_and_takes_8_bytes_for_one(monkeypat
     assert not any(mine.add_key(key) for key in theirs)
 
 
-def test_a_copy_has_the_same_turns_whoever_wrote_it_down():
+def test_a_copy_has_the_same_domain_start_and_turns_from_any_source():
     mine = Contents()
     episode = records.trajectory()
     assert mine.add(episode)
@@ -35,13 +35,13 @@ def test_a_copy_has_the_same_turns_whoever_wrote_it_down():
 
 
 @given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1)))
-def test_of_many_at_once_the_same_are_copies_as_of_one_after_another(keys):
+def test_copies_in_an_array_are_those_found_by_adding_keys_one_by_one(keys):
     contents = Contents()
     copies = [not contents.add_key(key) for key in keys]
     assert are_copies(np.array(keys, np.uint64)).tolist() == copies
 
 
-def test_texts_do_not_run_together():
+def test_the_boundary_between_action_and_observation_distinguishes_contents():
     mine = Contents()
     pairs = [("ab", "c"), ("a", "bc"), ("abc", ""), ("", "abc")]
     for action, observation in pairs:

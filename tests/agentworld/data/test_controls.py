@@ -16,14 +16,14 @@ def instruction(*turns, domain="text", pool="sft", recipe=ALWAYS, number=0):
     return sample.prompt.simulation_instruction
 
 
-def test_an_instruction_says_what_was_recorded():
+def test_an_instruction_describes_the_recorded_outcomes():
     assert instruction(SHOWS, FAILS).split("\n") == [
         "Action 1, look, shows the line: 3 apples",
         "Action 2, open b.txt, fails. Its observation has the line: Error: no b.txt here",
     ]
 
 
-def test_an_instruction_of_a_shell_goes_by_its_exit_status_and_its_output():
+def test_an_instruction_of_a_shell_depends_on_exit_status_and_output():
     turns = ("cat b.txt", "cat: b.txt: missing\n[1] ~"), ("mkdir a", "[0] ~"), ("ls", "a\n[0] ~")
     assert instruction(*turns, domain="shell").split("\n") == [
         "Action 1, cat b.txt, fails. Its observation has the line: cat: b.txt: missing",
@@ -32,20 +32,20 @@ def test_an_instruction_of_a_shell_goes_by_its_exit_status_and_its_output():
     ]
 
 
-def test_at_most_three_turns_have_one_and_failures_come_first():
+def test_an_instruction_describes_at_most_three_turns_and_prefers_failures():
     turns = [(f"look {number}", f"{number} apples of many") for number in range(9)]
     lines = instruction(*turns, FAILS).split("\n")
     assert len(lines) == 3
     assert lines[-1].startswith("Action 10, open b.txt, fails.")
 
 
-def test_a_turn_without_loss_has_none():
+def test_a_turn_without_loss_has_no_instruction():
     echo = ("say kolu tane besa", "say kolu tane besa")
     assert instruction(echo, SHOWS) == "Action 2, look, shows the line: 3 apples"
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_in_rl_it_is_about_the_one_turn_that_is_predicted(number):
+def test_an_rl_instruction_describes_only_the_predicted_turn(number):
     trajectory = records.trajectory(SHOWS, FAILS, SHOWS, domain="text")
     sample = make_sample(ALWAYS, trajectory, records.digest(f"{number}"), "rl")
     (target,) = sample.targets
@@ -53,11 +53,11 @@ def test_in_rl_it_is_about_the_one_turn_that_is_predicted(number):
     assert "\n" not in sample.prompt.simulation_instruction
 
 
-def test_a_held_out_sample_has_none():
+def test_a_held_out_sample_has_no_instruction():
     assert instruction(SHOWS, FAILS, pool="held_out") == ""
 
 
-def test_the_recipes_share_of_the_trajectories_has_one():
+def test_the_recipes_share_of_the_trajectories_has_an_instruction():
     recipe = PrepareRecipe(control_share=0.25)
     texts = [instruction(SHOWS, FAILS, recipe=recipe, number=number) for number in range(400)]
     assert sum(map(bool, texts)) / 400 == pytest.approx(0.25, abs=0.07)
@@ -65,7 +65,7 @@ def test_the_recipes_share_of_the_trajectories_has_one():
     assert again == texts
 
 
-def test_it_stands_last_in_the_prompt_where_a_served_episode_has_its_own():
+def test_the_instruction_is_last_in_the_prompt():
     trajectory = records.trajectory(SHOWS, domain="text", initial_state="a shop")
     sample = make_sample(ALWAYS, trajectory, records.digest("1"), "cpt")
     assert system_text(sample.prompt).split("\n")[-2:] == [

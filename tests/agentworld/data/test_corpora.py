@@ -38,7 +38,7 @@ def test_texts_and_answers_are_read_from_every_kind_of_file(tmp_path: Path) -> N
     ]
 
 
-def test_a_corpus_is_its_content_wherever_it_is(tmp_path: Path) -> None:
+def test_a_corpus_is_identified_by_its_content_and_not_by_its_address(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x.txt").write_text("text")
     before = opened(tmp_path / "a").content
@@ -68,7 +68,7 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> No
         ("x.parquet", b"PAR1", r"x\.parquet: x\.parquet cannot be read"),
     ],
 )
-def test_a_document_that_cannot_be_read_is_named_in_one_sentence(
+def test_an_unreadable_document_is_reported_in_one_sentence_with_its_file(
     tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -76,6 +76,6 @@ def test_a_document_that_cannot_be_read_is_named_in_one_sentence(
         list(opened(tmp_path / name).read())
 
 
-def test_an_address_with_nothing_is_refused(tmp_path: Path) -> None:
+def test_an_address_without_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no recordings; name a file"):
         opened(tmp_path)

@@ -76,17 +76,17 @@ def test_the_domain_of_an_episode_is_drawn_by_its_weight():
         {"mixture": {"shell": 0}},
     ],
 )
-def test_a_mixture_names_the_only_domains_and_each_has_a_weight(settings):
+def test_a_mixture_beside_other_domain_settings_or_with_zero_weight_is_refused(settings):
     with pytest.raises(ValueError, match="mixture"):
         CollectRecipe(**settings)
 
 
 @pytest.mark.waits
-def test_an_episode_is_always_the_same_whichever_others_are_played(explorations):
+def test_an_episode_does_not_depend_on_the_other_episodes(explorations):
     assert explore(RANDOM, [7, 3]) == [explorations[7], explorations[3]]
 
 
-def test_options_are_the_environments_where_no_recordings_are_named(explorations):
+def test_options_apply_to_the_environments_unless_recordings_are_named(explorations):
     recipe = RANDOM.model_copy(update={"options": {"source": "harness"}})
     imports = recipe.model_copy(update={"trajectories": "logs.jsonl"})
     assert explore(imports, [0]) == [explorations[0]]
@@ -101,20 +101,20 @@ def test_another_seed_plays_other_episodes(explorations):
 
 
 @pytest.mark.waits
-def test_a_random_explorer_takes_as_many_turns_as_the_recipe_says(explorations):
+def test_a_random_explorer_takes_the_recipes_number_of_turns(explorations):
     assert {len(each.turns) for each in explorations} == {6}
     assert {(each.source, each.task) for each in explorations} == {("random-explorer", None)}
 
 
 @pytest.mark.waits
-def test_so_many_episodes_pursue_a_task_as_the_recipe_says():
+def test_the_recipes_share_of_episodes_pursues_a_task():
     recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "task_share": 0.5})
     sources = [each.source for each in explore(recipe, range(60))]
     assert 0.3 < sources.count("task-explorer") / 60 < 0.7
 
 
 @pytest.mark.waits
-def test_a_pursuit_ends_with_the_first_action_that_closes_its_task(pursuits):
+def test_an_episode_with_a_task_ends_with_the_first_closing_action(pursuits):
     for pursuit in pursuits:
         closing = [
             bool(re.fullmatch(pursuit.task.success.closing, t.action)) for t in pursuit.turns
@@ -125,14 +125,14 @@ def test_a_pursuit_ends_with_the_first_action_that_closes_its_task(pursuits):
 
 
 @pytest.mark.waits
-def test_most_pursuits_are_closed_and_some_succeed(pursuits):
+def test_some_but_not_all_episodes_with_a_task_succeed(pursuits):
     ends = [pursuit.turns[-1].observation.rpartition("\n")[0] for pursuit in pursuits]
     rights = [end == each.task.success.output for end, each in zip(ends, pursuits, strict=True)]
     assert 5 < sum(rights) < 40
 
 
 @pytest.mark.waits
-def test_the_start_is_written_as_it_is(pursuits):
+def test_the_recorded_initial_state_reproduces_the_first_observation(pursuits):
     with LiveShell(seconds=60) as shell:
         for pursuit in pursuits[:5]:
             shell.reset(parse_files(pursuit.initial_state))
@@ -140,7 +140,7 @@ def test_the_start_is_written_as_it_is(pursuits):
 
 
 @pytest.mark.waits
-def test_held_out_words_and_counted_changes_are_in_held_out_episodes_alone(explorations):
+def test_only_held_out_episodes_have_held_out_words_and_counted_changes(explorations):
     held_out = explore(RECIPE, range(6), held_out=True)
     turns = [turn for each in held_out for turn in each.turns]
     assert None not in {turn.num_changed for turn in turns}
@@ -155,7 +155,7 @@ def test_held_out_words_and_counted_changes_are_in_held_out_episodes_alone(explo
 
 
 @pytest.mark.waits
-def test_the_state_is_recorded_where_the_recipe_wants_it(explorations):
+def test_record_state_adds_only_the_state_to_each_turn(explorations):
     (episode,) = explore(RANDOM.model_copy(update={"record_state": True}), [0])
     assert all(turn.state is not None for turn in episode.turns)
     assert any(turn.state for turn in episode.turns)
@@ -165,7 +165,7 @@ def test_the_state_is_recorded_where_the_recipe_wants_it(explorations):
 
 
 @pytest.mark.waits
-def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_one(
+def test_an_episode_with_a_broken_sandbox_is_left_out_and_the_next_is_unaffected(
     explorations, break_shells
 ):
     break_shells({8})
@@ -173,14 +173,14 @@ def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_o
 
 
 @pytest.mark.waits
-def test_nothing_is_recorded_where_every_sandbox_breaks(break_shells):
+def test_the_exploration_fails_if_every_sandbox_breaks(break_shells):
     break_shells(range(99))
     with pytest.raises(EnvironmentBroken, match="every episode"):
         explore(RECIPE, range(3))
 
 
 @pytest.mark.waits
-def test_the_tags_say_what_a_shell_without_the_history_shows_differently(explorations):
+def test_a_turn_that_differs_in_a_fresh_shell_has_the_history_tag(explorations):
     """The counterfactual: a turn without a dependency shows the same in a fresh episode."""
     with LiveShell(seconds=60) as shell:
         for episode in explorations:
@@ -211,7 +211,7 @@ def test_an_environment_may_end_its_episode_itself(monkeypatch):
 
 
 @pytest.mark.parametrize(("task_share", "num_turns"), [(1, 1), (0, 6)])
-def test_a_closing_action_ends_the_episode_of_who_pursues_the_task(
+def test_a_closing_action_ends_only_an_episode_that_pursues_the_task(
     monkeypatch, task_share, num_turns
 ):
     task = records.task(domain="text", success={"closing": "action 1", "output": "yes"})
@@ -222,7 +222,7 @@ def test_a_closing_action_ends_the_episode_of_who_pursues_the_task(
     assert episode.initial_state == task.initial_state
 
 
-def test_the_state_is_asked_after_each_step(monkeypatch):
+def test_the_state_is_read_after_each_step(monkeypatch):
     episode, _ = explored(monkeypatch, Observation, record_state=True, turns_per_episode=2)
     assert [turn.state for turn in episode.turns] == ["1 steps", "2 steps"]
 

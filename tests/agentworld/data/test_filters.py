@@ -35,26 +35,26 @@ def test_a_trajectory_that_is_short_without_its_empty_turns_is_dropped():
     assert removed == {"empty action": 1, "short trajectory": 1}
 
 
-def test_an_unknown_command_that_is_retried_at_once_stands_once():
+def test_immediate_retries_of_an_unknown_command_are_removed():
     (kept,), removed = passed(records.trajectory(UNKNOWN, UNKNOWN, UNKNOWN, LS))
     assert actions(kept) == ["kolu tane", "ls"]
     assert removed == {"turn without effect": 2}
 
 
 @pytest.mark.parametrize("turns", [(LS, LS), (UNKNOWN, LS, UNKNOWN)], ids=["known", "later"])
-def test_what_is_no_retry_of_an_unknown_command_stays(turns):
+def test_repeats_other_than_immediate_retries_of_unknown_commands_are_kept(turns):
     (kept,), removed = passed(records.trajectory(*turns))
     assert len(kept.trajectory.turns) == len(turns)
     assert not removed
 
 
-def test_the_digest_is_of_the_trajectory_as_it_was_recorded():
+def test_a_filtered_trajectory_keeps_the_digest_of_the_recorded_trajectory():
     recorded = records.trajectory(LS, ("", "[0] ~"), ("pwd", "/"))
     ((digest, _),), _ = passed(recorded)
     assert digest == recorded.digest
 
 
-def test_a_log_keeps_every_turn_with_an_action_but_failures_that_are_tried_again():
+def test_only_empty_actions_and_retried_failures_are_removed_from_a_text_log():
     same = ("next", "page")
     turns = (same, same, UNKNOWN, UNKNOWN, ("", ""))
     (kept,), removed = passed(records.trajectory(*turns, domain="text"))
@@ -62,7 +62,7 @@ def test_a_log_keeps_every_turn_with_an_action_but_failures_that_are_tried_again
     assert removed == {"empty action": 1, "turn without effect": 1}
 
 
-def test_a_log_of_screens_keeps_the_turns_that_change_one():
+def test_a_log_of_screens_keeps_only_turns_that_change_the_screen():
     turns = ("open", "[1] Shop\n [2] Buy"), ("wait", "[1] Shop\n[2] Buy "), ("tap 2", "[1] Paid")
     (kept,), removed = passed(records.trajectory(*turns, domain="screen"))
     assert actions(kept) == ["open", "tap 2"]

@@ -57,6 +57,6 @@ def peak_kib(tmp_path, megabytes):
     return int(result.stdout)
 
 
-def test_ten_times_the_text_takes_a_tenth_more_memory_at_most(tmp_path):
+def test_importing_ten_times_the_text_needs_at_most_ten_percent_more_memory(tmp_path):
     small, large = peak_kib(tmp_path, SMALL), peak_kib(tmp_path, LARGE)
     assert large < 1.1 * small, (small, large)

@@ -63,7 +63,7 @@ def files(folder):
 
 
 @pytest.mark.parametrize("num", [0, 3, 7, 20, 28, 31, 45, 55])
-def test_wherever_it_is_killed_the_folder_is_the_same_in_the_end(recipe, tmp_path, num):
+def test_an_import_killed_anywhere_and_resumed_gives_the_same_folder(recipe, tmp_path, num):
     digest = run(recipe, tmp_path / "whole")
     with pytest.raises(Killed):
         run(recipe, tmp_path / "out", killed_after(num))
@@ -86,7 +86,9 @@ def more_workers(recipe, _tmp_path):
 
 @pytest.mark.parametrize("change", [the_same, another_address, more_workers])
 @pytest.mark.parametrize("is_marked", [False, True])
-def test_it_goes_on_and_does_not_begin_again(recipe, tmp_path, monkeypatch, change, is_marked):
+def test_a_resumed_import_continues_after_the_finished_chunks(
+    recipe, tmp_path, monkeypatch, change, is_marked
+):
     marks = [records.trajectory(seed=100 + number, held_out=is_marked) for number in range(2)]
     write_trajectories(tmp_path / "logs/0.jsonl", marks)
     with pytest.raises(Killed):
@@ -103,7 +105,7 @@ def test_it_goes_on_and_does_not_begin_again(recipe, tmp_path, monkeypatch, chan
     assert written[-1] == "recorded-00009.jsonl"
 
 
-def test_episodes_that_are_marked_are_so_after_a_kill_too(recipe, tmp_path):
+def test_a_resumed_import_keeps_the_held_out_marks_of_episodes(recipe, tmp_path):
     marked = [records.trajectory(seed=100, held_out=True)]
     write_trajectories(tmp_path / "logs/c.jsonl", marked)
     digest = run(recipe, tmp_path / "whole")
@@ -140,7 +142,7 @@ def a_changed_chunk(recipe, tmp_path):
     "change",
     [another_recipe, another_source, a_lost_chunk, a_changed_chunk, a_lost_quarantine],
 )
-def test_what_is_of_another_import_is_not_gone_on_with(recipe, tmp_path, change):
+def test_the_state_of_another_or_damaged_import_is_not_resumed(recipe, tmp_path, change):
     with pytest.raises(Killed):
         run(recipe, tmp_path / "out", killed_after(45))
     recipe = change(recipe, tmp_path)
@@ -150,7 +152,7 @@ def test_what_is_of_another_import_is_not_gone_on_with(recipe, tmp_path, change)
     assert {name: files(tmp_path / "out")[name] for name in named} == files(tmp_path / "whole")
 
 
-def test_after_a_source_was_changed_meanwhile_nothing_is_gone_on_with(recipe, tmp_path):
+def test_a_source_changed_during_the_import_leaves_no_state_to_resume(recipe, tmp_path):
     def tick(_done, _total):
         write_trajectories(tmp_path / "logs/d.jsonl", [records.trajectory(seed=77)])
 
@@ -180,7 +182,7 @@ imported.import_trajectories(recipe, digest_of(recipe.trajectories), Path(sys.ar
 
 
 @pytest.mark.waits
-def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_with(recipe, tmp_path):
+def test_a_killed_process_leaves_a_state_that_the_next_process_resumes(recipe, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", KILL, recipe.model_dump_json(), str(tmp_path / "out")]
     assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL

@@ -34,7 +34,7 @@ def log(tmp_path, *trajectories, name="a"):
     write_trajectories(tmp_path / "logs" / f"{name}.jsonl", trajectories)
 
 
-def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_path):
+def test_marked_episodes_stay_held_out_and_all_others_are_for_training(tmp_path):
     log(tmp_path, records.trajectory(seed=1), records.trajectory(seed=2, held_out=True))
     log(tmp_path, records.trajectory(seed=3), name="b")
     assert [(each.seed, each.held_out) for each in taken_in(tmp_path)] == [
@@ -48,7 +48,7 @@ def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_pat
 
 
 @pytest.mark.waits
-def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_path):
+def test_without_marks_a_share_is_held_out_independently_of_other_episodes(tmp_path):
     trajectories = [records.trajectory(seed=seed) for seed in range(400)]
     log(tmp_path, *trajectories)
     held_out = {each.seed for each in taken_in(tmp_path) if each.held_out}
@@ -71,7 +71,7 @@ def add_lines(tmp_path, *lines, name="a"):
 
 
 @pytest.mark.parametrize("line", [*BAD_LINES, SURROGATE])
-def test_a_line_that_is_none_goes_to_quarantine_and_hides_no_other(tmp_path, line):
+def test_an_invalid_line_is_quarantined_and_the_other_lines_are_imported(tmp_path, line):
     log(tmp_path, records.trajectory())
     add_lines(tmp_path, line, records.trajectory(seed=1).model_dump_json().encode())
     assert [each.seed for each in taken_in(tmp_path)] == [0, 1]
@@ -82,7 +82,7 @@ def test_a_line_that_is_none_goes_to_quarantine_and_hides_no_other(tmp_path, lin
 
 
 @pytest.mark.parametrize("line", BAD_LINES)
-def test_a_strict_import_refuses_a_line_that_is_none(tmp_path, line):
+def test_a_strict_import_refuses_an_invalid_line(tmp_path, line):
     log(tmp_path, records.trajectory())
     add_lines(tmp_path, line)
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is not an episode: "):
@@ -90,7 +90,7 @@ def test_a_strict_import_refuses_a_line_that_is_none(tmp_path, line):
     assert not (tmp_path / "out/collected.json").exists()
 
 
-def test_where_nothing_is_an_episode_the_first_reason_is_named(tmp_path):
+def test_an_import_without_any_episode_reports_the_first_reason(tmp_path):
     (tmp_path / "logs").mkdir()
     add_lines(tmp_path, b"{}\n", b"{}\n")
     recipe = RECIPE.model_copy(update={"format": "trajectories"})
@@ -117,14 +117,14 @@ def test_the_trials_of_a_task_are_held_out_together(tmp_path):
     assert 2 < len(held_out) < 20
 
 
-def test_a_form_has_options_and_a_wrong_one_is_named(tmp_path):
+def test_an_invalid_option_of_a_format_is_named(tmp_path):
     log(tmp_path, records.trajectory())
     recipe = RECIPE.model_copy(update={"options": {"licence": 3}})
     with pytest.raises(InputError, match=r"the options of trajectories are wrong at licence: "):
         taken_in(tmp_path, recipe)
 
 
-def test_a_form_that_is_not_plain_is_to_be_named(tmp_path):
+def test_an_unrecognized_format_must_be_named(tmp_path):
     (tmp_path / "logs").mkdir()
     add_lines(tmp_path, b'{"a": 1}\n')
     with pytest.raises(
@@ -133,13 +133,13 @@ def test_a_form_that_is_not_plain_is_to_be_named(tmp_path):
         taken_in(tmp_path)
 
 
-def test_the_domains_of_what_is_taken_in_are_named(tmp_path):
+def test_the_manifest_names_the_domains_of_the_imported_episodes(tmp_path):
     log(tmp_path, records.trajectory(domain="text"), records.trajectory(seed=1))
     taken_in(tmp_path)
     assert read_collected(tmp_path / "out").domains == ("shell", "text")
 
 
-def test_a_form_that_nothing_reads_is_refused_with_those_that_there_are(tmp_path):
+def test_the_error_for_an_unknown_format_lists_the_known_formats(tmp_path):
     log(tmp_path, records.trajectory())
     recipe = RECIPE.model_copy(update={"format": "xml"})
     with pytest.raises(InputError, match="no form of recordings 'xml' here; .*trajectories"):
@@ -147,7 +147,7 @@ def test_a_form_that_nothing_reads_is_refused_with_those_that_there_are(tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_alone_is_taken_in_too(tmp_path):
+def test_a_single_file_can_be_imported(tmp_path):
     log(tmp_path, records.trajectory(seed=7, held_out=True))
     assert [each.seed for each in taken_in(tmp_path, name="logs/a.jsonl")] == [7]
 
@@ -156,13 +156,13 @@ def test_a_file_alone_is_taken_in_too(tmp_path):
     ("name", "problem"),
     [("gone.jsonl", "has no recordings"), ("empty.jsonl", "fits no form")],
 )
-def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
+def test_a_missing_or_empty_file_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match=problem):
         taken_in(tmp_path, name=name)
 
 
-def test_a_file_that_is_changed_meanwhile_makes_no_manifest(tmp_path):
+def test_a_file_changed_during_the_import_leaves_no_manifest(tmp_path):
     log(tmp_path, records.trajectory())
 
     def tick(_done, _total):
@@ -196,7 +196,7 @@ def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
 
 
 @pytest.mark.waits
-def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
+def test_live_episodes_of_a_validation_can_be_logs_of_the_next_data_set(tmp_path):
     from agentworld.steps.validate import _trajectories
 
     turns = tuple(Turn(action="cat rimo.txt", observation=f"{n}\n[0] ~") for n in range(3))
@@ -230,7 +230,7 @@ def test_reasons_of_the_quarantine_are_counted_without_values_and_numbers(tmp_pa
     assert not any("x1" in reason for reason in collected.quarantined)
 
 
-def test_notes_show_no_secret_and_end_and_are_unicode(tmp_path):
+def test_notes_are_redacted_limited_and_valid_unicode(tmp_path):
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     kinds = [secret, "k" * 1_000_000, "\ud800", *(f"kind {number}" for number in range(200))]
     parts = [{"type": kind} for kind in kinds]
@@ -251,7 +251,7 @@ def test_notes_show_no_secret_and_end_and_are_unicode(tmp_path):
     assert max(map(len, notes)) == 120
 
 
-def test_reasons_without_end_are_counted_together():
+def test_reasons_beyond_the_first_hundred_are_counted_together():
     counts = Counter()
     for number in range(300):
         name = "".join(chr(97 + int(digit)) for digit in str(number))

@@ -70,7 +70,7 @@ def half_of(trajectory, rng, seed):
     return planted(mixed, seed)
 
 
-def test_half_of_a_held_out_trajectory_is_a_leak_and_no_other_is_removed(tmp_path):
+def test_only_trajectories_with_half_of_a_held_out_trajectory_are_removed(tmp_path):
     clean, rng = logs(200, 40), random.Random(1)
     leaks = [half_of(each, rng, 1_000 + n) for n, each in enumerate(clean[:40])]
     dataset = prepared(tmp_path, [*clean, *leaks])
@@ -78,14 +78,14 @@ def test_half_of_a_held_out_trajectory_is_a_leak_and_no_other_is_removed(tmp_pat
     assert training(tmp_path, dataset) == {each.digest for each in clean[40:]}
 
 
-def test_a_long_trajectory_with_all_of_a_short_held_out_one_is_a_leak(tmp_path):
+def test_a_long_trajectory_that_contains_a_short_held_out_trajectory_is_a_leak(tmp_path):
     rng = random.Random(2)
     clean = [*logs(100, 20), log(900, [words(rng, 20), "ok"], held_out=True)]
     long = planted([words(rng, 600), observations(clean[-1])[0]], 901)
     assert prepared(tmp_path, [*clean, long]).filtered == {HELD_OUT: 1}
 
 
-def test_what_a_harness_says_everywhere_is_no_leak(tmp_path):
+def test_boilerplate_of_a_harness_is_no_leak(tmp_path):
     rng = random.Random(3)
     harness = words(rng, 60)
     noisy = [
@@ -98,7 +98,7 @@ def test_what_a_harness_says_everywhere_is_no_leak(tmp_path):
 @pytest.mark.parametrize(
     "bytes_per_batch", [pytest.param(2_000, marks=pytest.mark.compute), BYTES_PER_BATCH]
 )
-def test_boilerplate_and_leaks_are_told_apart_over_all_batches(tmp_path, bytes_per_batch):
+def test_boilerplate_and_leaks_are_distinguished_across_all_batches(tmp_path, bytes_per_batch):
     rng = random.Random(5)
     harness = words(rng, 60)
     noisy = [
@@ -116,7 +116,7 @@ def test_boilerplate_and_leaks_are_told_apart_over_all_batches(tmp_path, bytes_p
     assert training(tmp_path, dataset) == {each.digest for each in noisy[8:]}
 
 
-def test_trials_of_one_held_out_task_make_no_boilerplate(tmp_path):
+def test_text_shared_by_trials_of_one_held_out_task_is_no_boilerplate(tmp_path):
     clean, rng = logs(200, 0), random.Random(4)
     shared = [words(rng, 40) for _ in range(2)]
     trials = [
@@ -128,7 +128,7 @@ def test_trials_of_one_held_out_task_make_no_boilerplate(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["rows", "trajectories", "AgentWorldBench", "messages"])
-def test_a_benchmark_of_any_form_is_no_training_data(tmp_path, form):
+def test_a_trajectory_of_a_benchmark_in_any_format_is_removed(tmp_path, form):
     clean = logs(100, 10)
     leaked, path = clean[50], tmp_path / "benchmark.jsonl"
     rows = {
@@ -168,7 +168,7 @@ def test_rows_of_agentworldbench_are_refused_for_training_by_name(tmp_path):
         prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", ignore_progress)
 
 
-def test_one_recording_in_a_benchmark_hides_no_other_row(tmp_path):
+def test_recordings_and_text_rows_of_one_benchmark_are_both_compared(tmp_path):
     clean, path = logs(100, 10), tmp_path / "benchmark.jsonl"
     rows = [{"messages": list(messages(clean[40]))}, {"text": observations(clean[50])[1]}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -193,7 +193,7 @@ def test_a_benchmark_without_a_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["", "and one more"], ids=["a copy", "nearly a copy"])
-def test_of_two_alike_the_held_out_one_stays_wherever_it_stands(tmp_path, end):
+def test_of_two_similar_trajectories_the_held_out_trajectory_is_kept(tmp_path, end):
     clean = logs(100, 10)
     turns = observations(clean[50])
     held_out = log(50, [*turns[:-1], f"{turns[-1]} {end}".strip()], held_out=True)
@@ -203,14 +203,14 @@ def test_of_two_alike_the_held_out_one_stays_wherever_it_stands(tmp_path, end):
     assert dataset.filtered.keys() <= {"duplicate trajectory", "near-duplicate trajectory"}
 
 
-def test_null_looks_for_no_leak(tmp_path):
+def test_null_disables_the_search_for_leaks(tmp_path):
     clean = logs(100, 10)
     leak = planted(observations(clean[0])[:3], 900)
     dataset = prepared(tmp_path, [*clean, leak], leaks=None, near_duplicates=None)
     assert dataset.filtered == {}
 
 
-def test_a_benchmark_that_is_changed_before_it_is_read_is_refused(tmp_path):
+def test_a_benchmark_changed_before_reading_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"text": "one"}\n')
 

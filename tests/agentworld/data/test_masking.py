@@ -37,17 +37,17 @@ def test_the_quantities_are_those_of_the_paper():
 
 
 @given(st.text(), st.text())
-def test_every_turn_has_a_class_and_the_recipe_has_a_share_for_it(action, observation):
+def test_every_turn_has_a_class_with_a_share_in_the_recipe(action, observation):
     assert turn_class(action, observation) in MaskRecipe.model_fields
 
 
 @pytest.mark.parametrize(("kind", "share"), [("echo", 0.05), ("boilerplate", 0.1), ("other", 1.0)])
-def test_so_many_turns_of_a_class_are_kept_as_the_recipe_says(kind, share):
+def test_the_recipes_share_of_the_turns_of_a_class_is_kept(kind, share):
     kept = sum(is_kept(MaskRecipe(), kind, 0, f"sha256:{n}", n % 9) for n in range(4_000))
     assert kept / 4_000 == pytest.approx(share, abs=0.02)
 
 
-def test_a_turn_has_one_fate_for_a_seed():
+def test_masking_is_deterministic_for_a_seed():
     def fates(seed):
         return [is_kept(MaskRecipe(echo=0.5), "echo", seed, "digest", n) for n in range(50)]
 

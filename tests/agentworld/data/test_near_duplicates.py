@@ -35,17 +35,17 @@ def share_of_removed(num_shared, num_own, num_pairs=400, threshold=0.8):
 
 @pytest.mark.compute
 @pytest.mark.parametrize("size", [1, 5])
-def test_at_least_99_of_100_pairs_at_090_are_removed(size):
+def test_at_least_99_percent_of_pairs_with_similarity_090_are_removed(size):
     assert share_of_removed(36 * size, 2 * size) >= 0.99
 
 
 @pytest.mark.compute
 @pytest.mark.parametrize("size", [1, 5])
-def test_at_most_one_of_100_pairs_at_050_is_removed(size):
+def test_at_most_1_percent_of_pairs_with_similarity_050_is_removed(size):
     assert share_of_removed(20 * size, 10 * size) <= 0.01
 
 
-def test_the_planted_pairs_have_the_similarity_that_their_names_say():
+def test_a_generated_pair_has_the_intended_similarity():
     first, second = (
         set(n_grams(each, WORDS_PER_SHINGLE).tolist())
         for each in hash_words(pair(random.Random(1), 36, 2))
@@ -53,7 +53,7 @@ def test_the_planted_pairs_have_the_similarity_that_their_names_say():
     assert len(first & second) / len(first | second) == 0.9
 
 
-def test_a_group_leaves_its_first_and_hides_no_other_group_of_the_same_band():
+def test_each_of_two_groups_keeps_only_its_first_text():
     first, other = (" ".join(words(random.Random(seed), 60)) for seed in range(2))
     texts = [first, other, f"{first} end", f"{other} end", f"{first} close", other]
     assert near_duplicates(signed(texts), 0.8).tolist() == [False, False, True, True, True, True]
@@ -67,19 +67,19 @@ def test_a_row_is_compared_with_each_group_of_a_band():
     assert near_duplicates(np.stack([first, other, near]), 0.8).tolist() == [False, False, True]
 
 
-def test_a_row_that_only_a_removed_row_is_near_goes_too_when_they_share_no_first():
+def test_a_text_that_is_near_only_to_a_removed_text_is_removed_too():
     rng = random.Random(2)
     text = words(rng, 104)
     chain = [" ".join(text[start : start + 84]) for start in (0, 8, 16)]
     assert near_duplicates(signed(chain), 0.8).tolist() == [False, True, True]
 
 
-def test_short_texts_are_never_near():
+def test_short_texts_are_never_near_duplicates():
     assert not near_duplicates(signed(["one two three four five six seven"] * 3), 0.8).any()
     assert not near_duplicates(signed([]), 0.8).size
 
 
-def test_groups_do_not_depend_on_the_batch_in_which_a_signature_is_made():
+def test_signatures_do_not_depend_on_the_batch():
     rng = random.Random(3)
     texts = [text for _ in range(20) for text in pair(rng, 36, 2)]
     whole, parts = signed(texts), np.concatenate([signed(texts[:7]), signed(texts[7:])])

@@ -45,14 +45,14 @@ def test_a_batch_has_whole_lines_and_all_batches_have_every_line_once(logs):
     assert len(batches_of(files)) == 1  # small files share one
 
 
-def test_a_last_line_without_an_end_is_read(tmp_path):
+def test_a_last_line_without_a_newline_is_read(tmp_path):
     (tmp_path / "a.jsonl").write_text(log(1).model_dump_json() + "\n" + log(2).model_dump_json())
     batches = batches_of([tmp_path / "a.jsonl"], 10)
     assert [each for batch in batches for each in read_batch(batch)] == [log(1), log(2)]
 
 
 @pytest.mark.compute
-def test_how_trajectories_are_cut_into_batches_changes_nothing(tmp_path, logs):
+def test_the_batch_size_does_not_change_the_data_set(tmp_path, logs):
     whole = prepared(logs, tmp_path / "whole", bytes_per_batch=1 << 20)
     parts = prepared(logs, tmp_path / "parts", num_workers=1)
     assert whole == parts
@@ -72,7 +72,7 @@ class Killed(Exception):
 
 
 @pytest.mark.compute
-def test_a_killed_run_goes_on_with_what_it_surveyed_and_makes_the_same(tmp_path, logs):
+def test_a_killed_preparation_reuses_its_surveys_and_gives_the_same_data_set(tmp_path, logs):
     whole, out = prepared(logs, tmp_path / "whole", num_workers=1), tmp_path / "killed"
 
     def tick(done, total):

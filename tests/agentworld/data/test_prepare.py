@@ -45,7 +45,7 @@ def test_each_trajectory_is_in_exactly_one_pool(tmp_path, episodes):
     assert set(names) == {each.digest for each in episodes}
 
 
-def test_the_held_out_pool_holds_the_held_out_trajectories_and_no_other(tmp_path, episodes):
+def test_the_held_out_pool_contains_exactly_the_held_out_trajectories(tmp_path, episodes):
     pools = pools_of(tmp_path, prepared(tmp_path, episodes))
     held_out = {each.digest for each in episodes if each.held_out}
     assert {sample.trajectory for sample in pools["held_out"]} == held_out
@@ -61,7 +61,7 @@ def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
     assert dataset.pools["held_out"].share(UNSEEN) == 1
 
 
-def test_the_manifest_is_on_disk_and_names_what_it_was_made_from(tmp_path, episodes):
+def test_the_manifest_is_written_and_names_the_recipe_and_the_sources(tmp_path, episodes):
     dataset = prepared(tmp_path, episodes)
     assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
     assert dataset.recipe == PrepareRecipe().model_dump(mode="json")
@@ -79,13 +79,13 @@ def test_the_same_trajectories_give_the_same_data_set(tmp_path, episodes):
     assert first.digest == second.digest
 
 
-def test_another_seed_parts_the_pools_anew(tmp_path, episodes):
+def test_another_seed_gives_different_pools(tmp_path, episodes):
     first = prepared(tmp_path / "a", episodes)
     second = prepared(tmp_path / "b", episodes, PrepareRecipe(seed=1))
     assert first.pools["cpt"].content != second.pools["cpt"].content
 
 
-def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
+def test_a_trajectory_keeps_its_pool_when_others_are_added(tmp_path, episodes):
     small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
     more = [*(episode(n) for n in range(200, 300)), *episodes]
     large = pools_of(tmp_path / "b", prepared(tmp_path / "b", more))
@@ -95,7 +95,7 @@ def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
         }
 
 
-def test_what_was_removed_is_counted(tmp_path, episodes):
+def test_removed_trajectories_are_counted_by_reason(tmp_path, episodes):
     short = records.trajectory(("ls", "[0] ~"))
     dataset = prepared(tmp_path, [short, *episodes, episodes[0]])
     assert dataset.filtered["short trajectory"] == 1
@@ -103,7 +103,7 @@ def test_what_was_removed_is_counted(tmp_path, episodes):
     assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 2, len(episodes))
 
 
-def test_trajectories_are_counted_to_the_last_one(tmp_path, episodes):
+def test_a_removed_last_trajectory_is_counted_as_read(tmp_path, episodes):
     dataset = prepared(tmp_path, [*episodes, records.trajectory(("ls", "[0] ~"))])
     assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 1, len(episodes))
 
@@ -129,7 +129,7 @@ def test_secrets_reach_no_pool_and_are_counted_by_kind(tmp_path, episodes):
     assert secret in str(pools_of(tmp_path / "b", open_set))
 
 
-def test_a_malformed_record_is_named(tmp_path, episodes):
+def test_a_malformed_record_is_reported_with_its_file_and_line(tmp_path, episodes):
     write_trajectories(tmp_path / "logs" / "a.jsonl", episodes)
     with (tmp_path / "logs" / "a.jsonl").open("a") as file:
         file.write('{"domain": 7}\n')
@@ -143,12 +143,12 @@ def test_a_source_without_a_trajectory_is_refused(tmp_path):
         prepared(tmp_path, [])
 
 
-def test_an_empty_pool_is_named(tmp_path, episodes):
+def test_an_empty_pool_is_reported_by_its_name(tmp_path, episodes):
     with pytest.raises(InputError, match="pool held_out is empty"):
         prepared(tmp_path, episodes[:200])
 
 
-def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
+def test_too_few_held_out_turns_with_output_are_refused(tmp_path, episodes):
     silent = ("echo kolu > rimo.txt", "[0] ~")
     more = [
         records.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
@@ -158,7 +158,7 @@ def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
         prepared(tmp_path, episodes + more)
 
 
-def test_held_out_turns_that_need_no_memory_are_refused(tmp_path, episodes):
+def test_too_few_held_out_turns_that_need_memory_are_refused(tmp_path, episodes):
     shows = ("echo kolu", "kolu\n[0] ~")
     more = [
         records.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
@@ -173,7 +173,7 @@ def log(number, **fields):
     return records.trajectory(*turns, domain="text", seed=number, **fields)
 
 
-def test_logs_are_held_out_whatever_their_turns_show(tmp_path):
+def test_held_out_logs_may_have_few_turns_with_output(tmp_path):
     logs = [log(n) for n in range(200)] + [log(n, held_out=True) for n in range(200, 220)]
     dataset = prepared(tmp_path, logs)
     assert dataset.domains == {"text": 220}

@@ -29,7 +29,7 @@ def pairs(rows, grams, tasks, num_tasks):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_gram_is_rare_where_no_more_texts_and_tasks_have_it_however_they_are_batched(seed):
+def test_a_gram_in_few_texts_and_tasks_is_rare_in_any_batching(seed):
     rng = random.Random(seed)
     num_grams, num_tasks = 40, rng.choice([3, 9, 30])
     texts = [sorted(rng.sample(range(num_grams), rng.randrange(20))) for _ in range(4)]
@@ -51,7 +51,7 @@ def test_a_gram_is_rare_where_no_more_texts_and_tasks_have_it_however_they_are_b
 
 
 @pytest.mark.compute
-def test_boilerplate_takes_no_more_memory_however_many_tasks_have_it():
+def test_memory_is_bounded_for_boilerplate_in_many_tasks():
     num_grams, num_tasks = 1_000, 500
     rare = RareGrams(judged(num_grams), MOST, num_tasks)
     batches = ([task] * num_grams for task in range(num_tasks))
@@ -62,7 +62,7 @@ def test_boilerplate_takes_no_more_memory_however_many_tasks_have_it():
 
 
 @pytest.mark.compute
-def test_what_was_counted_of_a_gram_is_dropped_when_it_is_boilerplate():
+def test_the_counts_of_a_gram_are_dropped_once_the_gram_is_boilerplate():
     num_grams, num_tasks = 5_000, 100
     rare = RareGrams(judged(num_grams), MOST, num_tasks)
     batches = (([gram] * num_tasks, range(num_tasks)) for gram in range(num_grams))

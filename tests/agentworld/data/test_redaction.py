@@ -26,23 +26,23 @@ def secrets_in(text):
 
 
 @pytest.mark.compute
-def test_planted_secrets_of_more_than_20_kinds_are_found():
+def test_at_least_95_percent_of_planted_secrets_of_20_kinds_are_found():
     assert len(KINDS) >= 20
     assert secret_recall(50 * len(KINDS)) >= 0.95
 
 
-def test_planted_secrets_stand_in_their_trajectories():
+def test_each_planted_secret_is_in_its_trajectory():
     for _, secret, trajectory in planted_secrets(len(KINDS)):
         assert any(secret in f"{turn.action} {turn.observation}" for turn in trajectory.turns)
 
 
 @pytest.mark.compute
-def test_hashes_uuids_and_images_are_left_alone():
+def test_hashes_uuids_and_images_are_not_redacted():
     assert hashes_redacted(1_400) == 0
 
 
 @pytest.mark.compute
-def test_many_at_once_give_what_each_gives_alone():
+def test_redacting_many_trajectories_equals_redacting_each_alone():
     trajectories = [trajectory for _, _, trajectory in planted_secrets(20 * len(KINDS), seed=1)]
     trajectories += [trajectory for _, trajectory in planted_hashes(140, seed=1)]
     assert redact_all(trajectories) == [redact(trajectory) for trajectory in trajectories]
@@ -72,7 +72,7 @@ def test_the_same_secret_has_the_same_placeholder_everywhere():
     ]
 
 
-def test_a_secret_is_hidden_where_nothing_shows_that_it_is_one():
+def test_a_secret_is_also_redacted_where_no_label_marks_the_secret():
     value = "tr0ub4dor" + "3x"
     result, counts = redact(log((f"echo {value}", value), (f"export PASSWORD={value}", "")))
     assert counts == {"password": 1}
@@ -97,7 +97,7 @@ def test_the_state_and_the_task_are_redacted_too():
     assert result.task.success.output == PLACEHOLDER
 
 
-def test_a_secret_that_only_the_task_shows_is_found():
+def test_a_secret_that_occurs_only_in_the_task_is_redacted():
     task = {
         "id": "1",
         "family": "find",
@@ -110,7 +110,7 @@ def test_a_secret_that_only_the_task_shows_is_found():
     assert redact(log(("a", "b"), task=task)).trajectory.task.instruction == f"use {PLACEHOLDER}"
 
 
-def test_a_secret_that_begins_like_another_is_hidden_whole():
+def test_a_secret_that_begins_with_another_secret_is_redacted_completely():
     short, long = "tr0ub4dor", "tr0ub4dor" + "-and-3x"
     text = f"PASSWORD={short}\nOTHER_PASSWORD={long}"
     result = redact(log(("env", text), ("say", long))).trajectory
@@ -155,7 +155,7 @@ def test_a_stream_keeps_its_order_and_the_digests_as_recorded():
     assert counts == {"short trajectory": 1, "redacted aws-access-key": 300}
 
 
-def test_a_worker_process_can_be_handed_the_function():
+def test_redact_all_can_be_pickled():
     assert pickle.loads(pickle.dumps(redact_all)) is redact_all  # noqa: S301  our own bytes
 
 
@@ -187,7 +187,7 @@ def test_a_worker_process_can_be_handed_the_function():
         "password_expires: 2026-01-02T03:04:05Z",
     ],
 )
-def test_what_only_looks_like_a_secret_stays(text):
+def test_text_that_only_looks_like_a_secret_is_not_reported(text):
     assert secrets_in(text) == []
 
 
@@ -203,11 +203,11 @@ def test_what_only_looks_like_a_secret_stays(text):
         ("config[\"secret_key\"] = 'q8w7e6r5t4'", "secret", "q8w7e6r5t4"),
     ],
 )
-def test_a_secret_is_known_by_the_words_around_it(text, kind, value):
+def test_a_secret_is_found_by_the_words_around_the_value(text, kind, value):
     assert secrets_in(text) == [(kind, value)]
 
 
-def test_a_private_key_is_hidden_whole_also_where_its_end_is_cut_off():
+def test_a_private_key_is_found_completely_even_without_its_end():
     edge, body = "-" * 5, "\n".join("MIIEpAIBAAKCAQEA7bq0fJ2x" for _ in range(9))
     key = f"{edge}BEGIN RSA PRIVATE KEY{edge}\nProc-Type: 4,ENCRYPTED\n\n{body}\n"
     whole = f"{key}{edge}END RSA PRIVATE KEY{edge}"
@@ -216,7 +216,7 @@ def test_a_private_key_is_hidden_whole_also_where_its_end_is_cut_off():
     assert secrets_in(f"{cut}\n(cut)") == [("private-key", cut)]
 
 
-def test_words_that_grow_in_lower_case_move_nothing():
+def test_letters_with_longer_lower_case_do_not_shift_the_found_secret():
     assert secrets_in(f"\u0130\u0130 password={'Tr0ub4dor'}") == [("password", "Tr0ub4dor")]
 
 
@@ -235,18 +235,18 @@ def test_words_that_grow_in_lower_case_move_nothing():
         "sk-" * 4_000,
     ],
 )
-def test_no_text_takes_long(text):
+def test_long_repetitive_text_is_searched_quickly_and_contains_no_secret(text):
     assert secrets_in(text) == []
 
 
-def test_the_guide_names_every_kind():
+def test_the_guide_names_every_kind_of_secret():
     guide = (ROOT / "docs/guides/data-sets.md").read_text()
     rows = re.findall(r"^\| (`.*`) \| (?:their|the name|`scheme|the header|`--)", guide, re.M)
     kinds = {kind for row in rows for kind in re.findall(r"`([a-z-]+)`", row)}
     assert kinds == {rule.kind for rule in RULES} | {"password", "secret", "api-key", "token"}
 
 
-def test_a_key_that_is_cut_off_is_redacted_whatever_comes_next():
+def test_a_truncated_private_key_is_redacted_and_the_next_turn_is_kept():
     body = "\n".join(f"MIIE{number}aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567" for number in range(3))
     key = f"-----BEGIN RSA PRIV{'ATE'} KEY-----\n{body}"
     result, counts = redact(log(("head -4 key.pem", key), ("/usr/bin/python3 x.py", "ok")))
@@ -255,7 +255,7 @@ def test_a_key_that_is_cut_off_is_redacted_whatever_comes_next():
     assert result.turns[1].action == "/usr/bin/python3 x.py"
 
 
-def test_what_one_text_ends_with_is_no_label_of_the_next():
+def test_the_end_of_one_text_does_not_label_the_start_of_the_next_text():
     trajectory = log(("app --token", "7f9ac3d1e2 built"))
     assert redact(trajectory).trajectory == trajectory
 
@@ -268,14 +268,14 @@ def test_what_one_text_ends_with_is_no_label_of_the_next():
         "const password = b2Hash(user)",
     ],
 )
-def test_a_call_after_a_label_is_no_secret(code):
+def test_a_function_call_after_a_label_is_no_secret(code):
     assert not secrets_in(code)
 
 
-def test_a_long_secret_is_redacted_to_its_end():
+def test_a_long_secret_is_found_to_its_end():
     value = "aB3dE6gH9jK" * 60
     assert {*secrets_in(f"DB_PASSWORD={value} next")} == {("password", value)}
 
 
-def test_many_headers_of_keys_take_no_longer_each():
+def test_many_key_headers_are_searched_quickly_and_contain_no_secret():
     assert not secrets_in("PuTTY-User-Key-File-2\n" * 20_000)

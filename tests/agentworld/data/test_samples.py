@@ -19,7 +19,7 @@ def shell_prompt(variant):
     return domain_of("shell").prompt(Start(domain="shell"), variant)
 
 
-def test_a_held_out_trajectory_goes_to_the_held_out_pool_alone():
+def test_a_held_out_trajectory_is_in_the_held_out_pool():
     assert pool_of(RECIPE, records.trajectory(held_out=True), records.digest("1")) == "held_out"
 
 
@@ -55,22 +55,22 @@ def test_a_masked_turn_stays_as_history():
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_rl_gets_one_turn_that_shows_output_and_nothing_after_it(number):
+def test_an_rl_sample_ends_with_its_target_a_turn_that_shows_output(number):
     sample = sample_of("rl", SILENT, SHOWS, SILENT, SHOWS, SILENT, number=number)
     assert sample.targets in {(1,), (3,)}
     assert sample.targets == (len(sample.turns) - 1,)
 
 
-def test_every_turn_that_shows_output_is_sometimes_the_one():
+def test_every_turn_that_shows_output_can_be_the_rl_target():
     samples = [sample_of("rl", SHOWS, SILENT, SHOWS, number=n) for n in range(20)]
     assert {sample.targets for sample in samples} == {(0,), (2,)}
 
 
-def test_rl_takes_a_silent_turn_where_no_turn_shows_anything():
+def test_the_rl_target_is_a_silent_turn_if_no_turn_shows_output():
     assert sample_of("rl", SILENT, SILENT).targets in {(0,), (1,)}
 
 
-def test_each_pool_reads_its_own_prompts():
+def test_each_pool_uses_its_prompt_variants():
     prompts = {
         pool: {sample_of(pool, SHOWS, number=n).prompt for n in range(60)}
         for pool in ("cpt", "sft", "rl", "held_out")
@@ -94,7 +94,7 @@ def log(*turns, **fields):
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_rl_gets_a_turn_of_a_log_that_shows_something(number):
+def test_the_rl_target_of_a_log_is_a_turn_that_shows_output(number):
     trajectory = log(("open", ""), ("look", "3 apples"), ("wait", " \n"), ("look", "2 apples"))
     sample = make_sample(RECIPE, trajectory, records.digest(f"{number}"), "rl")
     assert sample.targets in {(1,), (3,)}
@@ -103,7 +103,7 @@ def test_rl_gets_a_turn_of_a_log_that_shows_something(number):
     ]
 
 
-def test_a_log_has_its_start_and_its_tools_in_every_pool():
+def test_a_log_has_its_initial_state_and_its_tools_in_every_pool():
     tools = [{"name": "look", "input_schema": {"type": "object"}}]
     trajectory = log(("look", "3 apples"), tools=tools, initial_state="a shop")
     pools = ("cpt", "sft", "rl", "held_out")
@@ -113,7 +113,7 @@ def test_a_log_has_its_start_and_its_tools_in_every_pool():
     assert parts == {("a shop", '{"name":"look"')}
 
 
-def test_what_shows_nothing_is_history_and_no_target():
+def test_a_turn_without_output_is_history_and_no_target():
     quiet = records.trajectory(("set a 1", "\n"), ("get a", "1\n"), domain="text")
     for pool in ("cpt", "held_out", "rl"):
         sample = make_sample(PrepareRecipe(mask={"echo": 1.0}), quiet, quiet.digest, pool)
@@ -121,7 +121,7 @@ def test_what_shows_nothing_is_history_and_no_target():
         assert sample.turns[0].observation == "\n"
 
 
-def test_an_episode_that_shows_nothing_has_no_target_in_any_pool():
+def test_an_episode_without_output_has_no_target_in_any_pool():
     silent = records.trajectory(("set a 1", ""), ("set b 2", " \n"), domain="text")
     for pool in ("cpt", "sft", "rl", "held_out"):
         assert make_sample(PrepareRecipe(), silent, silent.digest, pool).targets == ()

@@ -48,31 +48,31 @@ def bad_row(value, field="turns"):
 
 @pytest.mark.parametrize("place", [0, 40, 70], ids=["whole", "near the cut", "across the cut"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_value_of_a_bad_row_shows_no_part_of_a_secret(tmp_path, kind, place):
+def test_the_reported_value_of_an_invalid_row_contains_no_part_of_a_secret(tmp_path, kind, place):
     text = "." * place + " " + KINDS[kind][1][0].format(SECRETS[kind])
     reasons = imported(tmp_path, bad_row(text), bad_row({"deep": [text]}, "held_out"))
     assert [each for each in pieces(SECRETS[kind]) if each in reasons] == []
     assert place or "[REDACTED:" in reasons
 
 
-def test_a_value_is_a_secret_where_the_name_of_its_field_says_so(tmp_path):
+def test_the_value_of_a_field_named_password_is_redacted(tmp_path):
     reasons = imported(tmp_path, bad_row(PASSWORD, "password"))
     assert PASSWORD not in reasons
     assert "password: Extra inputs are not permitted (got '[REDACTED:password:1]')" in reasons
 
 
-def test_a_secret_that_is_the_name_of_a_field_is_shown_in_no_place(tmp_path):
+def test_a_secret_in_the_name_of_a_field_is_redacted(tmp_path):
     token = SECRETS["github classic"]
     reasons = imported(tmp_path, bad_row("x", token), bad_row("x", "a" * 70 + " " + token))
     assert [each for each in pieces(token) if each in reasons] == []
     assert "[REDACTED:github-token:1]: Extra inputs are not permitted (got 'x')" in reasons
 
 
-def test_the_name_of_a_field_counts_however_long_its_path_is(tmp_path):
+def test_the_value_of_a_field_with_a_long_name_is_redacted(tmp_path):
     assert PASSWORD not in imported(tmp_path, bad_row(PASSWORD, "a" * 90 + "_password"))
 
 
-def test_a_strict_import_and_an_explanation_show_no_secret_either(tmp_path):
+def test_errors_of_a_strict_import_and_of_an_explanation_contain_no_secret(tmp_path):
     strict = recipe(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
     with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as refused:
         import_trajectories(
@@ -85,7 +85,7 @@ def test_a_strict_import_and_an_explanation_show_no_secret_either(tmp_path):
     assert not any(PASSWORD in problem for problem in problems)
 
 
-def test_a_reason_that_an_importer_words_itself_shows_no_secret(tmp_path):
+def test_an_importers_own_error_message_contains_no_secret(tmp_path):
     names = [f"password={PASSWORD}", "b", f"password={PASSWORD}"]
     rows = [{"run": name, "action": "a", "observation": "o"} for name in names]
     source = tmp_path / "steps.jsonl"
@@ -123,7 +123,9 @@ ATIF = {"schema_version": f"{'.' * 20} {TOKEN}", "agent": {"name": "a"}, "steps"
         ),
     ],
 )
-def test_no_importer_cuts_a_secret_so_that_it_is_shown(tmp_path, form, rows, options):
+def test_a_message_truncated_by_an_importer_contains_no_part_of_a_secret(
+    tmp_path, form, rows, options
+):
     source = tmp_path / "logs.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     recordings = open_recordings(
@@ -135,7 +137,7 @@ def test_no_importer_cuts_a_secret_so_that_it_is_shown(tmp_path, form, rows, opt
     assert "....." in words
 
 
-def test_bad_events_of_a_recording_have_one_reason(tmp_path):
+def test_invalid_events_of_a_recording_have_the_same_reason(tmp_path):
     source = tmp_path / "logs.jsonl"
     rows = [*CAST, [1, 2], *CAST, [3, 4]]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -148,7 +150,7 @@ def test_bad_events_of_a_recording_have_one_reason(tmp_path):
     assert problems[0].endswith("(got [1, 2])")
 
 
-def test_a_text_that_was_redacted_stays_and_so_does_one_without_secrets():
+def test_redacted_text_and_text_without_secrets_stay_unchanged():
     once = redact_text(f"DB_PASSWORD={PASSWORD} and password: {PASSWORD}")
     assert once == "DB_PASSWORD=[REDACTED:password:1] and password: [REDACTED:password:1]"
     assert redact_text(once) == once

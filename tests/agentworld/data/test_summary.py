@@ -17,7 +17,7 @@ def summary_of(trajectories):
     return summary
 
 
-def test_trajectories_are_counted_by_domain_source_and_licence():
+def test_trajectories_are_counted_by_domain_source_and_license():
     fields = summary_of(EPISODES).fields()
     assert fields["num_read"] == 3
     assert fields["domains"] == {"shell": 3}
@@ -25,18 +25,18 @@ def test_trajectories_are_counted_by_domain_source_and_licence():
     assert fields["licences"] == {"MIT": 1, "unstated": 2}
 
 
-def test_lengths_are_counted_by_their_binary_digits():
+def test_lengths_are_counted_by_their_number_of_binary_digits():
     lengths = summary_of(EPISODES).fields()["lengths"]
     assert lengths.turns == (0, 2, 1)
     assert lengths.action == (0, 0, 3, 1)
     assert lengths.observation == (1, 1, 0, 1, 1)
 
 
-def test_parts_that_were_counted_apart_add_up_to_the_whole():
+def test_merged_summaries_equal_the_summary_of_all_trajectories():
     first, second = summary_of(EPISODES[:1]), summary_of(EPISODES[1:])
     first.merge(second)
     assert first.fields() == summary_of(EPISODES).fields()
 
 
-def test_a_summary_of_nothing_has_no_lengths():
+def test_an_empty_summary_has_no_lengths():
     assert Summary().fields()["lengths"].turns == ()

@@ -17,11 +17,11 @@ def prefer(name):
 
 
 @pytest.mark.parametrize("name", "abc")
-def test_most_wins_win_whatever_the_scores(name):
+def test_the_rollout_with_most_wins_is_selected_whatever_its_score(name):
     assert select(rollouts(4, 5, 4), 4, prefer(name)).observation == name
 
 
-def test_a_judge_that_prefers_what_it_reads_first_decides_nothing():
+def test_a_judge_with_a_position_bias_does_not_affect_the_selection():
     assert select(rollouts(4, 5, 4), 4, lambda *_: "A").observation == "b"
     assert select(rollouts(4, 5, 4), 4, lambda *_: "B").observation == "b"
 
@@ -36,21 +36,21 @@ def test_without_comparisons_the_score_decides_and_then_the_order():
     assert select(rollouts(4, 5, 5), 4, None).observation == "b"
 
 
-def test_a_winner_under_the_threshold_is_none_though_another_would_reach_it():
+def test_a_winner_below_the_threshold_is_not_replaced_by_another_rollout():
     assert select(rollouts(3, 5, 5), 4, prefer("a")) is None
     assert select(rollouts(4, 5, 5), 4, prefer("a")).observation == "a"
 
 
-def test_where_no_score_reaches_the_threshold_nobody_compares():
+def test_no_comparison_is_made_if_no_score_reaches_the_threshold():
     assert select(rollouts(3, 3, 3), 4, lambda *_: pytest.fail("it was asked")) is None
 
 
-def test_equal_observations_are_a_tie_without_a_question():
+def test_equal_observations_are_a_tie_without_a_comparison():
     twins = [ScoredRollout("one", "a", 4), ScoredRollout("two", "a", 5)]
     assert select(twins, 4, lambda *_: pytest.fail("it was asked")).thought == "two"
 
 
-def test_a_comparison_without_a_verdict_selects_nobody():
+def test_a_comparison_without_a_verdict_raises_a_judge_error():
     def broken(first, second):
         if "c" in (first, second):
             raise JudgeError("as the test wants it")

@@ -34,9 +34,7 @@ def total(folder: Path):
     return TraceReport.read(folder / "out" / YIELDS).total
 
 
-def test_a_trace_is_a_thought_and_an_observation_of_the_teacher_in_the_order_of_the_pool(
-    tmp_path, data
-):
+def test_traces_have_the_teachers_thought_and_observation_in_the_order_of_the_pool(tmp_path, data):
     with tracing.endpoints() as server:
         made = traces_of(tmp_path, data, traces_recipe(server.url))
     traces = read_traces(tmp_path / "out")
@@ -47,7 +45,7 @@ def test_a_trace_is_a_thought_and_an_observation_of_the_teacher_in_the_order_of_
         assert (trace.observation, trace.score, trace.domain) == (f"shows {number}", 5.0, "shell")
 
 
-def test_the_teacher_reads_what_the_world_model_will_and_nothing_of_the_truth(tmp_path, data):
+def test_the_teacher_gets_the_world_models_prompt_without_the_truth(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
     asked = [request.body["messages"] for request in requests_to(server, TEACHER)]
@@ -71,7 +69,7 @@ def test_the_judge_sees_the_truth_and_no_thought(tmp_path, data):
     assert not [question for question in questions if "think" in question or "so 1" in question]
 
 
-def test_the_yields_count_every_stage_and_what_it_took(tmp_path, data):
+def test_the_yields_count_every_stage_with_its_answers_and_tokens(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
     report = TraceReport.read(tmp_path / "out" / YIELDS)
@@ -93,7 +91,7 @@ def test_a_price_that_no_table_has_is_unknown_and_not_zero(tmp_path, data):
     assert total(tmp_path).teacher.dollars is None
 
 
-def test_the_comparison_in_pairs_picks_the_winner(tmp_path, data):
+def test_the_pairwise_comparison_selects_the_winner(tmp_path, data):
     def judge(asked):
         if not tracing.is_comparison(asked):
             return verdict(5)
@@ -144,7 +142,7 @@ def test_a_missing_verdict_is_a_hole_and_neither_a_rejection_nor_a_score(tmp_pat
     assert first.sample.trajectory not in [trace.trajectory for trace in traces]
 
 
-def test_a_rollout_that_nobody_answered_is_counted_and_the_others_go_on(tmp_path, data):
+def test_an_unanswered_rollout_is_counted_and_the_others_are_used(tmp_path, data):
     thinks, first = tracing.thinks(), prompts()[0]
 
     def teacher(asked):
@@ -158,7 +156,7 @@ def test_a_rollout_that_nobody_answered_is_counted_and_the_others_go_on(tmp_path
     assert read_traces(tmp_path / "out")[0].observation == "shows 1"
 
 
-def test_half_of_the_prompts_as_holes_end_the_run_and_what_was_answered_is_kept(tmp_path, data):
+def test_too_many_holes_end_the_run_and_the_teachers_answers_are_kept(tmp_path, data):
     with (
         tracing.endpoints(judge=lambda _: 503) as server,
         pytest.raises(JudgeError, match="4 of 4 prompts have no decision.*503.*run this again"),
@@ -189,7 +187,7 @@ def test_a_teacher_without_thoughts_makes_no_traces(tmp_path, data):
     assert requests_to(server, JUDGE) == []
 
 
-def test_a_threshold_that_nothing_reaches_makes_no_traces(tmp_path, data):
+def test_a_threshold_that_no_score_reaches_makes_no_traces(tmp_path, data):
     with (
         tracing.endpoints(judge=lambda _: verdict(2)) as server,
         pytest.raises(InputError, match="0 of 12 scores reach the threshold 4; lower"),
@@ -197,7 +195,7 @@ def test_a_threshold_that_nothing_reaches_makes_no_traces(tmp_path, data):
         traces_of(tmp_path, data, traces_recipe(server.url))
 
 
-def test_another_threshold_asks_for_nothing_again(tmp_path, data):
+def test_another_threshold_repeats_no_request(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
         before = len(server.asked)
@@ -206,7 +204,7 @@ def test_another_threshold_asks_for_nothing_again(tmp_path, data):
     assert read_traces(tmp_path / "stricter") == read_traces(tmp_path / "out")
 
 
-def test_a_trajectory_has_one_prompt_or_as_many_as_the_recipe_says():
+def test_a_trajectory_has_one_prompt_or_one_for_each_target_turn():
     sample = SAMPLES[2]
     one = [list(trace_prompts(traces_recipe("", seed=seed), sample)) for seed in range(40)]
     assert {len(drawn) for drawn in one} == {1}
@@ -232,7 +230,7 @@ def answer(text, thought="", *, is_whole=True):
         answer("<predicted_observation>\nkolu\n[0] ~\n</predicted_observation>", "so"),
     ],
 )
-def test_a_rollout_has_its_thought_without_tags_and_its_observation(said):
+def test_the_thought_and_observation_of_a_rollout_contain_no_tags(said):
     assert usable_rollout(said) == ("so", "kolu\n[0] ~")
 
 

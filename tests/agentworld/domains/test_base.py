@@ -18,7 +18,7 @@ print(*(name for name in sys.modules if name.endswith((".live", ".sandbox", ".se
 
 @pytest.mark.waits
 @pytest.mark.parametrize("name", ["mcp", "text", "screen", "shell"])
-def test_what_loads_a_domain_can_open_no_environment_of_it(name):
+def test_loading_a_domain_imports_no_live_environment_module(name):
     loaded = subprocess.run(
         [sys.executable, "-c", LOADED, name],
         env={"PYTHONPATH": str(ROOT / "platform")},
@@ -50,7 +50,7 @@ class Verifying:
         ({"errors": True, "consistency": True, "controllability": True}, True),
     ],
 )
-def test_a_verdict_is_that_of_every_rule_that_has_one(verdicts, verdict):
+def test_a_verdict_is_true_if_every_rule_with_a_verdict_passes(verdicts, verdict):
     assert verdict_of(Verifying(**verdicts), "a", "a") is verdict
 
 
@@ -70,6 +70,6 @@ def test_a_domain_names_the_axes_on_which_its_rules_have_verdicts(name, observat
     assert {axis for each in verdicts for axis in each} == set(domain.axes)
 
 
-def test_what_a_domain_does_not_compare_is_no_difference():
+def test_a_match_uses_the_comparison_of_the_domain():
     assert is_match(domain_of("shell"), "a\n[0] ~\n", "a\n[0] ~")
     assert not is_match(domain_of("text"), "a\n", "a")

@@ -28,7 +28,7 @@ def machine(tmp_path):
     return make
 
 
-def test_a_sandbox_is_bounded_in_a_group_beside_the_one_of_its_starter(machine):
+def test_a_sandbox_is_confined_in_a_sibling_cgroup_of_its_starter(machine):
     proc, top = machine({"user/app": "", "user": "cpu memory pids"})
     group = confine(4711, 1 << 20, proc)
     assert group.parent == top / "user"
@@ -41,18 +41,18 @@ def test_a_sandbox_is_bounded_in_a_group_beside_the_one_of_its_starter(machine):
     }
 
 
-def test_the_root_of_a_machine_has_its_sandboxes_in_its_own_group(machine):
+def test_sandboxes_of_a_process_in_the_root_cgroup_are_below_the_root(machine):
     proc, top = machine({".": "memory"}, own="/")
     assert confine(1, 1, proc).parent == top
 
 
-def test_a_part_of_the_tree_that_is_mounted_is_the_part_that_is_looked_at(machine):
+def test_a_partially_mounted_cgroup_tree_is_resolved(machine):
     proc, top = machine({"app": "", ".": "memory"}, own="/pods/app", root="/pods")
     assert confine(1, 1, proc).parent == top
 
 
 @pytest.mark.parametrize("controllers", [{}, {"user": "cpu pids"}, {"user": "memory_x"}])
-def test_where_no_memory_is_counted_there_is_no_group_and_nothing_is_left(machine, controllers):
+def test_without_the_memory_controller_no_cgroup_is_created(machine, controllers):
     proc, top = machine(controllers)
     before = sorted(top.rglob("*"))
     assert confine(1, 1, proc) is None
@@ -60,13 +60,13 @@ def test_where_no_memory_is_counted_there_is_no_group_and_nothing_is_left(machin
 
 
 @pytest.mark.parametrize("content", ["", "4:memory:/only\n"], ids=["none", "version 1"])
-def test_without_a_tree_of_the_second_version_there_is_no_group(tmp_path, content):
+def test_without_cgroup_version_2_no_cgroup_is_created(tmp_path, content):
     (tmp_path / "cgroup").write_text(content)
     (tmp_path / "mountinfo").write_text("")
     assert confine(1, 1, tmp_path) is None
 
 
-def test_a_group_of_somebody_who_was_killed_is_taken_away_and_no_other(machine):
+def test_only_cgroups_of_ended_processes_are_removed(machine):
     proc, top = machine({"user": "memory"})
     for name in ("agentworld-4194305-dead", f"agentworld-{os.getpid()}-mine"):
         (top / "user" / name).mkdir()
@@ -76,7 +76,7 @@ def test_a_group_of_somebody_who_was_killed_is_taken_away_and_no_other(machine):
     assert f"agentworld-{os.getpid()}-mine" in kept
 
 
-def test_a_group_that_is_in_use_still_is_left_to_the_next(tmp_path):
+def test_a_cgroup_still_in_use_is_not_removed(tmp_path):
     (tmp_path / "busy").write_text("")
     remove(tmp_path)
     assert tmp_path.exists()

@@ -79,14 +79,14 @@ def test_a_program_that_runs_commands_or_serves_tools_is_refused_and_counted(att
 
 
 @pytest.mark.parametrize("name", live._KINDS.names)
-def test_no_environment_of_a_domain_can_be_opened(name):
+def test_the_guard_refuses_to_open_an_environment(name):
     with no_environment() as guard:
         with pytest.raises(LiveEnvironmentRefused, match="a live environment"):
             open_once(name)
         assert guard.num_refused == 1
 
 
-def test_no_environment_of_a_domain_that_starts_no_program_can_be_opened_either(monkeypatch):
+def test_the_guard_refuses_an_environment_that_starts_no_program(monkeypatch):
     class Unopened(ScriptedDomain):
         @asynccontextmanager
         async def open(self, _):
@@ -99,7 +99,7 @@ def test_no_environment_of_a_domain_that_starts_no_program_can_be_opened_either(
     assert guard.num_refused == 1
 
 
-def test_the_programs_that_a_domain_names_are_refused(monkeypatch):
+def test_the_launchers_of_a_domain_are_refused(monkeypatch):
     registered(monkeypatch, "mine", ScriptedDomain(launchers=frozenset({"true"})))
     with no_environment() as guard:
         with pytest.raises(LiveEnvironmentRefused, match="may not start true"):
@@ -107,21 +107,21 @@ def test_the_programs_that_a_domain_names_are_refused(monkeypatch):
         assert guard.num_refused == 1
 
 
-def test_a_sandbox_cannot_be_opened_directly_either(monkeypatch):
+def test_a_sandbox_cannot_be_opened_directly(monkeypatch):
     monkeypatch.setattr("agentworld.domains.sandbox.check_sandbox", lambda: None)
     with no_environment() as guard, pytest.raises(LiveEnvironmentRefused):
         open_sandbox(["/bin/true"], SandboxLimits())
     assert guard.num_refused == 1
 
 
-def test_a_child_that_is_to_become_a_shell_ends_instead(tmp_path):
+def test_a_spawned_shell_ends_before_running_its_command(tmp_path):
     with no_environment():
         ended = os.spawnv(os.P_WAIT, BASH, ["bash", "-c", f"touch {tmp_path}/proof"])
     assert ended == 127
     assert not (tmp_path / "proof").exists()
 
 
-def test_a_thread_is_refused_too():
+def test_a_program_started_in_a_thread_is_refused():
     async def in_thread() -> None:
         await asyncio.to_thread(start, BASH, "-c", "true")
 
@@ -140,7 +140,7 @@ def test_a_compiler_and_other_programs_start():
 
 
 @pytest.mark.waits
-def test_a_module_of_ours_starts():
+def test_an_agentworld_module_starts():
     with no_environment() as guard:
         command = [sys.executable, "-m", "agentworld.errors"]
         subprocess.run(command, env={"PYTHONPATH": os.pathsep.join(sys.path)}, check=True)
@@ -163,7 +163,7 @@ def test_a_worker_of_multiprocessing_starts():
     assert guard.num_refused == 0
 
 
-def test_afterwards_everything_is_allowed_again():
+def test_all_programs_are_allowed_after_the_guard():
     with no_environment() as guard:
         pass
     assert subprocess.run([BASH, "-c", "exit 3"], check=False).returncode == 3
@@ -173,7 +173,7 @@ def test_afterwards_everything_is_allowed_again():
     assert guard.num_refused == 0
 
 
-def test_an_environment_opens_again_afterwards(monkeypatch):
+def test_an_environment_opens_after_the_guard(monkeypatch):
     registered(monkeypatch, "mine", ScriptedDomain())
     with no_environment() as guard:
         pass
@@ -181,13 +181,13 @@ def test_an_environment_opens_again_afterwards(monkeypatch):
     assert guard.num_refused == 0
 
 
-def test_an_error_in_the_block_ends_it_too():
+def test_an_error_in_the_block_ends_the_guard():
     with pytest.raises(KeyError), no_environment():
         raise KeyError
     assert subprocess.run([BASH, "-c", "true"], check=False).returncode == 0
 
 
-def test_a_block_in_a_block_counts_for_itself_and_the_outer_one_goes_on():
+def test_a_nested_guard_counts_separately_and_the_outer_guard_stays_active():
     with no_environment() as outer:
         with no_environment() as inner, pytest.raises(LiveEnvironmentRefused):
             start(BASH)

@@ -17,7 +17,7 @@ from make import records
 from make.live_domains import ScriptedDomain, registered
 
 
-def test_an_environment_is_open_in_its_block_and_no_longer(monkeypatch):
+def test_an_environment_is_closed_after_its_block(monkeypatch):
     domain = ScriptedDomain()
     registered(monkeypatch, "mine", domain)
 
@@ -45,7 +45,7 @@ def test_an_error_in_the_block_closes_its_environment(monkeypatch):
     assert not domain.environments[0].is_open
 
 
-def test_a_domain_without_environments_is_refused_with_those_that_have_some():
+def test_a_domain_without_environments_is_refused_and_live_domains_are_listed():
     async def opened():
         async with open_environment("text"):
             pass
@@ -55,11 +55,11 @@ def test_a_domain_without_environments_is_refused_with_those_that_have_some():
     assert "shell" in live._KINDS.names
 
 
-def test_only_domains_with_environments_have_modules_of_them():
+def test_only_domains_with_environments_have_live_modules():
     assert live_domain_modules(["text", "shell"]) == ["agentworld.domains.shell.live"]
 
 
-def test_options_of_a_domain_that_has_none_are_refused_by_their_names():
+def test_unknown_options_of_a_domain_are_refused_by_name():
     async def opened():
         async with open_environment("shell", LiveSettings(options={"servers": {}})):
             pass
@@ -69,7 +69,7 @@ def test_options_of_a_domain_that_has_none_are_refused_by_their_names():
 
 
 @pytest.mark.parametrize("name", live._KINDS.names)
-def test_a_task_is_of_its_domain_and_is_always_the_same(name):
+def test_the_task_of_a_seed_is_deterministic_and_of_its_domain(name):
     domain = live_domain(name)
     task = domain.task(7, held_out=True)
     assert task == domain.task(7, held_out=True)
@@ -77,5 +77,5 @@ def test_a_task_is_of_its_domain_and_is_always_the_same(name):
     assert domain_of(name).outcome(task, "no action of any task", "") is None
 
 
-def test_the_settings_have_a_time_for_each_step():
+def test_the_default_step_time_is_five_seconds():
     assert LiveSettings().step_seconds == live.DEFAULT_SETTINGS.step_seconds == 5.0

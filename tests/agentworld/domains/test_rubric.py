@@ -37,20 +37,20 @@ def test_lines_agree_in_any_order_and_words_are_counted():
     assert word_coverage(["a x"], ["a b c d"]) == 0.25
 
 
-def test_nothing_predicted_is_right_where_nothing_is_true():
+def test_an_empty_prediction_is_right_only_for_an_empty_truth():
     for measure in (line_agreement, word_precision, word_coverage):
         assert measure([], []) == 1
         assert measure(["a"], []) == measure([], ["a"]) == 0
 
 
 @given(LINES, LINES)
-def test_every_measure_is_a_share_and_whole_where_both_are_equal(predicted, truth):
+def test_every_measure_is_a_share_and_is_one_for_equal_texts(predicted, truth):
     for measure in (line_agreement, word_precision, word_coverage):
         assert 0 <= measure(predicted, truth) <= measure(truth, truth) == 1
 
 
 @pytest.mark.parametrize("name", ["mcp", "shell", "text"])
-def test_the_judge_of_a_domain_reads_its_material_as_no_instruction(name):
+def test_the_judge_prompt_treats_material_as_data_and_lists_every_dimension(name):
     prompt = domain_of(name).rubric.judge_prompt
     assert "never an instruction" in " ".join(prompt.split())
     for dimension in RubricScore._fields:

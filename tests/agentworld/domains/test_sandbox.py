@@ -99,7 +99,7 @@ def test_one_process_cannot_take_more_memory_than_its_limit():
     assert "survived" not in said
 
 
-def test_many_processes_together_cannot_take_more_memory_than_theirs(opened):
+def test_many_processes_together_cannot_exceed_the_total_memory_limit(opened):
     limits = SandboxLimits(memory_bytes=32 << 20, processes=6)
     hog = "(a=$(head -c 8m /dev/zero | tr '\\0' a); b=$a$a; sleep 100) &"
     process = opened(f"for i in 1 2 3 4 5 6 7 8; do {hog} done; sleep 100", limits)
@@ -107,24 +107,24 @@ def test_many_processes_together_cannot_take_more_memory_than_theirs(opened):
     assert memory_of(family_of(process)) < limits.memory_bytes * limits.processes
 
 
-def test_one_file_ends_at_its_limit():
+def test_a_file_cannot_exceed_its_size_limit():
     said = run("cd /home; yes > f; wc -c < f")
     assert int(said.split()[-1]) == SandboxLimits().file_bytes
 
 
-def test_all_files_together_end_at_their_limit():
+def test_all_files_together_cannot_exceed_the_disk_limit():
     said = run("cd /home; for i in 1 2 3 4; do head -c 3m /dev/zero > $i; done; du -sk .")
     assert "No space left on device" in said
     assert int(said.split()[-2]) <= SandboxLimits().disk_bytes >> 10
 
 
-def test_empty_files_are_counted_too():
+def test_empty_files_count_toward_the_file_limit():
     said = run("cd /home; i=0; while : >f$((++i)); do :; done; echo $i")
     assert "No space left on device" in said
     assert int(said.split()[-1]) <= SandboxLimits().files
 
 
-def test_all_limits_are_those_of_the_first_process_too():
+def test_the_first_process_has_all_limits():
     said = run("ulimit -l -q -c -i -n; df --output=itotal /home")
     numbers = [int(word) for word in said.split() if word.isdigit()]
     assert numbers == [0, 0, 0, 256, 64, SandboxLimits().files]
@@ -133,30 +133,30 @@ def test_all_limits_are_those_of_the_first_process_too():
 @pytest.mark.parametrize(
     "made", ["-M 4096", "-Q", "-S 1"], ids=["memory", "messages", "semaphores"]
 )
-def test_nothing_of_system_v_can_be_made(made):
+def test_no_system_v_ipc_object_can_be_created(made):
     said = run(f"ipcmk {made}")
     assert "Operation not permitted" in said
     assert "id:" not in said
 
 
-def test_there_is_no_terminal_to_take_from_the_machine():
+def test_the_sandbox_has_no_pseudo_terminals():
     assert "No such file or directory" in run("exec 3<>/dev/ptmx && echo taken; ls /dev/pts/*")
 
 
-def test_processor_time_ends_at_its_limit():
+def test_a_process_ends_at_its_processor_time_limit():
     assert run("ulimit -t; while :; do :; done", SandboxLimits(cpu_seconds=1)).startswith("1\n")
 
 
 @pytest.mark.parametrize(
     "path", ["/etc/shadow", "/etc/passwd", "/root", "/tmp", "/var", "/proc/1/root/etc", str(ROOT)]
 )
-def test_the_machines_files_are_not_there(path):
+def test_the_sandbox_has_no_files_of_the_host(path):
     said = run(f"ls {path} && echo seen")
     assert "No such file or directory" in said
     assert "seen" not in said
 
 
-def test_the_machines_environment_is_not_there(monkeypatch):
+def test_the_sandbox_has_no_environment_variables_of_the_host(monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_HOST", "kolu")
     said = run("env")
     assert "HOME=/home/agent" in said
@@ -164,12 +164,12 @@ def test_the_machines_environment_is_not_there(monkeypatch):
     assert str(ROOT) not in said
 
 
-def test_the_machines_processes_are_not_there():
+def test_the_sandbox_has_no_access_to_processes_of_the_host():
     assert "No such process" in run(f"kill -0 {os.getpid()}")
     assert "proc" not in run("ls /").split()
 
 
-def test_there_is_no_network():
+def test_the_sandbox_has_no_network():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         said = run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected")
@@ -177,12 +177,12 @@ def test_there_is_no_network():
     assert "connected" not in said
 
 
-def test_there_is_no_interface_but_loopback(opened):
+def test_the_sandbox_has_only_the_loopback_interface(opened):
     _, *rest = seen_from_outside(opened("sleep 100"), "net/dev").splitlines()[1:]
     assert [line.split(":")[0].strip() for line in rest] == ["lo"]
 
 
-def test_the_user_is_nobody_and_has_no_capability(opened):
+def test_the_sandbox_user_is_not_root_and_has_no_capabilities(opened):
     assert run("id -u") != "0\n"
     status = seen_from_outside(opened("sleep 100"), "status").splitlines()
     values = dict(line.split(":\t", 1) for line in status)
@@ -192,7 +192,7 @@ def test_the_user_is_nobody_and_has_no_capability(opened):
     assert {int(value, 16) for value in rights.values()} == {0}
 
 
-def test_out_of_memory_the_kernel_kills_a_sandbox_before_its_starter(opened):
+def test_a_sandbox_has_the_highest_oom_score_adjustment(opened):
     assert seen_from_outside(opened("sleep 100"), "oom_score_adj") == "1000\n"
 
 
@@ -217,12 +217,12 @@ def test_nothing_can_be_written_outside_the_home(folder):
     assert "made" not in said
 
 
-def test_what_is_written_at_home_can_be_read():
+def test_a_file_written_in_the_home_can_be_read():
     assert run("cd /home && mkdir agent && echo kolu > agent/a && cat agent/a") == "kolu\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a root to give up")
-def test_a_sandbox_of_root_runs_as_somebody_who_owns_nothing(opened):
+def test_a_sandbox_opened_by_root_runs_as_an_unprivileged_user(opened):
     process = opened("sleep 100 & sleep 100")
     wait_for(lambda: len(sleeping(family_of(process))) == 2)
     family = family_of(process)
@@ -230,7 +230,7 @@ def test_a_sandbox_of_root_runs_as_somebody_who_owns_nothing(opened):
     assert {member.uids().effective for member in family} == {200_001}
 
 
-def test_what_a_profile_gives_is_there_to_read_and_its_errors_are_apart(open_folder):
+def test_a_shared_folder_is_read_only_and_errors_are_written_to_their_file(open_folder):
     folder = open_folder / "shared"
     folder.mkdir()
     (folder / "a").write_text("kolu")
@@ -248,7 +248,7 @@ def test_what_a_profile_gives_is_there_to_read_and_its_errors_are_apart(open_fol
     assert "Read-only file system" in problems
 
 
-def test_a_profile_may_show_the_sandboxs_processes_and_nothing_of_them_can_be_changed():
+def test_proc_in_a_sandbox_shows_only_its_processes_and_is_read_only():
     assert can_show_processes(), "this machine gives a sandbox no /proc: it covers parts of its own"
     assert Path("/proc/keys").read_text()
     files = "self/oom_score_adj self/mem self/comm sys/kernel/hostname"
@@ -265,7 +265,7 @@ def test_a_profile_may_show_the_sandboxs_processes_and_nothing_of_them_can_be_ch
     assert "written" not in said
 
 
-def test_a_sandbox_dies_with_the_process_that_opened_it():
+def test_a_sandbox_ends_with_its_starter():
     script = (
         "from agentworld.domains.sandbox import *; import os, time\n"
         "open_sandbox(['/bin/sleep', '100'], SandboxLimits()); print('open', flush=True)\n"
@@ -300,7 +300,7 @@ print(*(f"{each.name()} {each.status()}" for each in psutil.process_iter()))
 """
 
 
-def test_the_first_process_of_a_pod_is_left_no_zombie_and_no_process():
+def test_sandboxes_leave_no_processes_to_the_first_process_of_a_pod():
     as_first = ["unshare", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child"]
     others = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     done = subprocess.run(
@@ -314,7 +314,7 @@ def test_the_first_process_of_a_pod_is_left_no_zombie_and_no_process():
     assert done.stdout.split()[1:] == ["running"]
 
 
-def test_without_bubblewrap_nothing_runs_and_one_sentence_says_why():
+def test_without_bubblewrap_opening_a_sandbox_raises_a_one_line_error():
     script = (
         "from agentworld.domains.sandbox import *\n"
         "try: open_sandbox(['/bin/true'], SandboxLimits())\n"

@@ -74,7 +74,7 @@ def numbers(header):
 
 
 @pytest.mark.parametrize("machine", list(HEADERS))
-def test_the_calls_that_are_refused_are_these_and_no_others(machine):
+def test_exactly_the_listed_system_calls_are_denied(machine):
     known = {name: number for name, number in numbers(HEADERS[machine]).items() if number <= NEWEST}
     refused = {name for name, number in known.items() if answer(machine, number) != ALLOWED}
     assert refused == (DENIED | {"clone3"}) & {*known}
@@ -82,19 +82,19 @@ def test_the_calls_that_are_refused_are_these_and_no_others(machine):
 
 @machines
 @given(flags=words)
-def test_a_clone_is_refused_where_it_asks_for_a_user_namespace_and_nowhere_else(machine, flags):
+def test_a_clone_is_denied_only_for_a_new_user_namespace(machine, flags):
     wanted = NOT_PERMITTED if flags & NEW_USER else ALLOWED
     assert answer(machine, CLONE[machine], flags) == wanted
 
 
 @machines
-def test_a_call_whose_flags_cannot_be_read_is_not_there(machine):
+def test_clone3_returns_not_implemented(machine):
     assert answer(machine, CLONE3) == NOT_THERE
 
 
 @machines
 @given(command=st.integers(0, 1100) | words)
-def test_a_file_of_the_machines_takes_no_lock_and_a_pipe_grows_no_larger(machine, command):
+def test_fcntl_denies_exactly_the_listed_commands(machine, command):
     wanted = NOT_PERMITTED if command in DENIED_FCNTL else ALLOWED
     assert answer(machine, FCNTL[machine], 3, command) == wanted
 
@@ -105,7 +105,7 @@ LOCKS = {5, 6, 7, 36, 37, 38}
 
 @machines
 @given(family=words)
-def test_a_profile_may_allow_pairs_of_unix_sockets_and_of_no_other_family(machine, family):
+def test_an_exemption_allows_only_unix_socket_pairs(machine, family):
     wanted = ALLOWED if family < 2 else NOT_PERMITTED
     assert answer(machine, SOCKETPAIR[machine], family, exemptions=["socketpair"]) == wanted
     assert answer(machine, SOCKETPAIR[machine], family) == NOT_PERMITTED
@@ -114,30 +114,30 @@ def test_a_profile_may_allow_pairs_of_unix_sockets_and_of_no_other_family(machin
 
 @machines
 @given(command=st.integers(0, 1100))
-def test_a_profile_may_allow_locks_on_files_and_nothing_else_of_fcntl(machine, command):
+def test_an_exemption_allows_file_locks_and_no_other_denied_fcntl_command(machine, command):
     wanted = NOT_PERMITTED if command in DENIED_FCNTL - LOCKS else ALLOWED
     assert answer(machine, FCNTL[machine], 3, command, exemptions=["locks"]) == wanted
 
 
 @machines
 @given(number=st.integers(NEWEST + 1, 0x3FFFFFFF))
-def test_a_call_that_a_later_kernel_has_learnt_is_not_there(machine, number):
+def test_calls_of_newer_kernels_return_not_implemented(machine, number):
     assert answer(machine, number) == NOT_THERE
 
 
 @machines
 @given(number=st.integers(0x40000000, 2**32 - 1))
-def test_the_second_table_of_calls_ends_the_process(machine, number):
+def test_calls_of_the_second_call_table_kill_the_process(machine, number):
     assert answer(machine, number) == KILLED
 
 
 @machines
 @given(number=st.integers(0, 600), audit=st.integers(1, 2**32 - 1))
-def test_calls_of_another_machine_end_the_process(machine, number, audit):
+def test_calls_of_another_architecture_kill_the_process(machine, number, audit):
     if audit != AUDIT[machine]:
         assert answer(machine, number, audit=audit) == KILLED
 
 
-def test_a_machine_that_is_not_known_has_no_sandbox():
+def test_an_unknown_architecture_has_no_sandbox():
     with pytest.raises(EnvironmentUnavailable, match="riscv64 has no filter"):
         filter_of("riscv64")

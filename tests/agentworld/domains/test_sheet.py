@@ -16,7 +16,7 @@ def sheet(name: str) -> DomainSheet:
     return asyncio.run(domain_sheet(name))
 
 
-def test_a_live_domain_shows_a_turn_that_was_taken_in_its_environment(monkeypatch):
+def test_the_sheet_of_a_live_domain_shows_a_turn_in_its_environment(monkeypatch):
     domain = ScriptedDomain(lambda action: Observation(f"{action}!"), frozenset({"tool"}))
     registered(monkeypatch, "text", domain)
     shown = sheet("text")
@@ -34,7 +34,7 @@ def test_a_program_that_is_missing_is_shown_as_missing(monkeypatch):
     assert needs == [("sh", "dash", False), ("world-tool", "world-tools", True)]
 
 
-def test_without_an_environment_there_is_an_action_and_the_reason(monkeypatch):
+def test_an_unavailable_environment_shows_an_action_and_the_reason(monkeypatch):
     def refuse() -> None:
         raise EnvironmentUnavailable("no sandbox: install one")
 
@@ -47,7 +47,7 @@ def test_without_an_environment_there_is_an_action_and_the_reason(monkeypatch):
     assert domain.environments == []
 
 
-def test_an_environment_that_breaks_is_a_reason_and_no_observation(monkeypatch):
+def test_a_broken_environment_shows_a_reason_and_no_observation(monkeypatch):
     registered(monkeypatch, "text", ScriptedDomain(lambda _: EnvironmentBroken("it ended")))
     shown = sheet("text")
     assert (shown.unavailable, shown.example.observation) == ("it ended", None)
@@ -69,7 +69,7 @@ def test_each_prompt_variant_has_its_pools_and_its_text():
 
 
 @pytest.mark.compute
-def test_the_sheet_of_the_shell_is_of_a_real_shell():
+def test_the_sheet_of_the_shell_shows_a_live_observation():
     shown = sheet("shell")
     assert {need.package for need in shown.needs} == {"bubblewrap", "util-linux", "mount"}
     assert (shown.unavailable, shown.launchers) == ("", ("bwrap",))
@@ -79,6 +79,6 @@ def test_the_sheet_of_the_shell_is_of_a_real_shell():
     assert DomainSheet.model_validate_json(shown.model_dump_json()) == shown
 
 
-def test_an_unknown_domain_is_refused_with_those_that_are_there():
+def test_an_unknown_domain_is_refused_and_the_known_domains_are_listed():
     with pytest.raises(InputError, match="there is no domain 'nowhere' here; there is mcp"):
         sheet("nowhere")

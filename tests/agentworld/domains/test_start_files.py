@@ -15,18 +15,18 @@ content = st.lists(line, max_size=3).map(lambda lines: "".join(f"{each}\n" for e
 
 @pytest.mark.waits
 @given(st.dictionaries(path, content, max_size=4))
-def test_files_come_back_from_their_description(files):
+def test_described_files_are_parsed_to_the_same_files(files):
     assert parse_files(describe_files(files)) == files
 
 
 @given(st.integers(), st.booleans())
-def test_every_start_that_is_made_comes_back(seed, held_out):
+def test_every_generated_start_is_parsed_to_the_same_files(seed, held_out):
     rng = random.Random(seed)
     files = make_files(rng, episode_words(rng, held_out=held_out))
     assert parse_files(describe_files(files)) == files
 
 
-def test_no_files_are_no_text():
+def test_no_files_are_described_by_an_empty_text():
     assert describe_files({}) == ""
     assert parse_files("") == {}
 

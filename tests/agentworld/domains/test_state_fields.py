@@ -23,11 +23,11 @@ from make import mcp_servers, records
         ({}, None, None),
     ],
 )
-def test_a_field_counts_that_is_new_or_gone_or_has_another_value(before, after, num):
+def test_added_removed_and_changed_fields_are_counted(before, after, num):
     assert count_changes(before, after) == num
 
 
-def test_the_first_field_of_an_object_names_the_others():
+def test_fields_are_named_by_the_first_field_of_their_object():
     lines = '{"name":"kolu","price":3,"sold":false}\n{"order":1,"item":"kolu"}'
     assert fields_of_objects(lines) == {
         "name kolu price": "3",
@@ -76,7 +76,7 @@ SCRIPTS = {
 
 @pytest.mark.waits
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_live_environment_shows_what_each_action_changed(name):
+def test_a_live_environment_reports_the_fields_that_each_action_changed(name):
     async def play():
         async with open_environment(name) as environment:
             await environment.reset(live_domain(name).task(1, held_out=False, has_goal=False))

@@ -24,7 +24,7 @@ CONTENT = st.dictionaries(st.text(max_size=3), st.integers(-9, 9) | st.text(max_
 
 
 @given(text=st.text(max_size=9), content=CONTENT)
-def test_what_goes_into_an_observation_comes_out_of_it(text, content):
+def test_structured_content_is_recovered_from_an_observation(text, content):
     observation = with_structured_content(text, content, ANY)
     assert structured_content(observation, ANY) == content
     assert observation.startswith(text)
@@ -40,12 +40,12 @@ def test_what_goes_into_an_observation_comes_out_of_it(text, content):
         ('here it is:\n{"n": 1}', {"n": 1}, NUMBER),
     ],
 )
-def test_what_the_text_says_already_is_not_said_twice(text, content, schema):
+def test_structured_content_already_in_the_text_is_not_appended(text, content, schema):
     assert with_structured_content(text, content, schema) == text
 
 
 @pytest.mark.parametrize("text", ["one", '{"n": 2}', '{"n": true}', ""])
-def test_what_the_text_does_not_say_is_its_last_line(text):
+def test_structured_content_missing_from_the_text_is_appended_as_a_line(text):
     observation = with_structured_content(text, {"n": 1}, NUMBER)
     assert observation == (f"{text}\n" if text else "") + json.dumps(
         {"n": 1}, separators=(",", ":")

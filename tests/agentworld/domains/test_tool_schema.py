@@ -38,7 +38,7 @@ VALUES = st.recursive(
 @given(
     st.dictionaries(st.sampled_from("ab"), SCHEMAS), st.dictionaries(st.sampled_from("ab"), VALUES)
 )
-def test_what_is_compared_is_what_json_schema_says(properties, value):
+def test_compare_agrees_with_json_schema(properties, value):
     schema = {"type": "object", "properties": properties}
     check_schema(schema)
     assert accepts(compare, value, schema) == Draft202012Validator(schema).is_valid(value)
@@ -68,27 +68,27 @@ def of(**part):
     ],
     ids=str,
 )
-def test_a_schema_that_leads_elsewhere_or_is_none_is_refused(part, problem):
+def test_an_invalid_or_unsupported_schema_is_refused(part, problem):
     with pytest.raises(InputError) as caught:
         check_schema(of(**part))
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("word", ["$schema", "$id", "pattern", "$ref"])
-def test_an_argument_may_have_a_name_that_schemas_use(word):
+def test_an_argument_can_be_named_like_a_schema_keyword(word):
     schema = {"type": "object", "properties": {word: {"type": "string"}}}
     check_schema(schema)
     compare({word: "("}, schema)
     assert not accepts(compare, {word: 1}, schema)
 
 
-def test_an_older_schema_is_compared_as_a_new_one():
+def test_a_draft_7_schema_is_compared_as_a_current_schema():
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **of(type="integer")}
     check_schema(schema)
     assert [accepts(compare, {"a": value}, schema) for value in (1, "1")] == [True, False]
 
 
-def test_a_tree_is_compared_as_deep_as_it_is():
+def test_a_recursive_schema_is_compared_at_every_depth():
     tree = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}}
     check_schema(tree)
     assert accepts(compare, {"kids": [{"kids": []}]}, tree)
@@ -109,14 +109,14 @@ TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(
     ],
     ids=["endless", "doubling", "backtracking", "huge"],
 )
-def test_a_comparison_that_does_not_end_is_refused(schema, value):
+def test_a_comparison_that_is_too_deep_or_too_slow_is_refused(schema, value):
     schema = {"type": "object", **schema}
     check_schema(schema)
     with pytest.raises(InputError, match="too deep, too large or take more than 0.25 s"):
         compare(value, schema)
 
 
-def test_endless_references_are_refused_wherever_the_stack_is():
+def test_endless_references_are_refused_at_any_stack_depth():
     def compare_below(num_frames):
         if num_frames:
             compare_below(num_frames - 1)
@@ -129,20 +129,20 @@ def test_endless_references_are_refused_wherever_the_stack_is():
 
 
 @pytest.mark.parametrize(("depth", "fits"), [(40, True), (60, False)])
-def test_a_value_may_be_nested_as_deep_as_its_limit(depth, fits):
+def test_a_value_can_be_nested_up_to_the_depth_limit(depth, fits):
     value, schema = {}, {"type": "object"}
     for _ in range(depth):
         value, schema = {"a": value}, of(allOf=[schema])
     assert accepts(compare, value, schema) == fits
 
 
-def test_a_long_list_is_looked_through_once():
+def test_unique_items_of_a_long_list_are_checked_in_time():
     value = {"a": [{"n": n} for n in range(20_000)]}
     assert accepts(compare, value, of(uniqueItems=True))
 
 
 @pytest.mark.compute
-def test_references_that_lead_to_much_are_refused_at_once():
+def test_a_schema_whose_references_expand_too_far_is_refused():
     deep = {"properties": {f"p{n}": {"type": "string"} for n in range(600)}}
     for _ in range(20):
         deep = {"not": deep}

@@ -38,7 +38,7 @@ def tool(**properties):
 @pytest.mark.compute
 @domains
 @given(arguments=ARGUMENTS)
-def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(domain, arguments):
+def test_a_call_is_rendered_as_canonical_json_of_its_name_and_arguments(domain, arguments):
     action = action_of([BASH, ANY], "any", arguments, domain)
     assert action.startswith('{"name":"any","arguments":{')
     assert json.loads(action) == {"name": "any", "arguments": arguments}
@@ -48,18 +48,18 @@ def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(domain, argume
 
 @pytest.mark.compute
 @given(TEXT)
-def test_a_command_is_an_action_as_it_is(command):
+def test_a_bash_command_is_the_action_unchanged(command):
     assert action_of([ANY, BASH], "bash", {"command": command}) == command
 
 
-def test_bash_is_a_tool_like_any_other_outside_a_shell():
+def test_bash_is_an_ordinary_tool_outside_the_shell_domain():
     action = action_of([BASH], "bash", {"command": "ls"}, PLAIN)
     assert action == '{"name":"bash","arguments":{"command":"ls"}}'
 
 
 @pytest.mark.compute
 @given(ARGUMENTS)
-def test_bash_takes_one_command_and_nothing_else(arguments):
+def test_bash_accepts_only_a_single_command_argument(arguments):
     try:
         action = action_of([BASH], "bash", arguments)
     except ActionError:
@@ -68,7 +68,7 @@ def test_bash_takes_one_command_and_nothing_else(arguments):
         assert arguments == {"command": action}
 
 
-def test_an_episodes_own_bash_is_called_like_any_other_tool():
+def test_an_episode_tool_named_bash_is_an_ordinary_tool():
     own = BASH.model_copy(update={"description": "another"})
     assert action_of([own], "bash", {"command": "ls"}).startswith('{"name":"bash"')
 
@@ -77,7 +77,7 @@ def test_an_episodes_own_bash_is_called_like_any_other_tool():
 @pytest.mark.parametrize(
     ("tools", "known"), [([], "none"), ([ANY, BASH], "any, bash")], ids=["none", "some"]
 )
-def test_an_unknown_tool_is_refused_with_those_that_there_are(domain, tools, known):
+def test_an_unknown_tool_is_refused_and_the_known_tools_are_listed(domain, tools, known):
     with pytest.raises(ActionError, match=f"no tool 'ls' in this episode; there is {known}"):
         action_of(tools, "ls", {}, domain)
 
@@ -114,16 +114,16 @@ def test_arguments_that_are_nested_too_deeply_are_refused(domain):
     ],
     ids=["shell", "own in a shell", "text", "own in text"],
 )
-def test_an_episode_has_its_own_tools_and_else_those_of_its_domain(domain, own, tools):
+def test_an_episode_has_its_own_tools_or_those_of_its_domain(domain, own, tools):
     assert Toolbox.of(domain, EpisodeOpening(run="r", tools=own)) == (domain, tools)
 
 
-def test_a_schema_that_cannot_be_used_is_named_with_its_tool():
+def test_the_error_for_an_unusable_schema_names_the_tool():
     with pytest.raises(InputError, match="the input schema of tool t cannot be used: missing"):
         check_tools([ANY, tool(path={"pattern": "("})])
 
 
-def test_tools_of_any_number_have_so_many_bytes():
+def test_all_tools_together_have_a_byte_limit():
     large = [tool(path={"description": "x" * 2**16})] * 4
     check_tools(large[:3])
     with pytest.raises(InputError, match="have more than 262144 bytes"):

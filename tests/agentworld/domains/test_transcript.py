@@ -12,12 +12,12 @@ def test_the_closing_pattern_matches_the_whole_action(action, closed):
     assert closes(SuccessRule(closing="echo .+", output=""), action) is closed
 
 
-def test_a_closing_pattern_that_is_none_is_refused():
+def test_an_invalid_closing_pattern_is_refused():
     with pytest.raises(InputError, match="no regular expression"):
         check_rule(SuccessRule(closing="echo (", output=""))
 
 
-def test_a_closing_pattern_that_is_one_is_accepted():
+def test_a_valid_closing_pattern_is_accepted():
     rule = SuccessRule(closing="echo (a|b)", output="")
     check_rule(rule)
     assert closes(rule, "echo a")

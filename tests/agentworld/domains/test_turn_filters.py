@@ -9,30 +9,30 @@ def retries(*turns):
     return without_retries(turns, lambda observation: observation == "error")
 
 
-def test_a_cycle_of_failures_stands_once():
+def test_a_repeated_cycle_of_failures_is_kept_once():
     assert retries(A, B, A, B, GOOD) == [True, True, False, False, True]
 
 
-def test_what_succeeds_in_between_begins_a_new_run():
+def test_a_failure_after_a_success_is_kept():
     assert retries(A, GOOD, A, GOOD) == [True, True, True, True]
 
 
-def test_a_failure_that_changed_the_state_stays():
+def test_a_failure_that_changed_the_state_is_kept():
     before, after = (A.model_copy(update={"state": state}) for state in ("1 try", "2 tries"))
     assert retries(before, after, after) == [True, True, False]
 
 
-def test_the_time_of_a_retry_does_not_count():
+def test_a_retry_at_another_time_is_dropped():
     later = A.model_copy(update={"time": "2026-01-02T03:04:05Z"})
     assert retries(A, later) == [True, False]
 
 
-def test_a_screen_that_is_as_before_is_left_out():
+def test_an_unchanged_screen_is_dropped():
     screens = ["home", "HOME", "shop", "home", "home"]
     turns = [Turn(action="tap", observation=screen) for screen in screens]
     assert without_unchanged(turns, str.lower) == [True, False, True, True, False]
 
 
-def test_no_turns_are_no_turns():
+def test_an_empty_list_of_turns_stays_empty():
     assert retries() == []
     assert without_unchanged([], str) == []

@@ -22,7 +22,7 @@ from agentworld.domains.turn_kinds import kind_of_action, kind_of_name
         ("", None),
     ],
 )
-def test_the_first_verb_of_a_tools_name_says_what_it_does(name, kind):
+def test_the_first_verb_of_a_tool_name_determines_its_kind(name, kind):
     assert kind_of_name(name) == kind
 
 
@@ -47,7 +47,7 @@ def test_the_first_verb_of_a_tools_name_says_what_it_does(name, kind):
         ("", None),
     ],
 )
-def test_a_command_is_what_its_programs_do(action, kind):
+def test_the_programs_of_a_command_determine_its_kind(action, kind):
     assert domain_of("shell").turn_kind(action) == domain_of("text").turn_kind(action) == kind
 
 
@@ -68,11 +68,11 @@ def called(*calls):
         ("search[the moon]", "read"),
     ],
 )
-def test_calls_are_what_their_tools_do_and_a_write_decides(action, kind):
+def test_the_tools_of_calls_determine_the_kind_and_a_write_prevails(action, kind):
     assert kind_of_action(action) == kind
 
 
-def test_calls_are_read_as_they_are_written():
+def test_rendered_calls_are_parsed_to_the_same_calls():
     calls = (Call("get_user", {"id": 1, "name": "é\n\u2028"}), Call("think", {}))
     assert parse_calls(render_calls(calls)) == calls
 
@@ -81,5 +81,5 @@ def test_calls_are_read_as_they_are_written():
     "action",
     ["", "ls", "{", "[1]", '{"name": 1, "arguments": {}}', '{"name": "a", "arguments": {}}\nls'],
 )
-def test_what_is_no_call_has_none(action):
+def test_a_text_that_is_no_call_is_parsed_to_no_calls(action):
     assert parse_calls(action) == ()

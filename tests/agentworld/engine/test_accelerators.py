@@ -24,12 +24,12 @@ def gpus(monkeypatch):
     return said, asked
 
 
-def test_gpus_are_told_by_name_and_number(gpus):
+def test_gpus_are_counted_by_name(gpus):
     gpus[0].append("NVIDIA H200\nNVIDIA H200\nNVIDIA A100\n")
     assert of_this_machine() == "1 x NVIDIA A100, 2 x NVIDIA H200"
 
 
-def test_only_gpus_that_an_engine_sees_are_told(gpus, monkeypatch):
+def test_only_gpus_in_cuda_visible_devices_are_listed(gpus, monkeypatch):
     gpus[0].append("NVIDIA H200\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert of_this_machine() == "1 x NVIDIA H200"
@@ -39,7 +39,7 @@ def test_only_gpus_that_an_engine_sees_are_told(gpus, monkeypatch):
 
 
 @pytest.mark.usefixtures("gpus")
-def test_without_a_gpu_the_processor_is_told_with_its_cores(monkeypatch):
+def test_without_a_gpu_the_cpu_is_listed_with_its_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     words = of_this_machine()
     assert words.startswith("cpu ")

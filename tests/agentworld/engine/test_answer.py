@@ -43,7 +43,7 @@ def failure(body, status=200, **options):
     return caught.value
 
 
-def test_an_answer_comes_with_its_tokens():
+def test_an_answer_contains_its_token_counts():
     assert read(answer()) == Completion("besa", 3, 2, "stop")
 
 
@@ -59,7 +59,7 @@ def test_an_answer_comes_with_its_tokens():
         ({"cached_tokens": 7}, 3),
     ],
 )
-def test_an_answer_tells_how_much_of_its_prompt_the_engine_still_held(details, cached):
+def test_an_answer_contains_the_number_of_cached_prompt_tokens(details, cached):
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": details}
     assert read(answer(usage=usage)) == Completion("besa", 3, 2, "stop", num_cached_tokens=cached)
 
@@ -99,7 +99,7 @@ NO_ANSWER = {
 
 
 @pytest.mark.parametrize("body", NO_ANSWER.values(), ids=NO_ANSWER.keys())
-def test_what_is_no_answer_is_the_engines_failure(body):
+def test_an_invalid_response_is_a_retryable_engine_error(body):
     error = failure(body)
     assert (error.kind, error.retryable) == ("engine", True)
 
@@ -114,7 +114,7 @@ def test_what_is_no_answer_is_the_engines_failure(body):
         (choice("be", "content_filter"), "refused"),
     ],
 )
-def test_what_the_model_did_itself_only_an_engine_that_draws_may_do_otherwise(said, kind):
+def test_a_failure_of_the_model_is_retryable_only_at_a_nonzero_temperature(said, kind):
     first, again = failure(answer(said)), failure(answer(said), sampling=DRAWN)
     assert (first.kind, first.retryable) == (kind, False)
     assert (again.kind, again.retryable) == (kind, True)
@@ -126,20 +126,20 @@ def ended(num_tokens, **options):
     return failure(answer(choice("be", "length"), usage=usage), **options)
 
 
-def test_an_answer_that_takes_all_its_tokens_is_cut_off():
+def test_an_answer_that_reaches_max_tokens_is_cut_off():
     first, again = ended(GREEDY.max_tokens), ended(GREEDY.max_tokens, sampling=DRAWN)
     assert (first.kind, first.retryable, again.retryable) == ("cut-off", False, True)
     assert "raise max_tokens" in str(first)
 
 
-def test_an_answer_for_which_its_prompt_left_no_room_says_context_and_not_to_raise_max_tokens():
+def test_an_answer_cut_off_below_max_tokens_is_a_context_error():
     error = ended(GREEDY.max_tokens - 1, sampling=DRAWN)
     assert (error.kind, error.retryable) == ("context", False)
     assert "its prompt has 900" in str(error)
     assert "max_tokens" not in str(error)
 
 
-def test_a_failure_tells_how_long_the_prompt_was():
+def test_an_error_contains_the_number_of_prompt_tokens():
     assert ended(GREEDY.max_tokens).num_prompt_tokens == 900
     assert failure(answer(choice(""))).num_prompt_tokens == 3
     assert failure(b"").num_prompt_tokens == 0
@@ -159,19 +159,19 @@ def test_a_failure_tells_how_long_the_prompt_was():
         (answer() | {"error": {"message": "stream was cut", "code": 504}}, "slow"),
     ],
 )
-def test_a_providers_error_within_a_200_is_shown(error, kind):
+def test_a_providers_error_in_a_200_response_is_raised_with_its_message(error, kind):
     told = error.get("error", error)
     failed = failure(error, kind="openai")
     assert (failed.kind, failed.retryable) == (kind, kind in ("engine", "slow", "capacity"))
     assert (told if isinstance(told, str) else told["message"]) in str(failed)
 
 
-def test_no_error_is_none_within_a_200():
+def test_a_null_error_or_a_text_that_looks_like_an_error_is_no_error():
     assert read(answer(error=None)).text == "besa"
     assert read(answer(choice('{"error": 1}'))).text == '{"error": 1}'
 
 
-def test_only_what_is_cut_off_is_told_to_raise_max_tokens():
+def test_only_finish_reason_length_advises_to_raise_max_tokens():
     usage = {"prompt_tokens": 3, "completion_tokens": GREEDY.max_tokens}
     advised = {
         reason: "max_tokens" in str(failure(answer(choice("be", reason), usage=usage)))
@@ -186,7 +186,7 @@ def test_only_what_is_cut_off_is_told_to_raise_max_tokens():
 
 
 @pytest.mark.parametrize("status", [201, 302, 404, 429, 500])
-def test_no_body_is_an_answer_where_the_status_says_otherwise(status):
+def test_a_valid_body_with_a_status_other_than_200_is_an_error(status):
     assert f"status {status}" in str(failure(answer(), status))
 
 
@@ -200,7 +200,7 @@ def test_no_body_is_an_answer_where_the_status_says_otherwise(status):
         ("openai", {"model": "m-2026-08-06"}),
     ],
 )
-def test_each_kind_of_server_names_its_answers_in_its_own_way(kind, named):
+def test_each_engine_kinds_form_of_id_and_model_is_accepted(kind, named):
     assert read(answer(**named), kind=kind).text == "besa"
 
 
@@ -215,7 +215,7 @@ def test_another_models_answer_is_refused(kind, model):
 
 @pytest.mark.parametrize("kind", ["vllm", "transformers-serve"])
 @pytest.mark.parametrize("name", ["chatcmpl-another", "another", "", None])
-def test_the_answer_to_another_request_is_none(kind, name):
+def test_an_answer_to_another_request_is_a_retryable_engine_error(kind, name):
     error = failure(answer(id=name), kind=kind)
     assert (error.kind, error.retryable) == ("engine", True)
 
@@ -226,12 +226,12 @@ def test_an_answer_ends_before_the_first_stop_string():
     assert failure(answer(choice("[0] ~")), sampling=stopped).kind == "unparsable"
 
 
-def test_a_stop_string_makes_no_answer_of_one_that_was_aborted():
+def test_an_aborted_answer_with_a_stop_string_is_an_engine_error():
     stopped = Sampling(stop=("[0]",))
     assert failure(answer(choice("besa [0]", "abort")), sampling=stopped).kind == "engine"
 
 
-def test_an_answer_is_as_sure_as_its_tokens_are_on_average():
+def test_mean_logprob_is_the_mean_of_the_tokens_log_probabilities():
     assert read(sure(-0.5, -0.25, 0.0)).mean_logprob == -0.25
 
 
@@ -247,11 +247,11 @@ def test_an_answer_is_as_sure_as_its_tokens_are_on_average():
         (1e308, 1e308),
     ],
 )
-def test_an_answer_that_is_not_known_to_be_sure_is_an_answer(logprobs):
+def test_an_answer_without_usable_log_probabilities_has_no_mean_logprob(logprobs):
     said = read(sure(*logprobs))
     assert (said.text, said.mean_logprob) == ("besa", None)
 
 
 @given(st.text(min_size=1))
-def test_a_whole_answer_is_said_as_it_is(text):
+def test_the_text_of_a_complete_answer_is_unchanged(text):
     assert read(answer(choice(text))).text == text

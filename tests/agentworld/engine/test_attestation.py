@@ -52,7 +52,7 @@ class Server:
             return error.kind
 
 
-def test_requests_that_come_at_once_ask_once_what_the_server_is():
+def test_concurrent_first_requests_check_the_server_once():
     async def work():
         server = Server()
         said = await asyncio.gather(*(server.ask() for _ in range(9)))
@@ -64,7 +64,7 @@ def test_requests_that_come_at_once_ask_once_what_the_server_is():
     assert server.engine.requests[0] == REQUEST
 
 
-def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
+def test_an_engine_gets_no_requests_until_its_check_passes():
     async def work():
         server = Server()
         server.is_wrong = ANOTHER
@@ -79,7 +79,7 @@ def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
 @pytest.mark.parametrize(
     ("kind", "checks"), [("engine", 2), ("slow", 2), ("cut-off", 1), ("refused", 1)]
 )
-def test_a_server_that_failed_is_asked_again_what_it_is(kind, checks):
+def test_only_an_engine_or_slow_error_causes_another_check(kind, checks):
     async def work():
         server = Server()
         await server.ask()
@@ -92,7 +92,7 @@ def test_a_server_that_failed_is_asked_again_what_it_is(kind, checks):
     assert asyncio.run(work()) == checks
 
 
-def test_what_failed_and_was_asked_before_the_last_check_causes_no_other():
+def test_a_failed_request_sent_before_the_last_check_causes_no_new_check():
     async def work():
         server = Server()
         server.says = late = asyncio.get_running_loop().create_future()
@@ -112,7 +112,7 @@ def test_what_failed_and_was_asked_before_the_last_check_causes_no_other():
     assert asyncio.run(work()) == 2
 
 
-def test_who_gives_up_leaves_the_others_their_answer():
+def test_canceling_a_request_keeps_the_shared_check_for_other_requests():
     async def work():
         server = Server()
         first, second = asyncio.create_task(server.ask()), asyncio.create_task(server.ask())
@@ -123,7 +123,7 @@ def test_who_gives_up_leaves_the_others_their_answer():
     assert asyncio.run(work()) == ("besa", 1)
 
 
-def test_a_server_is_asked_now_and_then_what_it_is():
+def test_a_server_is_checked_again_every_30_seconds():
     async def work():
         server, checks = Server(), []
         for seconds in (0.0, 29.0, 30.0, 59.0, 60.0):
@@ -135,7 +135,7 @@ def test_a_server_is_asked_now_and_then_what_it_is():
     assert asyncio.run(work()) == [1, 1, 2, 2, 3]
 
 
-def test_a_check_that_failed_when_nobody_waited_any_more_is_no_later_ones_failure():
+def test_a_failed_check_without_waiting_requests_fails_no_later_request():
     async def work():
         server = Server()
         server.is_wrong = ANOTHER
@@ -172,12 +172,12 @@ def ask(tells, manifest=PINNED):
         return asyncio.run(work(there.url)), there.read
 
 
-def test_the_vllm_that_was_pinned_is_believed_whatever_its_distribution_is_called():
+def test_the_pinned_vllm_is_accepted_under_another_distribution_name():
     said, read = ask(endpoint.vllm("0.32.0"))
     assert (said, read[:2]) == ("besa", ["/version", "/v1/models"])
 
 
-def test_an_adapter_has_the_context_of_its_model():
+def test_an_adapter_has_the_context_length_of_its_base_model():
     told = endpoint.vllm("0.32.0", model="base")
     told["/v1/models"]["data"].append({"id": "m", "parent": "base", "max_model_len": None})
     assert ask(told)[0] == "besa"
@@ -192,7 +192,7 @@ def test_an_adapter_has_the_context_of_its_model():
     ],
     ids=["another version", "another model", "another context"],
 )
-def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, words):
+def test_a_vllm_that_differs_from_the_manifest_is_refused_with_both_values(tells, words):
     with pytest.raises(EngineError, match=words) as refused:
         ask(tells)
     assert (refused.value.kind, refused.value.retryable) == ("engine", False)
@@ -200,13 +200,13 @@ def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, word
 
 
 @pytest.mark.parametrize("path", ["/collective_rpc", "/update_weights", "/v1/load_lora_adapter"])
-def test_a_vllm_whose_weights_can_be_changed_over_http_is_refused_by_name(path):
+def test_a_vllm_with_endpoints_that_change_weights_is_refused_with_the_path(path):
     with pytest.raises(EngineError, match=rf"has (development mode|adapters.*) \({path}\)") as no:
         ask(endpoint.vllm("0.32.0") | {path: 405})
     assert (no.value.kind, no.value.retryable) == ("engine", False)
 
 
-def test_a_server_that_does_not_tell_what_it_is_keeps_nobody_for_long():
+def test_a_check_that_hangs_fails_after_10_seconds():
     async def work():
         hanging = replica(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
         began = asyncio.get_running_loop().time()
@@ -226,7 +226,7 @@ def test_a_server_that_does_not_tell_what_it_is_keeps_nobody_for_long():
     ],
     ids=["gone", "slow", "no version"],
 )
-def test_a_vllm_that_does_not_tell_what_it_is_may_do_so_later(tells, kind):
+def test_a_vllm_whose_version_cannot_be_read_is_a_retryable_error(tells, kind):
     with pytest.raises(EngineError) as failed:
         ask(tells)
     assert (failed.value.kind, failed.value.retryable) == (kind, True)
@@ -244,5 +244,5 @@ def test_a_vllm_that_does_not_tell_what_it_is_may_do_so_later(tells, kind):
     ],
     ids=["transformers serve", "an endpoint"],
 )
-def test_a_server_that_cannot_tell_what_it_is_is_not_asked(manifest):
+def test_an_engine_kind_other_than_vllm_is_not_checked(manifest):
     assert ask(None, manifest) == ("besa", [])

@@ -86,7 +86,7 @@ def named(error):
 
 
 @pytest.mark.parametrize("error", BROKEN, ids=named)
-def test_an_engine_that_fails_so_often_in_a_row_is_left_alone(error):
+def test_consecutive_failures_open_the_breaker(error):
     guarded = Guarded()
     guarded.fail(FAILURES - 1, error)
     succeed(guarded.ask())
@@ -100,7 +100,7 @@ def test_an_engine_that_fails_so_often_in_a_row_is_left_alone(error):
 
 
 @pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
-def test_what_says_nothing_about_the_engine_does_not_count(error):
+def test_errors_unrelated_to_the_engines_health_do_not_count(error):
     guarded = Guarded()
     guarded.fail(FAILURES - 1)
     guarded.fail(9, error)
@@ -109,7 +109,7 @@ def test_what_says_nothing_about_the_engine_does_not_count(error):
     assert guarded.breaker.state == "open"
 
 
-def test_who_gives_up_after_long_has_seen_an_engine_that_hangs():
+def test_a_request_canceled_after_a_long_wait_counts_as_a_failure():
     guarded = Guarded()
     for _ in range(FAILURES):
         asked = guarded.ask()
@@ -118,7 +118,7 @@ def test_who_gives_up_after_long_has_seen_an_engine_that_hangs():
     assert guarded.breaker.state == "open"
 
 
-def test_one_request_probes_an_engine_whose_pause_is_over():
+def test_a_half_open_breaker_sends_one_probe():
     guarded = Guarded()
     guarded.fail()
     guarded.now += guarded.pause()
@@ -137,7 +137,7 @@ def probing():
     return guarded, guarded.ask()
 
 
-def test_a_slow_probe_keeps_nobody_from_an_engine_that_answers_again():
+def test_a_slow_probe_does_not_prevent_a_second_probe():
     guarded, slow = probing()
     guarded.now += PROBE
     succeed(guarded.ask())
@@ -147,7 +147,7 @@ def test_a_slow_probe_keeps_nobody_from_an_engine_that_answers_again():
     assert guarded.breaker.state == "closed"
 
 
-def test_what_was_asked_before_the_engine_broke_says_nothing_of_its_repair():
+def test_a_success_of_an_earlier_request_does_not_close_an_open_breaker():
     guarded = Guarded()
     early = guarded.ask()
     guarded.fail()
@@ -155,14 +155,14 @@ def test_what_was_asked_before_the_engine_broke_says_nothing_of_its_repair():
     assert guarded.pause() == PAUSE
 
 
-def test_a_slow_probe_that_is_answered_in_the_end_closes_the_breaker():
+def test_a_slow_probe_that_succeeds_closes_the_breaker():
     guarded, slow = probing()
     guarded.now += 7 * PROBE
     succeed(slow)
     assert guarded.breaker.state == "closed"
 
 
-def test_of_an_engine_that_hangs_few_probes_are_under_way():
+def test_a_hanging_engine_gets_one_probe_per_probe_interval():
     guarded, probe = probing()
     probes = [probe]
     for _ in range(3):
@@ -172,7 +172,7 @@ def test_of_an_engine_that_hangs_few_probes_are_under_way():
     assert guarded.pause() == RETRY
 
 
-def test_an_engine_that_is_not_there_is_left_alone_at_once():
+def test_an_unreachable_engine_opens_the_breaker_at_once():
     down = EngineError("nobody listens")
     down.is_down = True
     guarded = Guarded()
@@ -184,7 +184,7 @@ def test_an_engine_that_is_not_there_is_left_alone_at_once():
 
 
 @pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
-def test_a_probe_that_says_nothing_leaves_its_place_to_the_next(error):
+def test_an_inconclusive_probe_lets_the_next_request_probe(error):
     guarded = Guarded()
     guarded.fail()
     guarded.now += guarded.pause()
@@ -194,7 +194,7 @@ def test_a_probe_that_says_nothing_leaves_its_place_to_the_next(error):
     assert guarded.breaker.state == "closed"
 
 
-def test_a_breaker_that_opens_and_closes_says_so_by_the_engines_name(caplog):
+def test_opening_and_closing_a_breaker_is_logged_with_the_engines_name(caplog):
     caplog.set_level("INFO")
     guarded = Guarded()
     guarded.fail()

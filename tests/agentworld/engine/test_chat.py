@@ -26,23 +26,23 @@ def answer(message, **fields):
     ],
     ids=json.dumps,
 )
-def test_an_answer_without_words_is_a_failure(body):
+def test_a_response_without_text_or_with_an_error_raises(body):
     with pytest.raises(EngineError):
         read_chat(httpx.Response(200, json=body))
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
-def test_a_thought_may_stand_beside_the_text(field):
+def test_the_reasoning_beside_the_text_is_read(field):
     said = read_chat(answer({"content": "besa", field: "so"}, finish_reason="stop"))
     assert (said.text, said.thought, said.is_whole) == ("besa", "so", True)
 
 
 @pytest.mark.parametrize("text", ["besa", "", None])
-def test_what_was_cut_off_is_an_answer_and_not_whole(text):
+def test_a_cut_off_answer_is_returned_as_not_whole(text):
     said = read_chat(answer({"content": text}, finish_reason="length"))
     assert (said.text, said.is_whole) == (text or "", False)
 
 
-def test_what_a_server_does_not_tell_is_unknown_and_not_zero():
+def test_missing_token_counts_are_none_and_a_missing_model_is_empty():
     said = read_chat(answer({"content": "besa"}))
     assert (said.num_prompt_tokens, said.num_tokens, said.model) == (None, None, "")

@@ -77,7 +77,7 @@ async def say(engine):
         return error.kind
 
 
-def test_an_answer_may_come_in_pieces():
+def test_an_answer_sent_in_several_pieces_is_read():
     assert ask([WHOLE[:30], WHOLE[30:90], WHOLE[90:]]) == ["besa"]
 
 
@@ -105,18 +105,18 @@ SLOW = {
 
 
 @pytest.mark.parametrize("pieces", SLOW.values(), ids=SLOW.keys())
-def test_an_engine_has_its_time_for_the_whole_answer_however_it_trickles(pieces):
+def test_the_timeout_applies_to_the_whole_answer(pieces):
     assert ask(pieces, [WHOLE], timeout_seconds=2.0) == ["slow", "besa"]
 
 
 @pytest.mark.parametrize("pieces", [[WHOLE + WHOLE], [WHOLE, WHOLE]])
-def test_what_a_server_says_unasked_is_no_answer_to_the_next_request(pieces):
+def test_an_unrequested_response_does_not_answer_the_next_request(pieces):
     first, second = ask([*pieces, *[b""] * 9], [WHOLE.replace(b"besa", b"kolu")])
     assert first == "besa"
     assert second != "besa"
 
 
-def test_an_engine_that_is_not_there_is_an_error():
+def test_an_unreachable_engine_is_an_engine_error():
     async def work():
         async with serving() as url:
             gone = url
@@ -125,7 +125,7 @@ def test_an_engine_that_is_not_there_is_an_error():
     assert asyncio.run(work()) == "engine"
 
 
-def test_a_connection_that_is_reset_as_it_is_opened_is_an_error():
+def test_a_connection_reset_during_its_opening_is_an_engine_error():
     def reset_all(listener):
         with contextlib.suppress(OSError):  # until the listener is closed
             while True:
@@ -178,7 +178,7 @@ async def counted():
     server.close()
 
 
-def test_connections_are_used_again_and_no_more_are_open_than_requests_may_be():
+def test_connections_are_reused_and_limited_to_the_concurrency():
     async def work():
         async with counted() as (counting, url):
             engine = connect(url, concurrency=3)
@@ -200,7 +200,7 @@ async def give_up(engine, num_turns):
     return in_time
 
 
-def test_the_next_request_is_answered_in_whatever_turn_the_last_one_was_given_up():
+def test_a_request_is_answered_after_a_cancellation_in_any_event_loop_turn():
     """Also by a connection that was new, and the connection that was left is closed."""
 
     async def work():

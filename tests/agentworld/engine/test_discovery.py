@@ -8,7 +8,7 @@ import pytest
 from agentworld.engine.discovery import by_name
 
 
-def test_a_name_is_told_by_the_real_resolver():
+def test_a_name_is_resolved_by_the_real_resolver():
     assert asyncio.run(by_name("localhost", 8000)()) == {"http://127.0.0.1:8000"}
 
 
@@ -25,16 +25,16 @@ def resolved(answer):
         return runner.run(by_name("engine", 8000)())
 
 
-def test_a_name_without_an_address_is_an_engine_that_is_not_there():
+def test_an_unknown_name_has_no_addresses():
     assert resolved(socket.gaierror(socket.EAI_NONAME, "not known")) == set()
 
 
-def test_a_name_server_that_is_gone_says_nothing_of_the_engine():
+def test_a_temporary_resolver_failure_is_raised():
     with pytest.raises(socket.gaierror):
         resolved(socket.gaierror(socket.EAI_AGAIN, "try again"))
 
 
-def test_a_replica_with_an_address_of_each_family_is_one():
+def test_a_replica_with_an_ipv4_and_an_ipv6_address_is_counted_once():
     old, new = (socket.AF_INET, "10.0.0.1", 8000), (socket.AF_INET6, "fd00::1", 8000, 0, 0)
     assert resolved([new, old]) == {"http://10.0.0.1:8000"}
     assert resolved([new]) == {"http://[fd00::1]:8000"}

@@ -14,7 +14,7 @@ def say(engine):
     return asyncio.run(engine.complete(REQUEST))
 
 
-def test_a_fake_engine_says_what_its_function_says_and_keeps_what_it_was_asked():
+def test_a_fake_engine_answers_with_its_function_and_records_requests():
     engine = FakeEngine(lambda messages: messages[-1]["content"].upper())
     assert say(engine) == Completion("LS", 2, 2, "stop")
     assert engine.requests == [REQUEST]
@@ -26,12 +26,12 @@ def test_a_fake_engine_raises_the_error_that_its_function_returns():
         say(engine)
 
 
-def test_a_fake_engine_is_as_sure_of_an_answer_as_its_function_says():
+def test_a_fake_engine_returns_its_functions_completion_unchanged():
     sure = Completion("besa", 3, 2, "stop", mean_logprob=-0.1)
     assert say(FakeEngine(lambda messages: sure)) == sure
 
 
-def test_a_fake_engine_may_take_its_time():
+def test_a_fake_engine_awaits_an_async_function():
     async def slow(_messages):
         await asyncio.sleep(0)
         return "besa"

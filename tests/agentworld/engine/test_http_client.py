@@ -25,7 +25,7 @@ def post_asynchronously(url):
 
 
 @pytest.mark.parametrize("ask", [post, post_asynchronously])
-def test_a_server_of_this_machine_is_asked_past_a_proxy_and_learns_who_asks(monkeypatch, ask):
+def test_a_local_server_is_requested_without_the_proxy_and_with_a_user_agent(monkeypatch, ask):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with endpoint.running(lambda _: "besa") as server:
@@ -33,7 +33,7 @@ def test_a_server_of_this_machine_is_asked_past_a_proxy_and_learns_who_asks(monk
     assert server.asked[0].headers["user-agent"] == f"agentworld/{__version__}"
 
 
-def test_a_server_elsewhere_is_asked_through_the_proxy(monkeypatch):
+def test_a_remote_server_is_requested_through_the_proxy(monkeypatch):
     with endpoint.running(lambda _: "besa") as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         assert post("http://engine.invalid/").is_success

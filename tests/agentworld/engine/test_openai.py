@@ -55,11 +55,11 @@ def body_sent(messages=ASKED, **settings):
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_an_answer_comes_with_its_tokens(kind):
+def test_an_answer_contains_its_token_counts(kind):
     assert complete(engine(kind=kind)) == Completion("besa", 3, 2, "stop")
 
 
-def test_a_refusal_is_an_error():
+def test_a_503_response_is_an_error_with_its_retry_after():
     with pytest.raises(EngineError, match="status 503") as caught:
         complete(engine(lambda request: httpx.Response(503, headers={"Retry-After": "7"})))
     assert (caught.value.kind, caught.value.retry_after_seconds) == ("engine", 7)
@@ -76,7 +76,7 @@ def test_a_refusal_is_an_error():
         (httpx.ReadTimeout, "slow"),
     ],
 )
-def test_an_engine_that_is_gone_or_slow_may_come_back(raised, kind):
+def test_connection_errors_and_timeouts_are_retryable(raised, kind):
     def gone(request):
         raise raised("gone", request=request)
 
@@ -95,13 +95,13 @@ def test_an_engine_that_is_gone_or_slow_may_come_back(raised, kind):
         ("nul \0", "nul \0"),
     ],
 )
-def test_half_of_a_surrogate_pair_is_asked_as_the_replacement_character(said, sent):
+def test_a_lone_surrogate_is_sent_as_the_replacement_character(said, sent):
     messages = [{"role": "system", "content": said}, {"role": "user", "content": said}]
     assert [each["content"] for each in body_sent(messages)["messages"]] == [sent, sent]
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_a_text_that_is_unicode_is_asked_as_it_is(said):
+def test_valid_unicode_is_sent_unchanged(said):
     body = request_body(
         "openai", "m", CompletionRequest([{"role": "user", "content": said}], GREEDY)
     )
@@ -109,36 +109,36 @@ def test_a_text_that_is_unicode_is_asked_as_it_is(said):
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
-def test_log_probabilities_are_asked_for_where_they_are_wanted(kind):
+def test_log_probabilities_are_requested_only_when_enabled(kind):
     assert body_sent(kind=kind, logprobs=True)["logprobs"] is True
     assert "logprobs" not in body_sent(kind=kind)
 
 
 @pytest.mark.parametrize("logprobs", [False, True])
-def test_transformers_serve_is_sent_no_field_that_it_refuses(logprobs):
+def test_transformers_serve_is_sent_only_supported_fields(logprobs):
     known = {"model", "messages", "temperature", "top_p", "max_tokens", "chat_template_kwargs"}
     assert body_sent(kind="transformers-serve", logprobs=logprobs).keys() == known
 
 
-def test_vllm_is_asked_for_everything_that_is_pinned():
+def test_vllm_is_sent_the_pinned_sampling_and_the_seed():
     body = request_body("vllm", "m", CompletionRequest(ASKED, DRAWN, 7))
     assert (body["temperature"], body["top_p"], body["top_k"], body["seed"]) == (0.7, 0.9, 5, 7)
     assert body["skip_special_tokens"] is False
 
 
-def test_a_seed_is_sent_only_where_one_was_given():
+def test_a_request_without_a_seed_sends_no_seed():
     assert "seed" not in request_body("vllm", "m", CompletionRequest(ASKED, DRAWN))
 
 
 @pytest.mark.parametrize(
     ("sampling", "words"), [(DRAWN, "no top_k"), (Sampling(thinking=True), "be told to think")]
 )
-def test_a_foreign_endpoint_is_not_asked_for_what_it_cannot_be_told(sampling, words):
+def test_sampling_that_an_external_endpoint_does_not_support_is_refused(sampling, words):
     with pytest.raises(InputError, match=words):
         complete(engine(), sampling)
 
 
-def test_a_key_is_said_in_a_header_and_only_where_there_is_one():
+def test_an_api_key_is_sent_as_a_bearer_header_only_when_given():
     heard = []
 
     def answer(request):
@@ -151,19 +151,19 @@ def test_a_key_is_said_in_a_header_and_only_where_there_is_one():
     assert heard == ["Bearer secret", None]
 
 
-def test_an_engine_started_for_one_sampling_answers_with_no_other():
+def test_an_engine_started_with_fixed_sampling_refuses_other_sampling():
     fixed = engine(kind="transformers-serve", fixed=DRAWN)
     assert complete(fixed, DRAWN.model_copy(update={"max_tokens": 7})).text == "besa"
     with pytest.raises(InputError, match="start another one"):
         complete(fixed, Sampling())
 
 
-def test_an_engine_outlives_an_event_loop():
+def test_an_engine_works_in_a_second_event_loop():
     same = engine()
     assert [complete(same).text, complete(same).text] == ["besa", "besa"]
 
 
-def test_no_more_requests_are_under_way_than_the_engine_may_have():
+def test_requests_under_way_are_limited_to_the_concurrency():
     under_way, most = 0, 0
 
     async def slow(request):
@@ -182,7 +182,7 @@ def test_no_more_requests_are_under_way_than_the_engine_may_have():
     assert most == 3
 
 
-def test_a_request_that_is_given_up_leaves_its_place_to_the_next():
+def test_a_canceled_request_frees_its_slot():
     first_asked = asyncio.Event()
 
     async def answer_the_second(_request):
@@ -250,7 +250,7 @@ def only_text(status, body):
 
 @pytest.mark.waits
 @given(statuses, headers, bodies)
-def test_whatever_a_server_answers_is_one_whole_answer_or_a_typed_error(status, headers, body):
+def test_any_response_gives_a_complete_answer_or_an_engine_error(status, headers, body):
     def served(_request):
         return httpx.Response(status, headers=headers, stream=httpx.ByteStream(body))
 

@@ -48,29 +48,29 @@ def test_an_episode_stays_with_its_replica():
         assert len(set(Site().ask(*[episode] * 20))) == 1
 
 
-def test_another_process_knows_the_replica_of_an_episode():
+def test_separate_pools_choose_the_same_replica_for_an_episode():
     assert Site().homes() == Site(NAMES[::-1]).homes()
 
 
-def test_every_replica_has_its_share_of_the_episodes():
+def test_episodes_are_spread_evenly_over_the_replicas():
     shares = Counter(Site().homes().values())
     assert set(shares) == set(NAMES)
     assert all(400 < share < 600 for share in shares.values())
 
 
-def test_only_the_episodes_of_a_replica_that_leaves_move_and_they_move_everywhere():
+def test_removing_a_replica_moves_only_its_episodes_to_all_other_replicas():
     before, after = Site().homes(), Site(NAMES[1:]).homes()
     moved = {episode for episode in EPISODES if before[episode] != after[episode]}
     assert moved == {episode for episode in EPISODES if before[episode] == NAMES[0]}
     assert {after[episode] for episode in moved} == set(NAMES[1:])
 
 
-def test_requests_of_no_episode_go_to_all():
+def test_requests_without_an_episode_use_all_replicas():
     assert set(Site().ask(*[""] * 50)) == set(NAMES)
 
 
 @pytest.mark.parametrize("kind", ["engine", "slow", "open", "capacity"])
-def test_an_episode_moves_while_its_replica_cannot_answer_and_returns(kind):
+def test_an_episode_leaves_its_replica_only_while_the_replica_fails(kind):
     site = Site()
     (home,) = site.ask("e")
     site.failing[home] = EngineError("gone", kind=kind)
@@ -81,7 +81,7 @@ def test_an_episode_moves_while_its_replica_cannot_answer_and_returns(kind):
 
 
 @pytest.mark.parametrize("kind", ["refused", "context", "cut-off", "unparsable"])
-def test_what_every_replica_would_say_is_asked_of_one(kind):
+def test_an_error_independent_of_the_replica_is_not_retried(kind):
     site = Site()
     site.failing = dict.fromkeys(NAMES, EngineError("no", kind=kind))
     with pytest.raises(EngineError) as caught:
@@ -93,7 +93,7 @@ def test_what_every_replica_would_say_is_asked_of_one(kind):
 @pytest.mark.parametrize(
     ("pauses", "soonest"), [((9.0, None, 2.0, 5.0), 2.0), ((None, None, None, None), None)]
 )
-def test_where_all_fail_the_error_says_to_come_back_soonest(pauses, soonest):
+def test_when_all_replicas_fail_the_error_has_the_shortest_retry_after(pauses, soonest):
     site = Site()
     for name, pause in zip(NAMES, pauses, strict=True):
         site.failing[name] = EngineError("gone", retry_after_seconds=pause)
@@ -103,7 +103,7 @@ def test_where_all_fail_the_error_says_to_come_back_soonest(pauses, soonest):
     assert all(len(engine.requests) == 1 for engine in site.engines.values())
 
 
-def test_a_replica_behind_a_breaker_is_passed_by_once_it_is_known_to_be_dead():
+def test_a_replica_with_an_open_breaker_gets_no_requests():
     site = Site()
     (home,) = site.ask("e")
     site.failing[home] = EngineError("gone")
@@ -112,7 +112,7 @@ def test_a_replica_behind_a_breaker_is_passed_by_once_it_is_known_to_be_dead():
     assert len(site.engines[home].requests) == 5
 
 
-def test_what_was_asked_is_handed_on_and_all_are_closed():
+def test_a_pool_forwards_the_request_and_closes_all_replicas():
     closed = []
 
     class Closing(FakeEngine):

@@ -85,7 +85,7 @@ class Closing(FakeEngine):
         self._closed()
 
 
-def test_the_name_is_asked_once_in_a_while_and_only_while_the_engine_is_used():
+def test_the_name_is_resolved_only_on_requests_and_once_per_interval():
     site = Site(*ADDRESSES)
 
     async def work():
@@ -101,7 +101,7 @@ def test_the_name_is_asked_once_in_a_while_and_only_while_the_engine_is_used():
 
 @pytest.mark.waits
 @given(st.lists(st.sets(st.sampled_from(ADDRESSES), min_size=1), min_size=2, max_size=6))
-def test_whatever_comes_and_goes_no_address_that_is_gone_is_asked_and_only_what_must_moves(eras):
+def test_address_changes_move_only_affected_episodes_and_use_no_removed_address(eras):
     site = Site()
 
     async def work():
@@ -122,7 +122,7 @@ def test_whatever_comes_and_goes_no_address_that_is_gone_is_asked_and_only_what_
     asyncio.run(work())
 
 
-def test_a_breaker_stays_as_it_is_while_its_address_is_there():
+def test_a_breaker_keeps_its_state_while_its_address_exists():
     site = Site(*ADDRESSES[:2])
     site.failing[ADDRESSES[0]] = EngineError("gone")
 
@@ -144,7 +144,7 @@ def test_a_breaker_stays_as_it_is_while_its_address_is_there():
     asyncio.run(work())
 
 
-def test_what_is_under_way_comes_to_its_end_before_its_replica_is_closed():
+def test_a_removed_replica_is_closed_after_its_last_request():
     site = Site(ADDRESSES[0])
 
     async def work():
@@ -162,7 +162,7 @@ def test_what_is_under_way_comes_to_its_end_before_its_replica_is_closed():
     asyncio.run(work())
 
 
-def test_a_replica_that_went_while_another_was_asked_is_not_asked():
+def test_a_failed_request_is_not_retried_on_a_removed_replica():
     site = Site(*ADDRESSES[:2])
 
     async def work():
@@ -187,7 +187,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
+def test_a_request_waits_for_the_first_replica_and_reports_its_wait():
     site = Site()
     site.later = {7.0: {ADDRESSES[0]}}
 
@@ -198,7 +198,7 @@ def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
     assert (said.text, said.queued_seconds) == (ADDRESSES[0], 9.0)
 
 
-def test_nobody_waits_for_longer_than_was_said_and_there_is_no_answer_then():
+def test_a_request_without_a_replica_fails_as_starting_after_wait_seconds():
     site = Site(wait_seconds=20.0, most_waiting=1)
 
     async def work():
@@ -212,7 +212,7 @@ def test_nobody_waits_for_longer_than_was_said_and_there_is_no_answer_then():
     assert (error.queued_seconds, site.now) == (20.0, 40.0)
 
 
-def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
+def test_requests_above_most_waiting_are_refused_and_the_others_are_answered():
     site = Site(most_waiting=3)
     site.later = {5.0: {ADDRESSES[0]}}
 
@@ -227,7 +227,7 @@ def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
     ] * 2
 
 
-def test_a_failure_of_a_replica_is_told_with_what_was_waited():
+def test_a_replicas_error_contains_the_time_waited():
     site = Site()
     site.later = {7.0: {ADDRESSES[0]}}
     site.failing[ADDRESSES[0]] = EngineError("long", kind="context", retryable=False)
@@ -241,7 +241,7 @@ def test_a_failure_of_a_replica_is_told_with_what_was_waited():
     assert (error.kind, error.queued_seconds) == ("context", 9.0)
 
 
-def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
+def test_known_replicas_are_used_when_the_name_cannot_be_resolved(caplog):
     site = Site(ADDRESSES[0])
 
     async def work():
@@ -254,7 +254,7 @@ def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
     assert "the name server is gone" in caplog.text
 
 
-def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known():
+def test_a_hanging_name_server_delays_requests_to_a_known_replica_only_briefly():
     site = Site(ADDRESSES[0])
 
     async def work():
@@ -274,7 +274,7 @@ def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_k
     assert virtual_time.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2, PATIENCE)
 
 
-def test_who_waits_for_a_first_replica_waits_for_a_name_server_that_says_nothing():
+def test_a_request_for_the_first_replica_waits_for_a_hanging_name_server():
     site = Site()
 
     async def work():
@@ -293,7 +293,7 @@ def test_who_waits_for_a_first_replica_waits_for_a_name_server_that_says_nothing
     assert said == ADDRESSES[0]
 
 
-def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
+def test_a_request_beyond_concurrency_and_queue_gets_a_capacity_error():
     site = Site(ADDRESSES[0], concurrency=2)
 
     async def work():
@@ -307,7 +307,7 @@ def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
     assert asyncio.run(work()) == ["capacity"]
 
 
-def test_an_engine_that_is_closed_while_a_name_server_says_nothing_connects_to_no_replica():
+def test_an_engine_closed_during_name_resolution_connects_to_no_replica():
     site = Site()
     site.silent.clear()
 
@@ -324,7 +324,7 @@ def test_an_engine_that_is_closed_while_a_name_server_says_nothing_connects_to_n
     assert site.engine.states() == {}
 
 
-def test_all_replicas_are_let_go_of_in_the_end():
+def test_closing_the_engine_closes_all_replicas():
     site = Site(*ADDRESSES)
 
     async def work():

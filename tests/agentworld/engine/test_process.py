@@ -45,7 +45,7 @@ def kill(server):
 
 
 @pytest.mark.compute
-def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
+def test_a_server_runs_only_during_the_block(tmp_path):
     port = free_port()
     listen = ("-m", "http.server", str(port), "--bind", "127.0.0.1")
     with start(tmp_path, *listen, port=port) as server:
@@ -54,20 +54,20 @@ def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
     assert not is_alive(server.process.pid)
 
 
-def test_what_a_server_is_told_is_not_among_the_words_that_everybody_sees(tmp_path):
+def test_environment_values_are_not_in_the_servers_command_line(tmp_path):
     say = f"import os; print(os.environ['LEDGER'], os.environ['HOME'], flush=True); {HOLD}"
     with start(tmp_path, "-c", say, LEDGER="a-password") as server:
         assert printed(server).split() == ["a-password", os.environ["HOME"]]
         assert "a-password" not in " ".join(server.process.args)
 
 
-def test_a_port_is_none_of_those_that_the_system_gives_to_connections():
+def test_a_free_port_avoids_the_ephemeral_port_range():
     first, last = map(int, CONNECTION_PORTS.read_text().split())
     leaves_few_below = first < 18_000
     assert leaves_few_below or not any(first <= free_port() <= last for _ in range(20))
 
 
-def test_a_port_is_not_given_where_somebody_listens_and_not_twice(monkeypatch):
+def test_a_free_port_is_neither_in_use_nor_returned_twice(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         wrong = [other.getsockname()[1], free_port()]
         drawn, draw = list(wrong), secrets.choice
@@ -82,14 +82,14 @@ def test_a_server_ends_when_the_block_fails(tmp_path):
     assert not is_alive(server.process.pid)
 
 
-def test_what_a_server_started_ends_with_it(tmp_path):
+def test_a_servers_child_processes_end_with_the_server(tmp_path):
     with start(tmp_path, "-c", SPAWN) as server:
         child = int(printed(server))
         assert is_alive(child)
     wait_for(lambda: not is_alive(child))
 
 
-def test_a_server_that_does_not_start_is_an_error_with_the_end_of_its_log(tmp_path):
+def test_a_server_that_fails_to_start_raises_with_the_end_of_its_log(tmp_path):
     with (
         pytest.raises(EngineError, match=r"status 3; the end of .*server.log says:\nno such model"),
         start(tmp_path, "-c", "import sys; print('no such model'); sys.exit(3)") as server,
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_start_is_an_error_with_the_end_of_its_log(tmp_pa
         server.wait_until_ready("/", DEADLINE)
 
 
-def test_a_server_that_dies_meanwhile_is_named_in_place_of_what_failed_by_it(tmp_path):
+def test_a_dead_servers_error_replaces_the_blocks_exception(tmp_path):
     def work():
         with start(tmp_path, "-c", HOLD) as server:
             kill(server)
@@ -108,7 +108,7 @@ def test_a_server_that_dies_meanwhile_is_named_in_place_of_what_failed_by_it(tmp
     assert isinstance(caught.value.__context__, KeyError)
 
 
-def test_a_server_that_died_unnoticed_is_noticed_at_the_end(tmp_path):
+def test_a_server_that_died_during_the_block_raises_at_the_end(tmp_path):
     def work():
         with start(tmp_path, "-c", HOLD) as server:
             kill(server)
@@ -125,13 +125,13 @@ def test_a_server_that_is_never_ready_is_an_error(tmp_path):
         server.wait_until_ready("/", 0)
 
 
-def test_the_environment_is_the_callers_and_what_comes_on_top(tmp_path):
+def test_a_server_gets_the_callers_environment_and_the_given_variables(tmp_path):
     show = "import os; print(os.environ['ON_TOP'], 'PATH' in os.environ, flush=True); "
     with start(tmp_path, "-c", show + HOLD, ON_TOP="yes") as server:
         assert printed(server) == "yes True"
 
 
-def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp_path, monkeypatch):
+def test_a_server_gets_only_the_inherited_and_the_given_variables(tmp_path, monkeypatch):
     monkeypatch.setenv("PLACE", "here")
     monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
     show = "import os; print(*sorted(os.environ), os.environ['PLACE'], flush=True); "
@@ -141,7 +141,7 @@ def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp
     assert {"ON_TOP", "PLACE", "here"} <= set(named) <= {"LC_CTYPE", "ON_TOP", "PLACE", "here"}
 
 
-def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
+def test_waiting_for_a_server_ends_when_the_stop_event_is_set(tmp_path):
     stopping = Event()
     stopping.set()
     with (
@@ -152,7 +152,7 @@ def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
 
 
 @pytest.mark.compute
-def test_a_server_ends_even_where_its_starter_was_killed(tmp_path):
+def test_a_server_ends_when_its_parent_process_is_killed(tmp_path):
     log = tmp_path / "server.log"
     code = f"""
 import pathlib, sys, time

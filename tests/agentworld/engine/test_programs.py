@@ -21,34 +21,34 @@ def test_the_cache_of_transformers_serve_is_capped():
     assert arguments[arguments.index("--cb-max-batch-tokens") + 1] == "9"
 
 
-def test_vllm_is_started_for_the_contexts_length():
+def test_vllm_is_started_with_the_context_length():
     arguments = engine_arguments(EngineRecipe(kind="vllm"), 640)
     assert arguments[arguments.index("--max-model-len") + 1] == "640"
 
 
-def test_vllm_is_started_to_tell_what_it_held_and_nothing_of_that_is_pinned():
+def test_vllms_prompt_tokens_details_flag_is_set_and_not_pinned():
     flag = "--enable-prompt-tokens-details"
     assert flag in program("vllm").command
     assert flag not in engine_arguments(EngineRecipe(kind="vllm"), 640)
 
 
-def test_the_version_names_the_distribution_that_is_installed():
+def test_the_version_contains_the_installed_distributions_name():
     assert engine_version("transformers-serve").startswith("transformers ")
 
 
-def test_an_engine_that_somebody_else_runs_has_no_version_here():
+def test_an_external_endpoint_has_no_local_version():
     with pytest.raises(InputError, match="give its url"):
         engine_version("openai")
 
 
-def test_an_engine_on_a_cpu_leaves_cores_to_another_one(monkeypatch):
+def test_an_engine_on_a_cpu_uses_half_of_the_cores(monkeypatch):
     monkeypatch.setattr(programs, "has_gpu", lambda: False)
     for cores, threads in ((1, "1"), (2, "1"), (16, "8")):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert engine_environment(EngineRecipe())["OMP_NUM_THREADS"] == threads
 
 
-def test_what_a_recipe_says_of_the_environment_holds(monkeypatch):
+def test_a_recipes_environment_overrides_the_defaults(monkeypatch):
     monkeypatch.setattr(programs, "has_gpu", lambda: False)
     recipe = EngineRecipe(environment={"OMP_NUM_THREADS": "3", "VLLM_BATCH_INVARIANT": "1"})
     started_with = engine_environment(recipe)
@@ -60,7 +60,7 @@ FAMILIES = "VLLM TORCH CUDA HF TRANSFORMERS OMP MKL KMP ATEN ONEDNN LD PYTHON".s
 
 
 @pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
-def test_a_shell_full_of_variables_gives_an_engine_none_but_those_of_places(kind, monkeypatch):
+def test_an_engine_inherits_no_library_variables_except_cuda_visible_devices(kind, monkeypatch):
     before = engine_environment(EngineRecipe(kind=kind))
     for family in FAMILIES:
         monkeypatch.setenv(f"{family}_ANYTHING", "1")
@@ -71,7 +71,7 @@ def test_a_shell_full_of_variables_gives_an_engine_none_but_those_of_places(kind
     assert named == {"CUDA_VISIBLE_DEVICES"}
 
 
-def test_the_contexts_length_reaches_transformers_and_is_not_pinned_twice():
+def test_transformers_gets_the_context_length_outside_the_pinned_arguments():
     assert program("transformers-serve").limits(640) == ("--context-tokens", "640")
     assert "--context-tokens" not in engine_arguments(EngineRecipe(), 640)
     assert program("vllm").limits(640) == ()

@@ -21,18 +21,20 @@ from agentworld.engine.refusal import refusal
         (400, '{"code": "context_length_exceeded"}', "context", False),
     ],
 )
-def test_a_status_says_whether_a_retry_can_help(status, body, kind, retryable):
+def test_the_status_and_body_determine_the_error_kind_and_retryability(
+    status, body, kind, retryable
+):
     error = refusal(httpx.Response(status, text=body))
     assert (error.kind, error.retryable, error.retry_after_seconds) == (kind, retryable, None)
 
 
 @pytest.mark.parametrize(("status", "seconds"), [(429, 7), (503, 7), (404, None)])
-def test_a_server_says_when_a_retry_can_help(status, seconds):
+def test_retry_after_is_read_only_for_a_retryable_status(status, seconds):
     response = httpx.Response(status, headers={"Retry-After": "7"})
     assert refusal(response).retry_after_seconds == seconds
 
 
-def test_a_refusal_is_read_whatever_the_server_calls_its_characters():
+def test_a_refusal_with_an_unusable_charset_is_read():
     headers = {"Content-Type": "text/plain; charset=zlib"}
     response = httpx.Response(404, headers=headers, content=b"no  \xff")
     assert "'no \ufffd'" in str(refusal(response))

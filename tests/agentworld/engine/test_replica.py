@@ -59,7 +59,7 @@ def refused(task):
     return task.done() and isinstance(task.exception(), EngineError)
 
 
-def test_so_many_are_asked_so_many_wait_and_the_next_is_told_when_to_come_back():
+def test_a_request_beyond_concurrency_and_queue_is_refused_with_a_retry_after():
     async def work():
         gate = Gate()
         tasks = [await gate.ask(str(number)) for number in range(CONCURRENCY + QUEUE + 1)]
@@ -72,7 +72,7 @@ def test_so_many_are_asked_so_many_wait_and_the_next_is_told_when_to_come_back()
     assert error.retry_after_seconds == pytest.approx(1.0 * (QUEUE + 1) / CONCURRENCY)
 
 
-def test_a_place_goes_to_who_has_waited_longest_whatever_the_answer_was():
+def test_a_free_slot_is_given_to_the_longest_waiting_request():
     async def work():
         gate = Gate(concurrency=1)
         for number in range(3):
@@ -85,7 +85,7 @@ def test_a_place_goes_to_who_has_waited_longest_whatever_the_answer_was():
     asyncio.run(work())
 
 
-def test_who_gives_up_waiting_leaves_the_place_to_another():
+def test_a_canceled_waiting_request_frees_its_queue_place():
     async def work():
         gate = Gate(concurrency=1, queue=1)
         await gate.ask("0")
@@ -99,7 +99,7 @@ def test_who_gives_up_waiting_leaves_the_place_to_another():
     asyncio.run(work())
 
 
-def test_who_gives_up_as_the_turn_comes_hands_it_on():
+def test_a_request_canceled_when_its_turn_comes_passes_its_slot_on():
     async def work():
         gate = Gate(concurrency=1)
         await gate.ask("0")
@@ -115,7 +115,7 @@ def test_who_gives_up_as_the_turn_comes_hands_it_on():
     asyncio.run(work())
 
 
-def test_the_pause_is_learnt_from_the_time_that_answers_take():
+def test_retry_after_is_estimated_from_the_answer_times():
     async def work():
         gate = Gate(concurrency=1, queue=0)
         for number in range(100):

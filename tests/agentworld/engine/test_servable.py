@@ -55,7 +55,7 @@ def test_layers_that_transformers_does_not_batch_are_refused_before_an_engine_st
     assert not (tmp_path / "engine.log").exists()
 
 
-def test_vllm_without_torchvision_is_refused_models_whose_classes_import_it(tmp_path, machine):
+def test_vllm_without_torchvision_refuses_models_that_import_torchvision(tmp_path, machine):
     folder = model(tmp_path, GATED_DELTA)
     assert accepts(check_servable, VLLM_BFLOAT16, folder)
     machine(torchvision=False)
@@ -65,7 +65,7 @@ def test_vllm_without_torchvision_is_refused_models_whose_classes_import_it(tmp_
     assert accepts(check_servable, VLLM, model(tmp_path, {"model_type": "qwen3"}))
 
 
-def test_vllm_on_a_cpu_computes_gated_delta_layers_in_bfloat16_alone(tmp_path, machine):
+def test_vllm_on_a_cpu_serves_gated_delta_layers_only_in_bfloat16(tmp_path, machine):
     folder = model(tmp_path, GATED_DELTA)
     refused = r"layers of linear_attention, .* in bfloat16 alone, and the engine's dtype is float32"
     with pytest.raises(InputError, match=refused):
@@ -74,7 +74,7 @@ def test_vllm_on_a_cpu_computes_gated_delta_layers_in_bfloat16_alone(tmp_path, m
     assert accepts(check_servable, VLLM, folder)
 
 
-def test_vllm_on_a_cpu_serves_no_adapter_beside_experts(tmp_path, machine):
+def test_vllm_on_a_cpu_refuses_an_adapter_for_a_model_with_experts(tmp_path, machine):
     assert accepts(check_servable, VLLM, model(tmp_path, EXPERTS))
     folder = model(tmp_path, EXPERTS, adapter=True)
     with pytest.raises(InputError, match=r"serves no adapter beside a model with experts, as \S+;"):

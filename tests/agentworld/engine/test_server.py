@@ -113,7 +113,7 @@ def _generate(tokenizer, model, prompt):
 
 @pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
-def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
+def test_a_greedy_engine_gives_the_same_text_as_transformers_generate(kind, tiny_model, request):
     served = request.getfixturevalue(kind)
     expected = generate_all(tiny_model, PROMPTS)
     assert len(set(expected) - {CUT_OFF, EMPTY}) > 4
@@ -122,14 +122,14 @@ def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
 
 
 @pytest.mark.compute
-def test_vllm_draws_each_answer_as_it_was_asked(vllm):
+def test_vllm_samples_each_answer_by_the_requests_sampling(vllm):
     narrow = DRAWN.model_copy(update={"top_k": 1})
     assert len(set(say_all(vllm, [PROMPTS[0]] * 12, DRAWN))) > 3
     assert len(set(say_all(vllm, [PROMPTS[0]] * 12, narrow))) == 1
 
 
 @pytest.mark.compute
-def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
+def test_vllm_returns_a_mean_logprob_for_each_answer(vllm):
     completions = complete_all(pinned(vllm), PROMPTS)
     sure = [each.mean_logprob for each in completions if isinstance(each, Completion)]
     assert len(set(sure)) > 4
@@ -137,7 +137,7 @@ def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
 
 
 @pytest.mark.compute
-def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
+def test_vllm_reports_the_cached_tokens_of_each_prompt(vllm):
     prompts = [SYSTEM + prompt for prompt in PROMPTS]  # on a CPU its pages have 128 tokens
     complete_all(vllm.connect(), prompts)
     again = complete_all(vllm.connect(), prompts)
@@ -147,7 +147,7 @@ def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
 
 
 @pytest.mark.compute
-def test_the_dashboard_of_engines_asks_for_series_that_vllm_has(vllm):
+def test_the_engines_dashboard_queries_only_metrics_that_vllm_exports(vllm):
     dashboard = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     queried_series = set(re.findall(r"vllm:\w+", " ".join(queries)))
@@ -158,7 +158,7 @@ def test_the_dashboard_of_engines_asks_for_series_that_vllm_has(vllm):
 
 
 @pytest.mark.compute
-def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
+def test_a_vllm_that_differs_from_the_manifest_is_refused(vllm):
     for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
         assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]
     (refused,) = complete_all(pinned(vllm, context_tokens=512), PROMPTS[:1])
@@ -166,7 +166,7 @@ def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
 
 
 @pytest.mark.compute
-def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model, tmp_path):
+def test_transformers_serve_samples_only_with_the_sampling_given_at_its_start(tiny_model, tmp_path):
     with serving(tiny_model, tmp_path, sampling=DRAWN) as served:
         assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
         with pytest.raises(InputError, match="start another one"):
@@ -174,7 +174,7 @@ def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model,
 
 
 @pytest.mark.compute
-def test_transformers_serve_keeps_to_the_top_k_that_it_was_started_for(tiny_model, tmp_path):
+def test_transformers_serve_uses_the_top_k_given_at_its_start(tiny_model, tmp_path):
     narrow = DRAWN.model_copy(update={"top_k": 1})
     with serving(tiny_model, tmp_path, sampling=narrow) as served:
         assert say_all(served, PROMPTS, narrow) == generate_all(tiny_model, PROMPTS)
@@ -182,7 +182,7 @@ def test_transformers_serve_keeps_to_the_top_k_that_it_was_started_for(tiny_mode
 
 @pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
-def test_a_long_message_is_refused_and_every_other_one_is_answered(kind, request):
+def test_a_message_above_the_context_length_is_refused_and_others_are_answered(kind, request):
     served = request.getfixturevalue(kind)
     prompts = [PROMPTS[0], "kolu tane " * 10_000, *PROMPTS[1:]]
     first, refused, *others = complete_all(served.connect(), prompts)
@@ -191,7 +191,7 @@ def test_a_long_message_is_refused_and_every_other_one_is_answered(kind, request
 
 
 @pytest.mark.compute
-def test_what_fits_the_context_and_not_the_cache_is_refused_too(tiny_model, tmp_path):
+def test_a_prompt_that_fits_the_context_but_not_the_cache_is_refused(tiny_model, tmp_path):
     recipe = EngineRecipe(cache_blocks=6, batch_tokens=256)  # of 32 tokens each
     log = tmp_path / "engine.log"
     with serve(tiny_model, recipe, sampling=GREEDY, context_tokens=1024, log=log) as served:
@@ -207,7 +207,7 @@ def posts(served, *paths):
 
 
 @pytest.mark.compute
-def test_nobody_loads_transformers_model_anew_or_another_one(transformers_serve):
+def test_transformers_serve_has_no_endpoint_to_reset_or_load_a_model(transformers_serve):
     assert posts(transformers_serve, "/reset", "/load_model", "/v1/completions") == [404] * 3
 
 
@@ -237,7 +237,7 @@ weights.
 
 @pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
-def test_a_shell_full_of_variables_changes_no_observation_and_no_digest(
+def test_the_shells_environment_variables_change_no_answer_and_no_digest(
     kind, tiny_model, tmp_path, monkeypatch, request
 ):
     def pin_and_ask(served):
@@ -261,7 +261,7 @@ def test_a_shell_full_of_variables_changes_no_observation_and_no_digest(
 
 
 @pytest.mark.compute
-def test_an_engine_that_dies_is_a_typed_error_and_is_named(tiny_model, tmp_path):
+def test_a_dead_engine_is_an_engine_error_with_its_name_and_status(tiny_model, tmp_path):
     def work():
         with serving(tiny_model, tmp_path) as served:
             os.kill(served.server.process.pid, signal.SIGKILL)

@@ -42,7 +42,7 @@ class Engines:
 
 
 @pytest.mark.waits
-def test_an_engine_that_ends_is_started_again_and_both_are_told(tmp_path, caplog):
+def test_an_ended_engine_is_restarted_and_both_events_are_logged(tmp_path, caplog):
     engines = Engines(tmp_path, HOLD)
     with supervise(engines.start) as engine:
         for number in (1, 2):
@@ -55,7 +55,7 @@ def test_an_engine_that_ends_is_started_again_and_both_are_told(tmp_path, caplog
 
 
 @pytest.mark.waits
-def test_an_engine_that_does_not_start_again_ends_the_block_with_the_reason(tmp_path):
+def test_an_engine_that_cannot_restart_ends_the_block_with_the_reason(tmp_path):
     engines = Engines(tmp_path, HOLD, GONE)
 
     def work():
@@ -68,7 +68,7 @@ def test_an_engine_that_does_not_start_again_ends_the_block_with_the_reason(tmp_
 
 
 @pytest.mark.waits
-def test_what_keeps_an_engine_from_its_first_start_is_raised():
+def test_an_error_at_an_engines_first_start_is_raised():
     @contextmanager
     def wrong(_over):
         raise InputError("another file")
@@ -79,7 +79,7 @@ def test_what_keeps_an_engine_from_its_first_start_is_raised():
 
 
 @pytest.mark.waits
-def test_a_block_that_ends_does_not_wait_for_an_engine_that_starts(tmp_path):
+def test_leaving_the_block_does_not_wait_for_an_engines_restart(tmp_path):
     starts = [sys.executable, "-c", "print('starting', flush=True); import time; time.sleep(60)"]
     engines = Engines(tmp_path, HOLD, starts)
     with supervise(engines.start) as engine:

@@ -45,7 +45,7 @@ def trace(spans):
     return ask
 
 
-def test_a_request_is_a_chat_span_of_its_episode(trace, spans):
+def test_a_request_creates_a_chat_span_with_its_episode(trace, spans):
     trace(lambda _: Completion("kolu", 12, 3, "stop", None, 8, 0.25), seed=7)
     (span,) = spans.get_finished_spans()
     assert (span.name, span.kind) == ("chat world", SpanKind.CLIENT)
@@ -70,14 +70,14 @@ def test_a_request_is_a_chat_span_of_its_episode(trace, spans):
     }
 
 
-def test_what_was_said_is_in_no_span(trace, spans):
+def test_message_content_is_in_no_span_by_default(trace, spans):
     trace(lambda _: "a secret of the world")
     (span,) = spans.get_finished_spans()
     assert "secret" not in span.to_json()
     assert "half-" not in span.to_json()
 
 
-def test_what_was_said_is_in_the_span_where_it_is_asked_for(trace, spans):
+def test_message_content_is_in_the_span_when_enabled(trace, spans):
     trace(lambda _: "kolu", with_content=True)
     (span,) = spans.get_finished_spans()
     asked, said = (
@@ -89,7 +89,7 @@ def test_what_was_said_is_in_the_span_where_it_is_asked_for(trace, spans):
     assert said == [{"role": "assistant", "parts": [{"type": "text", "content": "kolu"}]}]
 
 
-def test_a_failure_is_the_spans_by_its_kind_and_says_nothing_of_what_was_said(trace, spans):
+def test_a_failed_request_marks_its_span_with_the_error_kind_and_no_content(trace, spans):
     def fail(_):
         raise EngineError("there is no observation in 'a secret'", kind="unparsable")
 
@@ -101,7 +101,7 @@ def test_a_failure_is_the_spans_by_its_kind_and_says_nothing_of_what_was_said(tr
     assert "secret" not in span.to_json()
 
 
-def test_closing_sends_the_last_spans():
+def test_closing_the_engine_flushes_the_last_spans():
     flushed = []
     engine = TracedEngine(
         FakeEngine(lambda _: ""),

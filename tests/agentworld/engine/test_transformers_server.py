@@ -28,7 +28,7 @@ class Batching:
         return self.looks >= 0
 
 
-def test_a_process_whose_batching_ended_ends():
+def test_a_server_whose_batching_ended_stops_with_a_failure():
     from agentworld.engine.transformers_server import _serve
 
     server = Server()
@@ -36,7 +36,7 @@ def test_a_process_whose_batching_ended_ends():
     assert server.should_exit
 
 
-def test_a_process_that_is_told_to_stop_ends_well():
+def test_a_server_asked_to_exit_ends_successfully():
     from agentworld.engine.transformers_server import _serve
 
     server = Server()

@@ -78,35 +78,35 @@ def test_an_episode_ends_in_success():
     ]
 
 
-def test_a_wrong_end_is_a_failure():
+def test_a_wrong_final_output_is_a_failure():
     assert played(lambda _: "echo kolu").success is False
 
 
-def test_an_episode_without_an_end_is_a_failure_at_the_turn_limit():
+def test_an_episode_without_a_closing_action_fails_at_the_turn_limit():
     found = played(lambda _: "ls")
     assert found.success is False
     assert len(found.turns) == TASK.turn_limit
 
 
-def test_the_policy_reads_the_task_and_what_it_saw():
+def test_the_policy_gets_the_task_its_actions_and_the_observations():
     engine = FakeEngine(lambda messages: "ls" if len(messages) == 1 else "echo besa")
     asyncio.run(play(Policy(engine, Sampling()), SHELL, EchoWorld(), TASK))
     contents = [message["content"] for message in engine.requests[-1].messages]
     assert contents == ["report rimo.txt", "ls", "ls\n[0] ~"]
 
 
-def test_an_action_is_the_first_line_of_what_the_policy_says():
+def test_an_action_is_the_first_line_of_the_policys_text():
     assert played(lambda _: "\n echo besa \nand then I am done").success is True
 
 
-def test_the_domain_says_which_action_is_in_what_the_policy_says():
+def test_the_domain_parses_the_action_from_the_policys_text():
     world, said = EchoWorld(), " echo besa\nand then\n"
     engine = FakeEngine(lambda _: said)
     episode = asyncio.run(play(Policy(engine, Sampling()), domain_of("text"), world, TASK))
     assert episode.turns[0].action == said.strip()
 
 
-def test_a_world_learns_all_that_the_policy_said_and_which_weights_said_it():
+def test_a_world_gets_the_policys_full_text_and_weights_digest():
     world, policy = EchoWorld(), FakeEngine(lambda _: "\n echo besa \nand then")
     weights = records.digest("weights")
     asyncio.run(play(Policy(policy, Sampling(), weights), SHELL, world, TASK))
@@ -118,7 +118,7 @@ def test_a_world_learns_all_that_the_policy_said_and_which_weights_said_it():
     ["  \n", EngineError("too long", kind="cut-off"), EngineError("empty", kind="unparsable")],
     ids=["blank", "cut off", "empty"],
 )
-def test_a_policy_that_chooses_nothing_has_failed(failure):
+def test_a_policy_without_an_action_fails_the_episode(failure):
     assert played(lambda _: failure).success is False
 
 
@@ -132,14 +132,14 @@ def test_a_policy_that_chooses_nothing_has_failed(failure):
     ],
     ids=["policy's engine", "simulator", "simulator's engine", "reset"],
 )
-def test_what_fails_beside_the_agent_leaves_a_hole(policy, world):
+def test_an_engine_or_simulator_failure_leaves_a_hole(policy, world):
     found = played(lambda _: policy, world)
     assert found.success is None
     assert found.problem
 
 
 @pytest.mark.parametrize(("unsure", "success"), [("ls", True), ("echo besa", None)])
-def test_an_end_that_the_world_is_not_sure_of_leaves_a_hole(unsure, success):
+def test_a_low_confidence_end_leaves_a_hole(unsure, success):
     found = played(
         lambda messages: "ls" if len(messages) == 1 else "echo besa", EchoWorld(unsure=unsure)
     )
@@ -147,16 +147,16 @@ def test_an_end_that_the_world_is_not_sure_of_leaves_a_hole(unsure, success):
     assert bool(found.problem) == (success is None)
 
 
-def test_a_sandbox_that_cannot_be_had_leaves_a_hole():
+def test_a_sandbox_that_breaks_at_the_reset_leaves_a_hole():
     assert played(lambda _: "ls", EchoWorld(at_reset=EnvironmentBroken("gone"))).success is None
 
 
-def test_a_sandbox_that_a_command_broke_is_the_agents_failure_and_shows_nothing():
+def test_a_sandbox_broken_by_a_command_is_the_agents_failure_without_a_turn():
     found = played(lambda _: "ls", EchoWorld(EnvironmentBroken("gone")))
     assert (found.success, found.turns, found.problem) == (False, (), "gone")
 
 
-def test_without_a_sandbox_nothing_is_played():
+def test_an_unavailable_sandbox_raises():
     with pytest.raises(EnvironmentUnavailable):
         played(lambda _: "ls", EchoWorld(at_reset=EnvironmentUnavailable("none")))
 
@@ -168,7 +168,7 @@ def play_tasks(answer, tasks, world=None, tick=ignore_progress, concurrency=16):
     )
 
 
-def test_every_task_is_played_in_its_order_and_so_many_at_once():
+def test_concurrent_episodes_are_limited_and_results_keep_the_task_order():
     tasks = [records.task(id=f"{n}") for n in range(9)]
     world, told = EchoWorld(), []
     found = play_tasks(lambda _: "echo besa", tasks, world, lambda *at: told.append(at), 3)
@@ -177,12 +177,12 @@ def test_every_task_is_played_in_its_order_and_so_many_at_once():
     assert told == [(done, 9) for done in range(1, 10)]
 
 
-def test_a_world_that_answers_nothing_is_an_error_and_no_score():
+def test_an_error_is_raised_if_no_episode_could_be_played():
     with pytest.raises(EngineError, match="none of 2 episodes could be played: gone"):
         play_tasks(lambda _: "ls", [TASK, TASK], EchoWorld(SimulatorError("gone")))
 
 
-def test_the_held_out_tasks_are_always_the_same():
+def test_the_held_out_tasks_are_determined_by_the_seed():
     def task_of(seed):
         return live_domain("shell").task(seed, held_out=True)
 
@@ -200,13 +200,13 @@ def some(successes, families=("find", "edit")):
     return [each._replace(success=win) for each, win in zip(found, successes, strict=True)]
 
 
-def test_a_score_tells_simulated_and_live_success_and_families():
+def test_a_score_contains_simulated_and_live_success_and_success_by_family():
     score = agent_score(some([1, 1, 1, 1]), some([True, False, True, None]), RECIPE)
     assert (score.simulated.mean, score.live.mean, score.live.holes) == (1, 2 / 3, 1)
     assert {name: each.mean for name, each in score.by_family.items()} == {"edit": 0, "find": 1}
 
 
-def test_the_gain_is_taken_task_by_task():
+def test_the_gain_is_computed_per_task():
     found = gain(some([True, True, None]), some([False, True, True]), RECIPE)
     assert (found.mean, found.num, found.holes) == (0.5, 2, 1)
 

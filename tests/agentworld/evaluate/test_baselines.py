@@ -36,15 +36,15 @@ def says(engine, action, *history, start=""):
     return asyncio.run(engine.complete(CompletionRequest(messages, Sampling()))).text
 
 
-def test_copying_begins_with_nothing():
+def test_copy_previous_predicts_an_empty_first_observation():
     assert says(CopyPrevious(), "ls") == ""
 
 
-def test_copying_says_what_was_shown_last():
+def test_copy_previous_predicts_the_last_observation():
     assert says(CopyPrevious(), "ls", ("a", "kolu\n[0] ~"), ("b", "tane\n[1] ~")) == "tane\n[1] ~"
 
 
-def test_repeating_says_what_the_same_action_showed_last_and_nothing_of_a_new_one():
+def test_repeat_earlier_predicts_the_same_actions_last_observation_or_nothing():
     history = [("ls", "a"), ("ls", "b"), ("cat b", "c")]
     assert says(RepeatEarlier(), "ls", *history) == "b"
     assert says(RepeatEarlier(), "pwd", *history) == says(RepeatEarlier(), "ls") == ""
@@ -54,7 +54,7 @@ def call(name, **arguments):
     return render_calls([Call(name, arguments)])
 
 
-def test_the_most_frequent_is_that_of_the_tool_whatever_it_is_given():
+def test_most_frequent_predicts_the_tools_most_frequent_observation():
     turns = [(call("get", id=n), shows) for n, shows in enumerate("abbc")]
     turns += [("search[moon]", "d"), ("ls -l", "e"), ("ls", "e"), ("ls", "f")]
     engine = MostFrequent([episode(*turns)])
@@ -63,14 +63,14 @@ def test_the_most_frequent_is_that_of_the_tool_whatever_it_is_given():
 
 
 @given(st.lists(st.sampled_from("aab"), min_size=1, max_size=30))
-def test_rare_observations_are_forgotten_before_frequent_ones_where_room_is_short(shown):
+def test_most_frequent_drops_rare_observations_first_when_full(shown):
     rare = [("ls", f"rare {number}") for number in range(100)]
     often = [("ls", text) for text in ["often"] * 50 + shown]
     for turns in ([*often, *rare], [*often[:25], *rare, *often[25:]]):
         assert says(MostFrequent([episode(*turns)], most_characters=2_000), "ls") == "often"
 
 
-def test_the_nearest_call_is_one_of_the_same_tool_with_what_it_is_given():
+def test_the_nearest_call_has_the_same_tool_and_similar_arguments():
     users = [episode((call("get_user", id=name), f"user {name}")) for name in ("ada", "bob")]
     engine = NearestTransition([*users, episode((call("get_order", id="bob"), "order 1"))])
     assert says(engine, call("get_user", id="bob", page=2)) == "user bob"
@@ -79,7 +79,7 @@ def test_the_nearest_call_is_one_of_the_same_tool_with_what_it_is_given():
 
 
 @pytest.mark.compute
-def test_where_room_is_short_a_part_of_the_turns_is_remembered_that_is_always_the_same():
+def test_nearest_transition_keeps_the_same_part_of_the_turns_when_full():
     recorded = [random_episode(number) for number in range(40)]
     whole, *short = (NearestTransition(recorded, room) for room in (10**9, 50_000, 50_000))
     asked = [turn.action for sample in recorded for turn in sample.turns if "cat" in turn.action]
@@ -111,13 +111,13 @@ RECORDED = [
     ],
     ids=["start", "other start", "written", "place", "other place", "list", "new verb", "empty"],
 )
-def test_the_nearest_turn_has_the_same_first_word_and_is_alike_in_what_matters(
+def test_the_nearest_turn_has_the_same_first_word_and_the_most_similar_context(
     action, history, start, expected
 ):
     assert says(NearestTransition(RECORDED), action, *history, start=start) == expected
 
 
-def test_a_recorded_turn_is_found_again():
+def test_nearest_transition_finds_every_recorded_turn():
     engine = NearestTransition(RECORDED)
     for sample in RECORDED:
         history = [(turn.action, turn.observation) for turn in sample.turns]
@@ -139,7 +139,7 @@ def random_episode(number) -> Sample:
 
 
 @pytest.mark.compute
-def test_two_thousand_questions_to_two_hundred_thousand_turns_take_seconds():
+def test_two_thousand_queries_on_two_hundred_thousand_turns_take_under_20_seconds():
     recorded = [random_episode(number) for number in range(16_700)]
     started = time.process_time()
     engine = NearestTransition(recorded)

@@ -20,12 +20,12 @@ def test_holes_are_left_out_and_counted():
     assert (found.mean, found.num, found.holes) == (0.5, 2, 2)
 
 
-def test_equal_values_leave_no_doubt():
+def test_equal_values_give_an_interval_of_zero_width():
     found = estimate([[1.0, 1.0], [1.0]], 200, seed=0)
     assert (found.low, found.high) == (1, 1)
 
 
-def test_values_without_any_are_refused():
+def test_an_estimate_without_a_value_is_refused():
     with pytest.raises(ValueError, match="no value"):
         estimate([[None], []], 200, seed=0)
 
@@ -36,7 +36,7 @@ def test_the_interval_is_the_same_for_a_seed():
     assert estimate(values, 500, seed=1) != estimate(values, 500, seed=2)
 
 
-def test_turns_of_one_episode_are_no_independent_witnesses():
+def test_turns_of_one_episode_are_not_treated_as_independent():
     alone = estimate([[n % 2] for n in range(400)], 2_000, seed=0)
     together = estimate([[n % 2] * 20 for n in range(20)], 2_000, seed=0)
     assert together.mean == alone.mean == 0.5
@@ -44,7 +44,7 @@ def test_turns_of_one_episode_are_no_independent_witnesses():
 
 
 @pytest.mark.compute
-def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
+def test_the_interval_covers_the_true_value_about_95_percent_of_the_time():
     rng = np.random.default_rng(0)
     covered = 0
     for seed in range(300):
@@ -53,7 +53,7 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
     assert 0.9 < covered / 300 <= 0.99
 
 
-def test_a_difference_is_taken_task_by_task():
+def test_a_difference_is_computed_per_task():
     # Each task gains exactly a half, however much the tasks differ.
     before = [[n / 100] for n in range(50)]
     found = estimate_difference([[value + 0.5] for (value,) in before], before, 200, seed=0)
@@ -66,7 +66,7 @@ def test_a_hole_on_either_side_is_a_hole_of_the_difference():
 
 
 @pytest.mark.parametrize("before", [[[0]], [[0], [0, 1]]], ids=["episodes", "turns"])
-def test_differences_of_different_tasks_are_refused(before):
+def test_a_difference_of_different_numbers_of_episodes_or_turns_is_refused(before):
     with pytest.raises(ValueError, match="shorter|longer"):
         estimate_difference([[1], [1]], before, 200, seed=0)
 
@@ -75,11 +75,11 @@ def test_differences_of_different_tasks_are_refused(before):
     ("low", "high", "seen"),
     [(-0.1, 0.1, False), (0, 0.1, False), (0.01, 0.1, True), (-2, -1, True)],
 )
-def test_a_difference_is_seen_where_its_interval_is_on_one_side_of_zero(low, high, seen):
+def test_only_an_interval_on_one_side_of_zero_excludes_zero(low, high, seen):
     assert Estimate(mean=(low + high) / 2, low=low, high=high, num=9).excludes_zero is seen
 
 
-def test_a_change_adds_the_doubts_of_both_as_independent_errors():
+def test_a_change_combines_both_intervals_as_independent_errors():
     before = Estimate(mean=0.8, low=0.7, high=0.84, num=50)
     after = Estimate(mean=0.6, low=0.57, high=0.68, num=90, holes=3)
     found = after.less(before)
@@ -102,7 +102,7 @@ def drifted(rng, seed, right_after, right_before):
 
 
 @pytest.mark.compute
-def test_a_drift_of_nothing_is_seen_seldom_and_a_large_one_nearly_always():
+def test_false_drifts_are_rare_and_large_drifts_are_detected():
     rng = np.random.default_rng(0)
     chance = sum(drifted(rng, seed, 0.8, 0.8) for seed in range(300)) / 300
     assert chance <= 0.06
@@ -116,14 +116,14 @@ ESTIMATES = st.tuples(BOUNDED, BOUNDED, BOUNDED).map(
 
 
 @given(ESTIMATES, ESTIMATES)
-def test_a_change_is_between_its_bounds_and_turns_round_with_its_sides(after, before):
+def test_a_change_is_within_its_bounds_and_its_interval_is_antisymmetric(after, before):
     found, turned = after.less(before), before.less(after)
     assert found.low <= found.mean <= found.high
     assert (found.low, found.high) == (-turned.high, -turned.low)
 
 
 @pytest.mark.compute
-def test_many_episodes_take_little_memory_and_time():
+def test_an_estimate_over_20000_episodes_takes_under_5_seconds():
     started = time.process_time()
     estimate([[n % 2] for n in range(20_000)], 500, seed=0)
     assert time.process_time() - started < 5

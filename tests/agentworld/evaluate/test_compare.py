@@ -35,7 +35,7 @@ def with_unseen(turn):
 BY = Comparison(SAMPLES, RECIPE)
 
 
-def test_one_that_is_right_where_the_other_is_gains_nothing_beyond_doubt():
+def test_equal_verdicts_give_a_gain_of_exactly_zero():
     rng = random.Random(0)
     same = by_chance(rng, 0.5)
     found = BY.gain(same, same)
@@ -43,7 +43,7 @@ def test_one_that_is_right_where_the_other_is_gains_nothing_beyond_doubt():
     assert not found.excludes_zero
 
 
-def test_one_more_right_turn_in_each_episode_is_seen_however_hard_the_episodes_are():
+def test_one_more_right_turn_per_episode_gives_an_exact_gain():
     rng = random.Random(0)
     hard = [rng.random() < 0.5 for _ in SAMPLES]
     before = scored(lambda episode, turn: turn != 0 and hard[episode])
@@ -52,31 +52,31 @@ def test_one_more_right_turn_in_each_episode_is_seen_however_hard_the_episodes_a
     assert (found.mean, found.low, found.high) == (0.25, 0.25, 0.25)
 
 
-def test_a_hundredth_more_by_chance_is_no_difference_that_is_seen():
+def test_the_interval_of_a_random_one_percent_gain_includes_zero():
     rng = random.Random(1)
     found = BY.gain(by_chance(rng, 0.81), by_chance(rng, 0.8))
     assert not found.excludes_zero
 
 
-def test_only_the_turns_that_are_wanted_are_compared():
+def test_a_gain_can_be_limited_to_turns_with_a_tag():
     before, after = scored(lambda *_: False), scored(lambda _, turn: turn % 2 == 1)
     assert BY.gain(after, before).mean == 0.5
     assert (BY.gain(after, before, has_tag("history")).mean, BY.gain(after, before).num) == (1, 240)
 
 
-def test_a_turn_that_one_of_them_was_not_asked_is_a_hole():
+def test_a_turn_without_a_verdict_on_one_side_is_a_hole():
     asked_less = scored(lambda _, turn: None if turn == 0 else True)
     found = BY.gain(scored(lambda *_: True), asked_less)
     assert (found.num, found.holes) == (180, 60)
 
 
-def test_without_a_turn_that_both_answered_nothing_is_compared():
+def test_a_gain_without_a_turn_answered_by_both_is_an_error():
     first, second = (scored(lambda _, t, even=even: t % 2 == even or None) for even in (0, 1))
     with pytest.raises(EngineError, match="no held-out turn was answered by both"):
         BY.gain(first, second)
 
 
-def test_the_smallest_lead_is_over_any_baseline_on_any_part_of_the_turns():
+def test_the_smallest_lead_is_the_minimum_over_baselines_and_turn_groups():
     samples = [
         sample.model_copy(update={"turns": tuple(with_unseen(turn) for turn in sample.turns)})
         for sample in SAMPLES
@@ -93,7 +93,7 @@ def with_values(scored, **values):
     return scored.model_copy(update={"values": rows})
 
 
-def test_a_lead_has_exact_match_and_the_metrics_that_both_have():
+def test_a_lead_contains_exact_match_and_the_shared_metrics():
     best = with_values(scored(lambda *_: True), token_f1=0.75, rouge_l=1.0)
     blind = with_values(scored(lambda *_: False), token_f1=0.25, rule=0.0)
     lead = BY.leads(best, {"blind": blind})["blind"]
@@ -101,13 +101,13 @@ def test_a_lead_has_exact_match_and_the_metrics_that_both_have():
     assert (lead.metrics["token_f1"].low, lead.of("token_f1").num) == (0.5, 240)
 
 
-def test_a_baseline_with_which_no_turn_can_be_compared_has_no_lead():
+def test_a_baseline_without_a_comparable_turn_has_no_lead():
     first, second = (scored(lambda _, t, even=even: t % 2 == even or None) for even in (0, 1))
     assert BY.leads(first, {"second": second}) == {}
     assert BY.gain_over("second", first, second) is None
 
 
-def test_a_gain_is_told_by_tag_and_by_kind_in_pairs():
+def test_a_gain_contains_paired_gains_by_tag_and_by_kind():
     before = with_values(scored(lambda *_: False), token_f1=0.5)
     after = with_values(scored(lambda _, turn: turn % 2 == 1), token_f1=0.5)
     gain = BY.gain_over("cpt", after, before)
@@ -121,7 +121,7 @@ def test_a_gain_is_told_by_tag_and_by_kind_in_pairs():
     assert gain.by_kind["read"].metrics["token_f1"].mean == 0
 
 
-def test_parts_that_no_turn_belongs_to_are_left_out_of_the_smallest_lead():
+def test_groups_without_turns_are_left_out_of_the_smallest_lead():
     samples = [
         sample.model_copy(
             update={"turns": tuple(each.model_copy(update={"tags": ()}) for each in sample.turns)}
@@ -133,7 +133,7 @@ def test_parts_that_no_turn_belongs_to_are_left_out_of_the_smallest_lead():
     assert (lead.mean, lead.num) == (0.5, 240)
 
 
-def test_a_part_of_which_no_turn_was_answered_is_left_out_of_the_smallest_lead():
+def test_a_group_without_answered_turns_is_left_out_of_the_smallest_lead():
     first = [each.turns[0].model_copy(update={"tags": ("unseen",)}) for each in SAMPLES]
     samples = [
         sample.model_copy(update={"turns": (turn, *sample.turns[1:])})
@@ -144,7 +144,7 @@ def test_a_part_of_which_no_turn_was_answered_is_left_out_of_the_smallest_lead()
     assert (lead.mean, lead.num, lead.holes) == (1, 180, 60)
 
 
-def test_episodes_are_those_that_the_recipe_chose():
+def test_a_comparison_uses_the_recipes_number_of_episodes():
     few = Comparison(SAMPLES, EvaluateRecipe(num_episodes=3, num_resamples=50))
     three = ScoredWorld(score=records.world_score(), exact=((True,) * 4,) * 3)
     assert few.gain(three, three).num == 12

@@ -28,7 +28,7 @@ def test_the_guide_names_every_metric_of_a_judge():
     assert rows_under("Scores of a judge") == [*JUDGE_METRICS]
 
 
-def test_the_recipes_of_the_guide_are_that_of_the_defaults_and_one_with_a_judge():
+def test_the_guide_shows_the_default_recipe_and_a_recipe_with_a_judge():
     texts = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
     defaults, judged = (
         EvaluateRecipe.model_validate(yaml.safe_load(text)["evaluate"]) for text in texts

@@ -46,7 +46,7 @@ def test_an_episode_starts_with_the_tasks_files_and_ends_in_success():
     assert num_steps == 2
 
 
-def test_a_wrong_end_is_rewarded_with_zero():
+def test_a_wrong_final_output_has_reward_zero():
     (step,), _ = steps("echo kolu")
     assert (step.reward, step.done) == (0.0, True)
 
@@ -60,13 +60,13 @@ def test_the_turn_limit_ends_an_episode():
 @pytest.mark.parametrize(
     "action", ["exit", "sleep 9", "yes", "cat rimo.txt \x00", "kill -9 $$", "echo \ud800"]
 )
-def test_a_command_that_breaks_the_sandbox_has_no_observation(action):
+def test_a_command_that_breaks_the_sandbox_raises(action):
     with pytest.raises(EnvironmentBroken):
         steps(action, seconds=0.5)
 
 
 @pytest.mark.parametrize("action", ["exit", "echo \x00"])
-def test_a_broken_sandbox_takes_no_further_step(action):
+def test_a_broken_sandbox_accepts_no_further_step(action):
     async def live():
         world = LiveWorld("shell")
         episode = await world.reset(TASK)
@@ -93,9 +93,7 @@ def test_a_broken_sandbox_takes_no_further_step(action):
     ],
     ids=["written", "elsewhere", "function", "alias", "another", "a name", "a text", "wrong"],
 )
-def test_a_success_has_to_be_in_the_files_whatever_cat_was_made_to_show(
-    first, reward, disagreements
-):
+def test_a_success_is_checked_in_the_files_even_if_cat_is_redefined(first, reward, disagreements):
     async def live():
         world = LiveWorld("shell", LiveSettings(step_seconds=60))
         episode = await world.reset(SHOWN)
@@ -107,13 +105,13 @@ def test_a_success_has_to_be_in_the_files_whatever_cat_was_made_to_show(
     assert asyncio.run(live()) == (reward, True, disagreements)
 
 
-def test_a_finished_episode_takes_no_step():
+def test_a_finished_episode_accepts_no_step():
     with pytest.raises(NotFound, match="no live episode"):
         steps("echo besa", "ls")
 
 
 @pytest.mark.compute
-def test_episodes_do_not_see_each_other():
+def test_concurrent_episodes_have_separate_files():
     async def live():
         world = LiveWorld("shell")
         one, other = await asyncio.gather(world.reset(TASK), world.reset(TASK))
@@ -166,7 +164,7 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_task():
     assert [each.success for each in asyncio.run(live())] == [True] * 6
 
 
-def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
+def test_an_action_that_exits_the_shell_fails_the_episode():
     async def live():
         world = LiveWorld("shell")
         played = await play(
@@ -199,7 +197,7 @@ def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
 @pytest.mark.parametrize(
     ("is_right", "reward", "disagreements"), [(None, 1.0, 0), (True, 1.0, 0), (False, 0.0, 1)]
 )
-def test_a_task_names_the_environment_whose_state_has_to_agree(
+def test_the_environment_of_the_tasks_domain_can_refute_a_success(
     monkeypatch, is_right, reward, disagreements
 ):
     seen, num_disagreements, environment = in_text(monkeypatch, "look", "buy", is_right=is_right)
@@ -208,7 +206,7 @@ def test_a_task_names_the_environment_whose_state_has_to_agree(
     assert not environment.is_open
 
 
-def test_an_environment_that_ends_an_episode_before_its_task_is_done_has_failed_it(monkeypatch):
+def test_an_environment_that_ends_before_the_task_is_done_gives_reward_zero(monkeypatch):
     seen, _, environment = in_text(
         monkeypatch, "leave", answer=lambda _: Observation("bye", done=True)
     )
@@ -216,17 +214,17 @@ def test_an_environment_that_ends_an_episode_before_its_task_is_done_has_failed_
     assert not environment.is_open
 
 
-def test_an_environment_that_ends_an_episode_whose_task_is_done_has_not(monkeypatch):
+def test_an_environment_that_ends_with_the_task_done_gives_full_reward(monkeypatch):
     seen, _, _ = in_text(monkeypatch, "buy", answer=lambda action: Observation(action, done=True))
     assert seen == [("buy", 1.0, True, False, False)]
 
 
-def test_an_error_of_an_environment_closes_it(monkeypatch):
+def test_an_error_of_an_environment_is_raised(monkeypatch):
     with pytest.raises(OSError, match="lost"):
         in_text(monkeypatch, "look", answer=lambda _: OSError("lost"))
 
 
-def test_no_episode_begins_while_a_simulated_training_runs():
+def test_a_live_episode_is_refused_during_a_simulated_training():
     async def live():
         await LiveWorld("shell").reset(TASK)
 

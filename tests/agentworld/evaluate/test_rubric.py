@@ -80,7 +80,7 @@ def judged(
             return scored, scorer.use, server.asked
 
 
-def test_a_score_of_1_is_0_and_one_of_5_is_1_and_a_missing_dimension_is_left_out() -> None:
+def test_judge_scores_from_1_to_5_are_scaled_to_0_to_1_and_0_is_missing() -> None:
     values = values_of_score(RubricScore(5, 3, 1, 0, 5))
     assert values == {
         "judge": pytest.approx(0.625),  # 3.5 of 5
@@ -94,7 +94,7 @@ def test_a_score_of_1_is_0_and_one_of_5_is_1_and_a_missing_dimension_is_left_out
 
 
 @pytest.mark.compute
-def test_the_judges_scores_stand_beside_the_other_metrics_with_intervals_also_by_kind(
+def test_the_judges_scores_are_added_as_metrics_with_intervals_and_by_kind(
     tmp_path: Path,
 ) -> None:
     before = predicted(tmp_path)
@@ -115,7 +115,7 @@ def test_the_judges_scores_stand_beside_the_other_metrics_with_intervals_also_by
 
 
 @pytest.mark.compute
-def test_a_lead_and_a_gain_are_told_of_the_judges_scores_too(tmp_path: Path) -> None:
+def test_a_lead_contains_the_judges_scores(tmp_path: Path) -> None:
     poor, good = predicted(tmp_path, name="copy"), predicted(tmp_path, "[0] ~", name="rl")
     worlds = {}
     for name, world in {"copy": poor, "rl": good}.items():
@@ -142,7 +142,7 @@ def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, said: str | 
     assert world.score.exact_match.holes == 0
 
 
-def test_an_answer_that_failed_is_wrong_and_the_judge_is_not_asked(tmp_path: Path) -> None:
+def test_a_cut_off_answer_scores_zero_without_asking_the_judge(tmp_path: Path) -> None:
     cut_off = EngineError("too long", kind="cut-off")
     world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, cut_off))
     metric = world.score.metrics["judge"]
@@ -150,7 +150,7 @@ def test_an_answer_that_failed_is_wrong_and_the_judge_is_not_asked(tmp_path: Pat
     assert use.num == len(asked) == NUM_TURNS // 2
 
 
-def test_a_turn_that_the_engine_did_not_answer_is_a_hole_and_the_judge_is_not_asked(
+def test_an_unanswered_turn_is_a_hole_and_the_judge_is_not_asked(
     tmp_path: Path,
 ) -> None:
     world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, EngineError("gone")))
@@ -160,7 +160,7 @@ def test_a_turn_that_the_engine_did_not_answer_is_a_hole_and_the_judge_is_not_as
 
 
 @pytest.mark.compute
-def test_half_of_the_verdicts_missing_is_an_error_and_what_was_answered_is_not_asked_again(
+def test_half_of_the_verdicts_missing_raises_and_a_retry_asks_only_for_the_rest(
     tmp_path: Path,
 ) -> None:
     world = predicted(tmp_path)
@@ -179,7 +179,7 @@ def test_half_of_the_verdicts_missing_is_an_error_and_what_was_answered_is_not_a
 
 
 @pytest.mark.compute
-def test_a_verdict_that_rl_asked_for_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_a_verdict_from_rl_is_reused_without_another_request(tmp_path: Path) -> None:
     from agentworld.scoring.reward import Prediction, Rewarder
 
     predictions = [
@@ -206,7 +206,7 @@ def test_a_verdict_that_rl_asked_for_is_not_asked_for_again(tmp_path: Path) -> N
     assert world.score.metrics["judge"].mean == 0.625
 
 
-def test_half_of_a_character_is_kept_as_it_was_predicted(tmp_path: Path) -> None:
+def test_a_lone_surrogate_in_a_prediction_is_stored_unchanged(tmp_path: Path) -> None:
     guesses = [["half-\ud800", None, ""], []]
     write_guesses(tmp_path / "folder/rl.json", guesses)
     assert read_guesses(tmp_path / "folder/rl.json") == guesses

@@ -50,7 +50,7 @@ def knowing(samples, **other):
 SAMPLES = [held_out(seed) for seed in range(4)]
 
 
-def test_a_model_that_knows_the_truth_is_always_right():
+def test_a_model_that_knows_the_truth_scores_1():
     found, _ = score(knowing(SAMPLES), SAMPLES)
     history, unseen = found.by_tag["history"], found.by_tag["unseen"]
     everything = found.exact_match, history, unseen, found.metrics["rule"]
@@ -58,32 +58,32 @@ def test_a_model_that_knows_the_truth_is_always_right():
     assert [each.num for each in everything] == [16, 8, 8, 16]
 
 
-def test_a_model_without_memory_is_right_where_none_is_needed():
+def test_a_model_without_memory_is_right_only_where_no_history_is_needed():
     found, _ = score(knowing(SAMPLES, cat="[0] ~"), SAMPLES)
     assert (found.exact_match.mean, found.by_tag["history"].mean) == (0.5, 0)
     means = {tag: each.mean for tag, each in found.by_tag.items()}
     assert means == {"cat": 0, "history": 0, "output": 0, "unseen": 0, "write": 1}
 
 
-def test_the_rule_forgives_what_an_exact_match_does_not():
+def test_the_rule_ignores_trailing_spaces_and_exact_match_does_not():
     known = truths(SAMPLES)
     found, _ = score(lambda m: known[m[-1]["content"]].replace("\n", " \n"), SAMPLES)
     assert (found.exact_match.mean, found.metrics["rule"].mean) == (0.5, 1)
 
 
-def test_every_turn_is_asked_with_the_recorded_history_before_it():
+def test_every_turn_is_predicted_from_the_recorded_history():
     _, engine = score(knowing(SAMPLES, cat="wrong"), SAMPLES[:1])
     longest = max(asked(engine), key=len)
     shown = [message["content"] for message in longest if message["role"] == "assistant"]
     assert shown == [turn.observation for turn in SAMPLES[0].turns[:3]]
 
 
-def test_nothing_is_left_to_chance():
+def test_every_request_has_temperature_zero():
     _, engine = score(knowing(SAMPLES), SAMPLES)
     assert {request.sampling.temperature for request in engine.requests} == {0}
 
 
-def test_an_engine_that_fails_leaves_a_hole_and_no_error_of_the_model():
+def test_an_engine_failure_leaves_a_hole_and_is_no_wrong_answer():
     answer = knowing(SAMPLES, echo=EngineError("as the test wants it"))
     found, _ = score(answer, SAMPLES)
     assert (found.exact_match.mean, found.exact_match.num, found.exact_match.holes) == (1, 8, 8)
@@ -95,17 +95,17 @@ def test_an_engine_that_fails_leaves_a_hole_and_no_error_of_the_model():
     [EngineError("too long", kind="cut-off"), EngineError("empty", kind="unparsable"), "<think>"],
     ids=["cut off", "empty", "no observation"],
 )
-def test_an_answer_without_an_observation_is_the_models_own_failure(own):
+def test_an_answer_without_an_observation_counts_as_wrong(own):
     found, _ = score(knowing(SAMPLES, cat=own), SAMPLES)
     assert (found.exact_match.mean, found.exact_match.holes) == (0.5, 0)
 
 
-def test_an_engine_that_answers_nothing_is_an_error_and_no_score():
+def test_an_evaluation_without_any_answer_is_an_error():
     with pytest.raises(EngineError, match="none of 16 turns: as the test wants it"):
         score(lambda _: EngineError("as the test wants it"), SAMPLES)
 
 
-def test_a_score_over_no_turn_at_all_is_refused():
+def test_free_running_episodes_without_a_verdict_are_refused():
     recipe = RECIPE.model_copy(update={"num_free_running": 1})
     known, questions = truths(SAMPLES), []
 
@@ -118,13 +118,13 @@ def test_a_score_over_no_turn_at_all_is_refused():
         score(answer, SAMPLES[:1], recipe)
 
 
-def test_a_tag_that_no_turn_has_got_no_score():
+def test_a_tag_without_turns_has_no_score():
     samples = [records.sample(0)]
     found, _ = score(knowing(samples), samples)
     assert found.by_tag.keys() == {"cat", "history", "output", "write"}
 
 
-def test_every_turn_is_of_a_kind_and_has_every_metric_of_it():
+def test_scores_by_kind_contain_exact_match_and_metrics():
     found, _ = score(knowing(SAMPLES, cat="[0] ~"), SAMPLES)
     reads, writes = found.by_kind["read"], found.by_kind["write"]
     assert [*found.by_kind] == ["read", "write"]
@@ -133,7 +133,7 @@ def test_every_turn_is_of_a_kind_and_has_every_metric_of_it():
     assert [each.metrics["token_f1"].mean for each in (reads, writes)] == [8 / 9, 1]
 
 
-def test_reads_that_show_no_change_are_left_out_where_the_start_is_not_to_be_read():
+def test_the_score_without_start_leaves_out_reads_of_the_initial_state():
     first, *others = SAMPLES[0].turns[1::2]
     of_start = first.model_copy(update={"tags": ("output",)})
     sample = SAMPLES[0].model_copy(update={"turns": (of_start, *others)})
@@ -143,13 +143,13 @@ def test_reads_that_show_no_change_are_left_out_where_the_start_is_not_to_be_rea
     assert score(knowing(SAMPLES), [reads])[0].without_start is None
 
 
-def test_a_turn_whose_action_says_nothing_is_of_an_unknown_kind():
+def test_a_turn_with_an_unrecognized_action_has_kind_unknown():
     turns = [turn.model_copy(update={"action": "frobnicate"}) for turn in SAMPLES[0].turns]
     found, _ = score(lambda _: "a", [SAMPLES[0].model_copy(update={"turns": tuple(turns)})])
     assert [*found.by_kind] == ["unknown"]
 
 
-def test_of_several_domains_there_are_figures_of_each():
+def test_scores_by_domain_exist_only_for_several_domains():
     samples = [SAMPLES[0], SAMPLES[1].model_copy(update={"domain": "text"})]
     found, _ = score(knowing(SAMPLES), samples)
     assert [*found.by_domain] == ["shell", "text"]
@@ -165,7 +165,7 @@ def test_of_several_domains_there_are_figures_of_each():
     ],
     ids=["missing", "cut off"],
 )
-def test_a_missing_answer_is_counted_and_in_no_mean_and_one_cut_off_is_wrong(
+def test_a_missing_answer_is_left_out_of_means_and_a_cut_off_answer_is_wrong(
     failure, answers, mean
 ):
     found, _ = score(knowing(SAMPLES, cat=failure), SAMPLES)
@@ -174,35 +174,35 @@ def test_a_missing_answer_is_counted_and_in_no_mean_and_one_cut_off_is_wrong(
     assert {figure.mean for figure in figures} == {mean}
 
 
-def test_who_predicts_nothing_is_wrong_in_every_metric():
+def test_an_unparsable_answer_scores_zero_in_every_metric():
     turns = [turn.model_copy(update={"observation": ""}) for turn in SAMPLES[0].turns]
     silent = SAMPLES[0].model_copy(update={"domain": "text", "turns": tuple(turns)})
     found, _ = score(lambda _: EngineError("empty", kind="unparsable"), [silent])
     assert {figure.mean for figure in found.metrics.values()} == {0}
 
 
-def test_a_domain_without_rules_has_no_score_of_them():
+def test_a_domain_without_rules_has_no_rule_metric():
     samples = [sample.model_copy(update={"domain": "text"}) for sample in SAMPLES]
     found, _ = score(knowing(samples), samples)
     assert found.exact_match.mean == 1
     assert found.metrics.keys() == {"normalised", "rouge_l", "token_f1"}
 
 
-def test_of_several_domains_the_rule_is_that_of_the_turns_that_have_one():
+def test_the_rule_metric_covers_only_turns_of_domains_with_rules():
     samples = [SAMPLES[0], SAMPLES[1].model_copy(update={"domain": "text"})]
     found, _ = score(knowing(samples), samples)
     rule = found.metrics["rule"]
     assert (rule.mean, rule.num, rule.holes) == (1, 4, 4)
 
 
-def test_who_predicts_nothing_is_wrong_even_where_nothing_was_shown():
+def test_an_unparsable_answer_is_wrong_even_for_an_empty_observation():
     turns = [turn.model_copy(update={"observation": ""}) for turn in SAMPLES[0].turns]
     silent = SAMPLES[0].model_copy(update={"domain": "text", "turns": tuple(turns)})
     found, _ = score(lambda _: EngineError("empty", kind="unparsable"), [silent])
     assert (found.exact_match.mean, found.exact_match.holes) == (0, 0)
 
 
-def test_turns_that_are_no_targets_are_not_asked():
+def test_turns_that_are_not_targets_are_not_evaluated():
     turns = [held_out().turns[0].model_copy(update={"target": False}), *held_out().turns[1:]]
     sample = held_out().model_copy(update={"turns": tuple(turns)})
     found, engine = score(knowing(SAMPLES), [sample])
@@ -223,7 +223,7 @@ def test_a_free_run_reads_its_own_observations():
     [(EngineError("gone"), 1, 1, 3), ("<think>", 0.25, 4, 0)],
     ids=["engine", "own"],
 )
-def test_a_free_run_ends_where_there_is_no_observation_to_go_on_from(failure, mean, num, holes):
+def test_a_free_run_ends_at_a_turn_without_an_observation(failure, mean, num, holes):
     recipe = RECIPE.model_copy(update={"num_free_running": 1})
     known, stop, num_teacher_forced = truths(SAMPLES), SAMPLES[0].turns[1].action, 4
     seen = []
@@ -237,7 +237,7 @@ def test_a_free_run_ends_where_there_is_no_observation_to_go_on_from(failure, me
     assert (free.mean, free.num, free.holes) == (mean, num, holes)
 
 
-def test_a_free_run_keeps_a_turn_that_shows_nothing_and_does_not_judge_it():
+def test_a_free_run_keeps_but_does_not_judge_a_blank_turn_that_is_no_target():
     blank = SAMPLES[0].turns[1].model_copy(update={"observation": " ", "target": False})
     turns = (SAMPLES[0].turns[0], blank, *SAMPLES[0].turns[2:])
     sample = SAMPLES[0].model_copy(update={"turns": turns})
@@ -252,7 +252,7 @@ def test_the_episodes_with_an_answer_are_counted():
     assert found.answers.num_episodes == len(SAMPLES)
 
 
-def test_without_free_running_episodes_there_is_no_such_score():
+def test_without_free_running_episodes_the_free_running_score_is_none():
     assert score(knowing(SAMPLES), SAMPLES)[0].free_running is None
 
 

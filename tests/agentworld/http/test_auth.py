@@ -53,11 +53,11 @@ def basic(pair):
     ],
     ids=range(23),
 )
-def test_a_credential_is_a_bearers_or_the_password_of_an_address(value, found):
+def test_a_credential_is_a_bearer_token_or_a_basic_password(value, found):
     assert credential([(b"accept", b"*/*"), (b"authorization", value)]) == found
 
 
-def test_of_two_credentials_none_is_taken():
+def test_two_authorization_headers_give_no_credential():
     mine, other = (b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")
     assert credential([mine, other]) is None
     assert credential([mine, mine]) is None
@@ -65,7 +65,7 @@ def test_of_two_credentials_none_is_taken():
 
 @given(st.binary(max_size=300) | st.binary(max_size=100).map(lambda data: b"Basic " + data))
 @example(b"Basic Og==")
-def test_whatever_is_sent_is_a_credential_or_none(value):
+def test_any_authorization_header_gives_a_nonempty_credential_or_none(value):
     found = credential([(b"authorization", value)])
     assert found is None or found
 
@@ -95,7 +95,7 @@ def gated(serve, tmp_path):
     return Gated(serve, tmp_path)
 
 
-def test_a_runs_token_opens_its_run_and_nothing_else(gated):
+def test_a_runs_token_gives_access_only_to_its_run(gated):
     other = gated.ask(bearer("acme-agent"), "POST", "/runs", OPENING).json()["run"]["id"]
     begun = gated.ask(bearer("acme-agent"), "POST", "/episodes", {"run": other}).json()["episode"]
     assert gated.own("GET", f"/runs/{gated.run}").json()["tenant"] == "acme"
@@ -110,13 +110,13 @@ def test_a_runs_token_opens_its_run_and_nothing_else(gated):
         assert (path, gated.own(method, path, body).status_code) == (path, 404)
 
 
-def test_a_runs_token_opens_no_other_run(gated):
+def test_a_runs_token_cannot_open_a_new_run(gated):
     answer = gated.own("POST", "/runs", OPENING)
     assert (answer.status_code, "token" in answer.json()) == (422, False)
     assert "cannot open another run" in answer.json()["error"]["message"]
 
 
-def test_a_runs_token_plays_its_run_to_the_end(gated):
+def test_a_runs_token_can_play_and_close_its_run(gated):
     episode = gated.own("POST", "/episodes", {"run": gated.run}).json()["episode"]
     step = {"episode": episode, "action": "echo a", "step": 1}
     assert gated.own("POST", "/steps", step).json()["observation"] == "a\n[0] ~"
@@ -126,7 +126,7 @@ def test_a_runs_token_plays_its_run_to_the_end(gated):
     assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
 
 
-def test_a_run_that_was_taken_away_is_told_to_who_has_its_token_and_to_nobody_else(gated):
+def test_only_a_runs_token_reveals_that_its_run_is_missing_from_the_ledger(gated):
     token = f"Bearer {gated.access.run_token('0' * 32, 'acme')}"
     for who, message in [
         (token, "was opened and the ledger has it no more; have it restored"),
@@ -139,7 +139,7 @@ def test_a_run_that_was_taken_away_is_told_to_who_has_its_token_and_to_nobody_el
 
 
 @pytest.mark.waits
-def test_with_a_runs_token_what_a_wire_has_at_its_root_is_that_runs(gated):
+def test_with_a_runs_token_protocol_paths_at_the_root_use_that_run(gated):
     episode = gated.own("POST", "/reset", {}).json()["observation"]["episode"]
     step = {"action": {"action": "echo a"}, "episode_id": episode}
     assert gated.own("POST", "/step", step).json()["observation"]["run"] == gated.run
@@ -156,13 +156,13 @@ def test_with_a_runs_token_what_a_wire_has_at_its_root_is_that_runs(gated):
 @pytest.mark.parametrize(
     "path", ["/reset", "/step", "/state", "/schema", "/metadata", "/v1/models"]
 )
-def test_without_a_runs_token_there_is_nothing_at_the_root(gated, path):
+def test_without_a_runs_token_protocol_paths_at_the_root_are_not_found(gated, path):
     assert gated.ask(bearer("acme-agent"), "GET", path).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["*", "", "ws", "//ws", "/ws/../runs", "/%2e%2e/runs", "/v1"])
 @pytest.mark.parametrize("who", ["token", "key"])
-def test_a_path_of_any_form_is_no_defect_and_no_way_around(gated, path, who):
+def test_unusual_paths_neither_fail_nor_bypass_the_gate(gated, path, who):
     sent = []
 
     async def app(scope, _receive, _send):
@@ -180,7 +180,7 @@ def test_a_path_of_any_form_is_no_defect_and_no_way_around(gated, path, who):
     assert sent == [of_run if inside else path]
 
 
-def test_basic_in_an_address_opens_http_and_socket(gated):
+def test_basic_authentication_works_for_http_and_websocket(gated):
     told = basic(f"run:{gated.token}").decode()
     assert gated.ask(told, "GET", f"/runs/{gated.run}").status_code == 200
     with gated.connect("/ws", told) as socket:
@@ -189,7 +189,7 @@ def test_basic_in_an_address_opens_http_and_socket(gated):
 
 
 @pytest.mark.waits
-def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gated):
+def test_an_open_websocket_is_closed_after_its_credential_is_revoked(gated):
     told = []
 
     def is_refused(socket):
@@ -230,7 +230,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("host", LOCAL)
-def test_locally_a_page_of_this_machine_is_answered(here, host):
+def test_a_loopback_service_answers_pages_of_this_machine(here, host):
     headers = {"host": host, "origin": f"http://{host}"}
     run = here.post("/runs", json=OPENING, headers=headers).json()["run"]["id"]
     with here.websocket_connect(f"/runs/{run}/ws", headers=headers) as socket:
@@ -251,30 +251,30 @@ def turned_away(here, headers):
 
 
 @pytest.mark.parametrize("host", STRANGE)
-def test_locally_a_name_that_was_rebound_to_this_machine_is_turned_away(here, host):
+def test_a_loopback_service_rejects_other_host_names(here, host):
     assert "answers requests to localhost" in turned_away(here, {"host": host})
 
 
 @pytest.mark.parametrize(
     "origin", [*(f"http://{host}" for host in STRANGE), "null", "file://", "localhost"]
 )
-def test_locally_a_page_of_another_site_is_turned_away(here, origin):
+def test_a_loopback_service_rejects_origins_of_other_sites(here, origin):
     assert "may not send requests here" in turned_away(here, {"origin": origin})
 
 
-def test_what_a_stranger_sends_is_not_repeated_at_any_length(here):
+def test_a_long_origin_is_shortened_in_the_error_message(here):
     message = turned_away(here, {"origin": "http://" + "x" * 10_000})
     assert len(message) < 200
 
 
-def test_where_credentials_are_asked_for_any_name_of_the_service_is_answered(gated):
+def test_a_service_with_authentication_answers_any_host_name(gated):
     answer = gated.served.http(
         "GET", "/manifest", authorization=bearer("acme-agent"), host="simulator.acme.example"
     )
     assert answer.status_code == 200
 
 
-def test_a_run_that_is_opened_is_told_its_token_and_shows_it_to_nobody(gated):
+def test_opening_a_run_returns_its_token_and_other_requests_do_not(gated):
     assert TOKENS.token(gated.run, "acme") == gated.token
     for answer in (gated.own("GET", f"/runs/{gated.run}"), gated.own("GET", "/manifest")):
         assert gated.token[-64:] not in json.dumps(answer.json())

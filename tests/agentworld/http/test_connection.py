@@ -57,19 +57,19 @@ def close_code(answer: bytes) -> int:
     return code
 
 
-def test_a_message_that_is_too_large_is_refused_when_it_says_so(listen):
+def test_a_message_that_declares_too_large_a_size_is_refused_at_once(listen):
     url = listen(body_bytes=1000)
     assert close_code(said(url, frame("x" * 1001)[:10])) == 1009
 
 
-def test_who_goes_on_sending_a_refused_message_still_reads_the_refusal(listen):
+def test_a_client_that_keeps_sending_a_refused_message_still_gets_the_refusal(listen):
     with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
         wire.sendall(frame("x" * 20_000)[:5_000])
         send_after(wire, *[b"x" * 1000] * 5)
         assert close_code(until_closed(wire)) == 1009
 
 
-def test_the_largest_message_is_taken(listen):
+def test_a_message_of_the_maximum_size_is_accepted(listen):
     answer = answered(listen(body_bytes=1000), frame("x" * 1000))
     assert b"the frame is not JSON" in answer
 
@@ -86,30 +86,30 @@ def test_the_largest_message_is_taken(listen):
     ],
     ids=["bytes", "behind a frame", "unmasked", "no text", "no text in parts", "no beginning"],
 )
-def test_what_is_no_frame_ends_the_connection(listen, told, data, code):
+def test_an_invalid_frame_closes_the_connection(listen, told, data, code):
     url = listen()
     assert close_code(said(url, data)) == code
     assert answers(url)
     assert "Traceback" not in "".join(told())
 
 
-def test_a_good_bye_behind_what_is_no_text_ends_the_connection_without_a_stack(listen, told):
+def test_a_close_frame_after_invalid_text_leaves_no_traceback(listen, told):
     said(listen(), frame(b"\xff") + CLOSE)
     assert "Traceback" not in "".join(told())
 
 
-def test_a_message_in_parts_is_one_message(listen):
+def test_a_fragmented_message_is_read_as_one_message(listen):
     parts = [frame('{"type"', last=False), frame(': "sta', Opcode.CONT, last=False)]
     assert b"step_count" in answered(listen(), *parts, frame('te"}', Opcode.CONT))
 
 
-def test_a_large_message_may_come_in_many_parts(listen):
+def test_a_large_message_in_many_fragments_is_accepted(listen):
     part = frame("x" * 4096, Opcode.CONT, last=False)
     answer = answered(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
     assert b"the frame is not JSON" in answer
 
 
-def test_many_messages_are_together_larger_than_one_may_be(listen):
+def test_the_size_limit_applies_to_each_message_separately(listen):
     with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
         for _ in range(100):
             wire.sendall(frame("x" * 1000))
@@ -118,7 +118,7 @@ def test_many_messages_are_together_larger_than_one_may_be(listen):
         assert until(wire, IT_SAYS_GOOD_BYE)
 
 
-def test_a_message_in_endless_parts_ends_the_connection(listen, told):
+def test_a_message_in_endless_fragments_closes_the_connection(listen, told):
     parts = [frame("", last=False), *[frame("", Opcode.CONT, last=False)] * 20_000]
     url = listen(body_bytes=1000)
     assert not said(url, b"".join(parts))
@@ -127,12 +127,12 @@ def test_a_message_in_endless_parts_ends_the_connection(listen, told):
 
 
 @pytest.mark.parametrize("before", [b"", STATE], ids=["alone", "behind a whole one"])
-def test_a_large_message_that_does_not_come_to_an_end_ends_the_connection(listen, told, before):
+def test_an_incomplete_large_message_closes_the_connection(listen, told, before):
     said(listen(body_seconds=0.5), before + frame("x" * 100_000)[:-1])
     assert "slow 1" in "".join(told())
 
 
-def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
+def test_frames_split_across_reads_do_not_count_as_slow(listen):
     with upgraded(url := listen(body_seconds=2), door(url)) as wire:
         wire.sendall(STATE[:5])
         since, num_answers = time.monotonic(), 0
@@ -144,11 +144,11 @@ def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     assert num_answers > 1
 
 
-def test_who_answers_no_ping_is_gone(listen):
+def test_a_client_that_answers_no_ping_is_disconnected(listen):
     assert close_code(said(listen(ping_seconds=0.2, pong_seconds=0.2))) == 1011
 
 
-def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(listen):
+def test_many_frames_are_answered_in_order_without_blocking_other_clients(listen):
     url = listen()
     frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
     with upgraded(url, door(url)) as wire, connected(url) as other:
@@ -160,11 +160,11 @@ def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(li
     assert places == sorted(places)
 
 
-def test_a_flood_of_pings_ends_the_connection(listen):
+def test_a_flood_of_pings_closes_the_connection(listen):
     assert said(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
 
 
-def test_answers_that_are_not_read_end_the_connection(listen, told):
+def test_unread_answers_close_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with upgraded(url, door(url), reads=False) as wire:
         wire.sendall(STATE * 2000)
@@ -174,7 +174,7 @@ def test_answers_that_are_not_read_end_the_connection(listen, told):
 
 
 @pytest.mark.parametrize("field", ["Content-Length: 3", f"A: {'x' * 9000}"], ids=["body", "long"])
-def test_a_handshake_that_is_not_understood_ends_the_connection(listen, told, field):
+def test_an_invalid_handshake_closes_the_connection(listen, told, field):
     url = listen()
     with connected(url) as wire:
         send_all(wire, handshake(door(url)).replace(b"Host: a", f"Host: a\r\n{field}".encode()))
@@ -184,7 +184,7 @@ def test_a_handshake_that_is_not_understood_ends_the_connection(listen, told, fi
     assert "Traceback" not in "".join(told())
 
 
-def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
+def test_frames_sent_before_the_handshake_response_cause_no_error(listen, told):
     url = listen(ping_seconds=0.2, pong_seconds=0.2)
     for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
         with connected(url) as wire:
@@ -194,7 +194,7 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     assert "Traceback" not in "".join(told())
 
 
-def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
+def test_a_service_stops_cleanly_while_a_closing_client_reads_nothing(tmp_path, told):
     limits = Limits(unread_seconds=0.5)
     service = make.service.listening(make.service.service(tmp_path).app, limits, Server)
     url = service.__enter__()

@@ -71,7 +71,7 @@ def test_no_frame_is_parsed_before_the_handshake_was_answered():
     asyncio.run(play())
 
 
-def test_unread_answers_that_fill_the_room_end_the_connection():
+def test_unread_answers_above_the_buffer_limit_abort_the_connection():
     async def play():
         wires = [Wire(unread=60), Wire(unread=60)]
         for wire in wires:
@@ -84,7 +84,7 @@ def test_unread_answers_that_fill_the_room_end_the_connection():
     asyncio.run(play())
 
 
-def test_who_does_not_read_is_not_read():
+def test_a_client_that_reads_no_answers_is_not_read():
     async def play():
         recorder = Recorder()
         connection = connect(Wire(), recorder)
@@ -99,7 +99,7 @@ def test_who_does_not_read_is_not_read():
     asyncio.run(play())
 
 
-def test_a_service_takes_so_many_connections_and_aborts_a_crowd():
+def test_a_service_limits_connections_and_aborts_a_large_excess():
     async def play():
         guard = Guard(None, Limits(connections=1), lambda _kind: None)
         wires = [Wire() for _ in range(70)]
@@ -112,7 +112,7 @@ def test_a_service_takes_so_many_connections_and_aborts_a_crowd():
     asyncio.run(play())
 
 
-def test_an_endpoint_that_waits_for_its_client_to_leave_has_all_the_time():
+def test_an_endpoint_that_waits_for_a_disconnect_has_no_timeout():
     sent = []
 
     async def endpoint(_scope, receive, _send):

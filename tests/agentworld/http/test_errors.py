@@ -28,7 +28,7 @@ def problem(response):
         ("/runs/r/step", {"episode_id": HALF, "action": {"action": "ls"}}),
     ],
 )
-def test_a_name_that_is_no_unicode_is_refused(serve, path, body):
+def test_a_name_with_a_lone_surrogate_is_refused(serve, path, body):
     status, kind = problem(serve().http("POST", path, body))
     assert (status, kind) in [(422, "input"), (404, "not-found")]
 
@@ -40,9 +40,7 @@ def test_a_request_that_is_nested_too_deep_is_refused(serve, path, status):
     assert problem(serve().send("POST", path, b"[" * 100_000)) == (status, "input")
 
 
-def test_a_step_whose_row_the_database_drops_is_not_answered_and_can_be_asked_for_again(
-    serve, tmp_path
-):
+def test_a_step_whose_row_is_not_written_fails_and_can_be_repeated(serve, tmp_path):
     served = serve()
     episode = served.reset()
     drop = "CREATE TRIGGER drops BEFORE INSERT ON steps BEGIN SELECT RAISE(IGNORE); END"
@@ -63,7 +61,7 @@ def test_a_step_whose_row_the_database_drops_is_not_answered_and_can_be_asked_fo
         ("/runs/r/v1/models", "GET, OPTIONS"),
     ],
 )
-def test_an_address_tells_every_method_that_it_takes(serve, path, methods):
+def test_a_path_lists_its_allowed_methods(serve, path, methods):
     served = serve()
     told = served.http("OPTIONS", path)
     assert (told.status_code, told.headers["allow"], told.content) == (204, methods, b"")
@@ -74,7 +72,7 @@ def test_an_address_tells_every_method_that_it_takes(serve, path, methods):
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
-def test_an_address_of_nothing_takes_no_method(serve, method):
+def test_an_unknown_path_is_not_found_and_lists_no_methods(serve, method):
     refused = serve().http(method, "/nowhere")
     assert (refused.status_code, "allow" in refused.headers) == (404, False)
     assert "nothing is at '/nowhere'" in refused.json()["error"]["message"]

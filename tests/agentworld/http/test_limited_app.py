@@ -59,19 +59,19 @@ def drip(wire: socket.socket, data: bytes) -> bytes:
     raise AssertionError("it took all of it")
 
 
-def test_a_body_that_says_that_it_is_too_large_is_refused_unread(listen):
+def test_a_body_with_too_large_a_content_length_is_refused_unread(listen):
     url = listen(body_bytes=1000)
     head = b"POST /steps HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n"
     assert refusal(said(url, head)) == (413, "a body has at most 1,000 bytes; send less")
 
 
 @pytest.mark.parametrize("path", [b"/steps", b"/runs"])
-def test_a_body_in_chunks_is_refused_as_soon_as_it_is_too_large(listen, path):
+def test_a_chunked_body_above_the_limit_is_refused(listen, path):
     url = listen(body_bytes=2500)
     assert refusal(said(url, CHUNKED.replace(b"/steps", path), *[CHUNK] * 3))[0] == 413
 
 
-def test_who_goes_on_sending_a_refused_body_still_reads_the_refusal(listen):
+def test_a_client_that_keeps_sending_a_refused_body_still_gets_the_refusal(listen):
     url = listen(body_bytes=10_000, linger_seconds=60)
     with connected(url) as wire:
         wire.sendall(CHUNKED + CHUNK * 11)
@@ -81,19 +81,19 @@ def test_who_goes_on_sending_a_refused_body_still_reads_the_refusal(listen):
 
 
 @pytest.mark.waits
-def test_who_never_stops_sending_a_refused_body_is_not_read_and_cut_off(listen):
+def test_a_client_that_never_stops_sending_a_refused_body_is_disconnected(listen):
     url = listen(body_bytes=10_000, linger_seconds=1)
     with connected(url) as wire:
         wire.sendall(CHUNKED)
         assert send_for_ever(wire, b"10000\r\n" + bytes(2**16) + b"\r\n") < 30 * 2**20
 
 
-def test_the_largest_body_is_taken(listen):
+def test_a_body_of_the_maximum_size_is_accepted(listen):
     url = listen(body_bytes=1000)
     assert b"the request is not JSON" in ask(url, "/steps", b"x" * 1000, method="POST")
 
 
-def test_our_own_client_is_told_what_to_do(listen):
+def test_the_simulator_client_raises_the_body_limit_as_an_input_error(listen):
     url = listen(body_bytes=10_000)
 
     async def send():
@@ -119,7 +119,7 @@ def test_a_body_that_does_not_arrive_is_408(listen, path):
 
 
 @pytest.mark.waits
-def test_a_body_that_drips_is_408(listen):
+def test_a_body_sent_too_slowly_is_408(listen):
     url = listen(body_seconds=0.3)
     with connected(url) as wire:
         wire.sendall(b"POST /steps HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
@@ -127,7 +127,7 @@ def test_a_body_that_drips_is_408(listen):
 
 
 @pytest.mark.waits
-def test_a_body_that_nobody_waits_for_has_its_time_too(listen):
+def test_an_incomplete_body_that_no_endpoint_reads_closes_the_connection(listen):
     url = listen(body_seconds=2)  # the answer comes earlier
     answer = said(url, request("/nothing", b"x" * 100, method="POST")[:-1])
     assert answer.startswith(b"HTTP/1.1 404 ")
@@ -141,13 +141,13 @@ def test_a_connection_without_a_whole_head_is_closed(listen, sent):
 
 
 @pytest.mark.waits
-def test_a_head_that_drips_has_no_more_time(listen):
+def test_a_head_sent_too_slowly_closes_the_connection(listen):
     with connected(listen(head_seconds=0.3)) as wire:
         assert drip(wire, request("/health", b"", f"A: {'x' * 100}")) == b""
 
 
 @pytest.mark.waits
-def test_a_connection_that_was_used_before_has_no_more_time(listen):
+def test_a_slow_second_head_closes_the_connection(listen):
     with connected(listen(head_seconds=2)) as wire:  # the first head arrives earlier
         wire.sendall(request())
         assert read_status(wire) == 200
@@ -166,18 +166,18 @@ def test_a_connection_that_was_used_before_has_no_more_time(listen):
     ],
     ids=["bytes", "lines", "long head", "long path", "many fields", "at the end"],
 )
-def test_what_is_no_http_and_a_large_head_is_400(listen, sent):
+def test_invalid_http_or_too_large_a_head_is_400(listen, sent):
     url = listen(head_bytes=1000)
     assert said(url, sent).startswith(b"HTTP/1.1 400 ")
     assert answers(url)
 
 
-def test_no_refusal_is_read_as_the_answer_to_an_earlier_request(listen):
+def test_a_refusal_follows_the_answer_to_an_earlier_request(listen):
     answers = said(listen(), request() + b"no request\r\n\r\n").split(b"HTTP/1.1 ")[1:]
     assert [answer[:3] for answer in answers] == [b"200", b"400"]
 
 
-def test_a_few_requests_at_once_are_answered_in_their_order(listen):
+def test_pipelined_requests_are_answered_in_order(listen):
     with connected(listen()) as wire:
         wire.sendall(request() * 9 + request("/nothing", b"", "Connection: close"))
         assert [answer[:3] for answer in until_closed(wire).split(b"HTTP/1.1 ")[1:]] == [
@@ -187,7 +187,7 @@ def test_a_few_requests_at_once_are_answered_in_their_order(listen):
 
 
 @pytest.mark.waits
-def test_very_many_requests_at_once_are_answered_and_others_meanwhile(listen):
+def test_thousands_of_pipelined_requests_do_not_block_other_clients(listen):
     url = listen()
     last = request("/nothing", b"", "Connection: close")
     with connected(url) as wire:
@@ -197,7 +197,7 @@ def test_very_many_requests_at_once_are_answered_and_others_meanwhile(listen):
 
 
 @pytest.mark.waits
-def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
+def test_an_unread_answer_closes_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with connected(url, reads=False) as wire:
         wire.sendall(request("/openapi.json") * 10)
@@ -207,7 +207,7 @@ def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
 
 
 @pytest.mark.waits
-def test_a_service_that_ends_waits_no_longer_for_half_a_request_than_it_may_take(tmp_path, told):
+def test_a_stopping_service_waits_for_an_incomplete_body_only_until_its_timeout(tmp_path, told):
     app, limits = make.service.service(tmp_path).app, Limits(body_seconds=1.0)
     service = make.service.listening(app, limits, Server)
     url = service.__enter__()
@@ -239,7 +239,7 @@ def in_chunks(path: str, body: bytes, head: str = "", trailer: str = "") -> byte
     ],
     ids=["alone", "with another", "none", "twice", "another", "of nobody's"],
 )
-def test_what_follows_a_body_is_no_credential(tmp_path, head, trailer, status):
+def test_a_trailer_after_the_body_is_no_credential(tmp_path, head, trailer, status):
     access = make.access.Checked(tmp_path)
     body = make.service.OPENING.model_dump_json().encode()
     with make.service.listening(make.service.service(tmp_path, access=access).app) as url:
@@ -248,7 +248,7 @@ def test_what_follows_a_body_is_no_credential(tmp_path, head, trailer, status):
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/runs/r/v1/embeddings?a=1"])
-def test_who_asks_in_openais_words_is_refused_in_them(listen, path):
+def test_a_refusal_on_an_openai_path_has_the_openai_error_format(listen, path):
     answer = said(listen(body_bytes=1000), request(path, b"x" * 1001, method="POST"))
     head, _, body = answer.partition(b"\r\n\r\n")
     told = json.loads(body)["error"]

@@ -38,7 +38,7 @@ CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\
 LARGE_CHUNK = b"11170\r\n" + b"x" * 70_000 + b"\r\n"
 
 
-def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
+def test_a_connection_above_the_limit_gets_503_and_the_others_continue(listen):
     url = listen(connections=2)
     with connected(url) as first, connected(url) as second:
         for wire in (first, second):
@@ -53,7 +53,7 @@ def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
     wait_for(lambda: answers(url))
 
 
-def test_a_websocket_too_many_is_told_so(listen):
+def test_a_websocket_above_the_limit_gets_503(listen):
     url = listen(connections=1)
     path = f"/runs/{make.service.run(url)}/ws"
     with upgraded(url, path), connected(url) as second:
@@ -61,7 +61,7 @@ def test_a_websocket_too_many_is_told_so(listen):
         assert until_closed(second).startswith(b"HTTP/1.1 503 ")
 
 
-def test_hundreds_of_connections_too_many_do_no_harm(listen):
+def test_hundreds_of_connections_above_the_limit_do_not_affect_an_open_connection(listen):
     url = listen(connections=2)
     with connected(url) as first:
         first.sendall(request())
@@ -75,7 +75,7 @@ def test_hundreds_of_connections_too_many_do_no_harm(listen):
         assert read_status(first) == 200
 
 
-def test_where_clients_fill_the_room_for_bodies_a_large_one_is_refused_and_a_small_one_is_not(
+def test_a_full_body_buffer_refuses_large_bodies_and_accepts_small_bodies(
     listen,
 ):
     url = listen(buffer_bytes=100_000)
@@ -89,7 +89,7 @@ def test_where_clients_fill_the_room_for_bodies_a_large_one_is_refused_and_a_sma
     wait_for(lambda: not full(url))
 
 
-def test_a_large_message_that_was_taken_fills_no_room(listen):
+def test_a_processed_large_message_uses_no_buffer_space(listen):
     url = listen(buffer_bytes=100_000)
     path = f"/runs/{make.service.run(url)}/ws"
     with upgraded(url, path) as first, upgraded(url, path) as second:
@@ -102,7 +102,7 @@ def full(url) -> bool:
     return b" 503 " in ask(url, "/steps", b"x" * 70_000, method="POST")
 
 
-def test_where_clients_fill_the_room_a_large_message_is_refused(listen):
+def test_a_full_body_buffer_refuses_a_large_message(listen):
     url = listen(buffer_bytes=100_000)
     with (
         connected(url) as first,
@@ -114,7 +114,7 @@ def test_where_clients_fill_the_room_a_large_message_is_refused(listen):
         assert until_closed(second) == b""
 
 
-def test_hundreds_of_rude_clients_are_one_line_in_the_log(listen, told):
+def test_hundreds_of_refused_bodies_are_one_line_in_the_log(listen, told):
     url = listen(body_bytes=10)
     for _ in range(250):
         assert b" 413 " in ask(url, "/steps", b"x" * 11, method="POST")
@@ -144,7 +144,7 @@ def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method
     [b"", frame(b"", Opcode.CLOSE), b"\xff", frame("x")[:-1]],
     ids=["silence", "good-bye", "garbage", "half a frame"],
 )
-def test_a_connection_that_is_over_leaves_nothing_behind(listen, end):
+def test_a_closed_connection_leaves_no_objects_in_memory(listen, end):
     url = listen(body_seconds=0.5, ping_seconds=0.5, pong_seconds=0.5, linger_seconds=0.1)
     for path in ("/nothing", f"/runs/{make.service.run(url)}/ws"):
         with connected(url) as wire:
@@ -166,7 +166,7 @@ def test_a_connection_that_is_over_leaves_nothing_behind(listen, end):
     ],
     ids=["head", "body", "two requests", "handshake", "garbage"],
 )
-def test_a_connection_that_is_reset_leaves_nothing_behind(listen, sent):
+def test_a_reset_connection_leaves_no_objects_in_memory(listen, sent):
     url = listen(body_seconds=0.5, linger_seconds=0.1)
     with connected(url) as wire:
         wire.sendall(sent)
@@ -242,7 +242,7 @@ hard = settings(
 
 @hard
 @given(parts=PARTS, resets=st.booleans())
-def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
+def test_arbitrary_bytes_cause_no_server_error_and_block_no_other_client(
     address, told, parts, resets
 ):
     with connected(address) as wire:
@@ -256,7 +256,7 @@ def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
 
 @hard
 @given(parts=st.lists(FRAMES | BODIES, max_size=6), resets=st.booleans())
-def test_whatever_frames_come_the_service_answers_others_and_makes_no_mistake(
+def test_arbitrary_frames_cause_no_traceback_and_block_no_other_client(
     address, door, told, parts, resets
 ):
     with upgraded(address, door) as wire:

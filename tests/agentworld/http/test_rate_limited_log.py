@@ -16,7 +16,7 @@ def log():
     logger.removeFilter(seldom)
 
 
-def test_a_line_passes_once_in_a_while_and_then_says_how_often_it_did_not(log, caplog):
+def test_a_repeated_line_is_logged_once_per_interval_with_a_count(log, caplog):
     for log.passed in (0.0, 1.0, 59.0, 61.0, 62.0):
         log.warning("client %d is rude", log.passed)
     assert caplog.messages == [
@@ -25,13 +25,13 @@ def test_a_line_passes_once_in_a_while_and_then_says_how_often_it_did_not(log, c
     ]
 
 
-def test_lines_of_other_places_pass(log, caplog):
+def test_lines_from_different_places_are_all_logged(log, caplog):
     log.warning("here")
     log.warning("there")
     assert caplog.messages == ["here", "there"]
 
 
-def test_mistakes_are_told_apart_by_where_they_were_made(log, caplog):
+def test_exceptions_raised_at_different_places_are_logged_separately(log, caplog):
     def first():
         raise ValueError("first")
 
@@ -46,6 +46,6 @@ def test_mistakes_are_told_apart_by_where_they_were_made(log, caplog):
     assert [record.exc_info[1].args for record in caplog.records] == [("first",), ("second",)]
 
 
-def test_what_nobody_needs_never_passes(log, caplog):
+def test_a_suppressed_message_is_never_logged(log, caplog):
     log.warning("nobody needs this")
     assert caplog.messages == []

@@ -20,14 +20,14 @@ SHOWN = {
 }
 
 
-def test_a_change_tells_what_let_it_happen(ledger):
+def test_an_alias_change_keeps_its_canary_report_gate_override_and_request(ledger):
     change = ledger.aliases.set("stable", OLD, "ada", **SHOWN)
     assert ledger.aliases.history("stable") == [change]
     assert change.model_dump(include=SHOWN.keys()).keys() == SHOWN.keys()
     assert {name: getattr(change, name) for name in SHOWN} == SHOWN
 
 
-def test_what_is_told_again_with_its_key_is_recorded_once(ledger):
+def test_an_alias_change_repeated_with_the_same_key_is_recorded_once(ledger):
     first = ledger.aliases.set("stable", OLD, "ada", key="one")
     assert ledger.aliases.set("stable", OLD, "ada", key="one") == first
     ledger.aliases.set("stable", OLD, "ada", key="two")
@@ -35,7 +35,7 @@ def test_what_is_told_again_with_its_key_is_recorded_once(ledger):
     assert [change.alias for change in ledger.aliases.history()] == ["stable", "stable", "canary"]
 
 
-def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
+def test_an_ended_alias_means_nothing_and_keeps_its_history(ledger):
     ledger.aliases.set("stable", OLD, "ada")
     ended = ledger.aliases.end("stable", "bob", key="one", request="an-object/3")
     assert ledger.aliases.end("stable", "bob", key="one") == ended
@@ -50,14 +50,14 @@ def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
     assert told == [("ada", Meaning(OLD)), ("bob", None)]
 
 
-def test_a_name_that_was_taken_away_may_be_given_again(ledger):
+def test_an_ended_alias_can_be_set_again(ledger):
     ledger.aliases.set("stable", OLD, "ada")
     ledger.aliases.end("stable", "ada")
     ledger.aliases.set("stable", NEW, "ada")
     assert ledger.aliases.resolve("stable") == NEW
 
 
-def test_a_commands_end_counts_after_an_objects_which_the_cluster_may_refuse(ledger):
+def test_an_end_by_command_is_recorded_after_an_end_by_custom_resource(ledger):
     ledger.aliases.set("stable", OLD, "ada", request="an-object/3")
     ledger.aliases.end("stable", "ada", request="an-object/3")
     ledger.aliases.end("stable", "bob")
@@ -82,7 +82,7 @@ class _Contended:
         self._ledger.aliases.set("stable", NEW, "bob")
 
 
-def test_an_end_says_what_the_alias_meant_when_it_was_recorded(ledger):
+def test_an_end_records_the_current_target_despite_concurrent_moves(ledger):
     ledger.aliases.set("stable", OLD, "ada")
     Aliases(_Contended(ledger)).end("stable", "ada")
     changes = ledger.aliases.history("stable")
@@ -90,13 +90,13 @@ def test_an_end_says_what_the_alias_meant_when_it_was_recorded(ledger):
     assert changes[end].simulator == changes[end - 1].simulator
 
 
-def test_a_change_that_could_not_be_told_again_is_refused(ledger):
+def test_a_keyed_change_of_an_invalid_alias_is_rejected(ledger):
     with pytest.raises(InputError, match="is not an alias"):
         ledger.aliases.set("Stable", OLD, "ada", key="one")
     assert ledger.aliases.history() == []
 
 
-def test_a_canary_gets_its_part_of_the_runs(ledger):
+def test_a_canary_gets_its_share_of_the_runs(ledger):
     ledger.aliases.set("stable", OLD, "ada", canary=CANARY)
     meant = [ledger.aliases.resolve("stable", f"run-{number}") for number in range(400)]
     tried = [gets_canary("stable", f"run-{number}", 10) for number in range(400)]
@@ -104,14 +104,14 @@ def test_a_canary_gets_its_part_of_the_runs(ledger):
     assert set(meant) == {OLD, NEW}
 
 
-def test_a_name_that_is_asked_for_no_run_never_means_its_canary(ledger):
+def test_resolving_an_alias_without_a_run_never_returns_the_canary(ledger):
     almost_all = Canary(simulator=NEW, percent=99)
     for alias in ("a", "b", "c", "d"):
         ledger.aliases.set(alias, OLD, "ada", canary=almost_all)
         assert ledger.aliases.resolve(alias) == OLD
 
 
-def test_what_an_older_release_recorded_reads_on(ledger):
+def test_an_alias_row_of_an_older_release_can_be_read(ledger):
     tables = MetaData()
     tables.reflect(ledger._database.engine)
     row = {"alias": "stable", "simulator": OLD, "set_by": "ada", "at": "2026-01-01"}

@@ -7,7 +7,7 @@ from make.ledger import OPENING, SIMULATOR
 MADE = Attestation("agent-edges/r/1", "edge", "artifact", "simulator", "r", "now", b"signed")
 
 
-def test_what_was_signed_is_found_by_what_it_is_about(ledger):
+def test_attestations_are_found_by_kind_simulator_run_and_subject(ledger):
     other = MADE._replace(name="agent-edges/q/1", run="q", subject="another")
     for each in (MADE, other):
         ledger.attestations.add(each)
@@ -17,14 +17,14 @@ def test_what_was_signed_is_found_by_what_it_is_about(ledger):
     assert ledger.attestations.find("edge", subject="artifact", run="q") == []
 
 
-def test_a_name_is_given_once(ledger):
+def test_an_attestation_name_can_be_used_only_once(ledger):
     ledger.attestations.add(MADE)
     with pytest.raises(Conflict):
         ledger.attestations.add(MADE._replace(envelope=b"another"))
     assert ledger.attestations.find("edge") == [MADE]
 
 
-def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
+def test_attestations_are_found_by_kind_and_name_prefix(ledger):
     for name in ("a/b/1", "a/b/2", "A/b/1", "a/bc/1", "a_b/1"):
         ledger.attestations.add(MADE._replace(name=name, kind="alias"))
     found = ledger.attestations.find_under("alias", "a/b/")
@@ -33,7 +33,7 @@ def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
     assert ledger.attestations.find_under("edge", "a/b/") == []
 
 
-def test_when_a_run_was_opened_is_told_by_its_log_and_by_nothing_else(ledger):
+def test_first_entry_returns_the_first_log_entry_of_a_run_or_nothing(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     assert ledger.logs.first_entry(run) == ledger.logs.entries(run)[0].fields
     assert ledger.logs.first_entry("nobody's") == {}

@@ -93,9 +93,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize(("how", "table", "write"), WRITES.values(), ids=WRITES)
-def test_a_write_that_the_database_drops_is_no_write_and_nothing_beside_it_is_kept(
-    ledger, url, how, table, write
-):
+def test_a_write_that_the_database_drops_raises_and_is_rolled_back(ledger, url, how, table, write):
     episode = open_episode(ledger)
     before = everything(url)
     drop_rows(url, how, table)
@@ -106,7 +104,7 @@ def test_a_write_that_the_database_drops_is_no_write_and_nothing_beside_it_is_ke
 
 
 @pytest.mark.parametrize("table", ["episodes", "steps"])
-def test_an_erasure_that_the_database_drops_is_none(ledger, url, table):
+def test_an_erasure_that_the_database_drops_raises_and_is_rolled_back(ledger, url, table):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a", "b"))
     ledger.close_run(episode.run, make.closing())
@@ -117,7 +115,7 @@ def test_an_erasure_that_the_database_drops_is_none(ledger, url, table):
     assert everything(url) == before
 
 
-def test_one_row_of_many_that_the_database_drops_is_missed(ledger, url):
+def test_a_single_dropped_row_of_many_is_detected(ledger, url):
     episode = open_episode(ledger)
     drop_rows(url, "INSERT", "steps", "NEW.number = 2")
     with pytest.raises(StoreError, match="table steps stored 1 of 2 rows"):

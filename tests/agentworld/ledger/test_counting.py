@@ -30,7 +30,7 @@ def opened(ledger, tenant="local", **opening):
     return run.id
 
 
-def test_a_run_used_what_its_steps_used(ledger):
+def test_the_usage_of_a_run_is_the_sum_over_its_steps(ledger):
     run = opened(ledger, agent="ada")
     first, second = open_episode(ledger, run), open_episode(ledger, run)
     ledger.write([*using(first, USAGE, Usage(1, 0, 2, 0.5)), *using(second, Usage(1_000))])
@@ -39,7 +39,7 @@ def test_a_run_used_what_its_steps_used(ledger):
     assert used[5:] == (2, 3, Usage(1_101, 40, 9, 0.75))
 
 
-def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(ledger):
+def test_usage_by_episode_is_listed_in_opening_order(ledger):
     run = opened(ledger)
     names = ["2" * 32, "1" * 32, "3" * 32]
     for number, name in enumerate(names):
@@ -53,7 +53,7 @@ def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(
     assert told == list(zip([run] * 3, names, sums, strict=True))
 
 
-def test_the_newest_run_comes_first_whichever_began_its_episodes_first(ledger, monkeypatch):
+def test_usage_lists_the_newest_run_first_regardless_of_episode_order(ledger, monkeypatch):
     ticks = itertools.count(time.time_ns(), 1_000_000)
     monkeypatch.setattr(time, "time_ns", lambda: next(ticks))
     old, new = opened(ledger), opened(ledger)
@@ -64,7 +64,7 @@ def test_the_newest_run_comes_first_whichever_began_its_episodes_first(ledger, m
 
 
 @pytest.mark.parametrize("by_episode", [False, True])
-def test_a_run_that_did_nothing_used_nothing(ledger, by_episode):
+def test_a_run_without_steps_has_zero_usage(ledger, by_episode):
     run = opened(ledger)
     (used,) = ledger.counts.run_usage(run=run, by_episode=by_episode)
     assert used[3:] == (run, None, 0, 0, Usage())
@@ -73,7 +73,7 @@ def test_a_run_that_did_nothing_used_nothing(ledger, by_episode):
     assert used[5:] == (1, 0, Usage())
 
 
-def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
+def test_the_usage_of_a_fork_excludes_its_copied_steps(ledger):
     source = open_episode(ledger)
     ledger.write(using(source, USAGE, USAGE))
     from_it = EpisodeOpening(run=source.run, fork=Source(episode=source.id, step=2))
@@ -90,7 +90,7 @@ def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
     ]
 
 
-def test_a_tenant_a_run_and_an_episode_are_asked_for_alone_or_together(ledger):
+def test_usage_can_be_filtered_by_tenant_run_and_episode(ledger):
     runs = {tenant: opened(ledger, tenant) for tenant in ("acme", "other")}
     episodes = {tenant: open_episode(ledger, run) for tenant, run in runs.items()}
     open_episode(ledger, runs["acme"])
@@ -113,12 +113,12 @@ def test_a_tenant_a_run_and_an_episode_are_asked_for_alone_or_together(ledger):
 
 @pytest.mark.parametrize("what", ["tenant", "run", "episode"])
 @pytest.mark.parametrize("by_episode", [False, True])
-def test_of_what_is_not_there_nothing_is_told(ledger, what, by_episode):
+def test_usage_of_an_unknown_tenant_run_or_episode_is_empty(ledger, what, by_episode):
     open_episode(ledger)
     assert ledger.counts.run_usage(by_episode=by_episode, **{what: "nobody"}) == []
 
 
-def test_sums_are_larger_than_what_a_step_can_use(ledger):
+def test_usage_sums_can_exceed_the_maximum_of_a_step(ledger):
     most = 2**31 - 1
     episode = open_episode(ledger)
     ledger.write(using(episode, *[Usage(most, most, most, 1e9)] * 3))
@@ -126,7 +126,7 @@ def test_sums_are_larger_than_what_a_step_can_use(ledger):
     assert used.usage == Usage(3 * most, 3 * most, 3 * most, 3e9)
 
 
-def test_what_was_erased_was_used_all_the_same(ledger):
+def test_an_erased_episode_keeps_its_usage(ledger):
     episode = open_episode(ledger)
     ledger.write([*using(episode, USAGE), end(episode, 1)])
     ledger.erase_texts(episode.id)
@@ -170,7 +170,7 @@ def test_open_episodes_are_counted_for_each_simulator_or_for_one(ledger):
     assert ledger.counts.open_episodes(simulator=second) == {}
 
 
-def test_rewards_of_a_run_are_those_of_its_own_ends(ledger):
+def test_the_rewards_of_a_run_exclude_copied_steps_and_other_runs(ledger):
     run, other = opened(ledger), opened(ledger)
     for of, reward in ((run, 1.0), (run, 0.0), (run, None), (other, 1.0)):
         (taken_step,) = taken(open_episode(ledger, of), "x")

@@ -41,7 +41,7 @@ def failure(url, statement="SELECT 1", **values):
     return told.value
 
 
-def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
+def test_sqlite_uses_wal_full_synchronization_and_foreign_keys(tmp_path):
     with opened(f"sqlite:///{tmp_path / 'ledger.db'}") as engine:
         assert asked(engine, "PRAGMA journal_mode") == "wal"
         assert asked(engine, "PRAGMA synchronous") == 2
@@ -49,7 +49,7 @@ def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
 
 
 @pytest.mark.waits
-def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
+def test_many_connections_can_open_a_new_sqlite_file_at_once(tmp_path):
     # Without a second try about one in fifteen of these files refuses somebody.
     for file in range(60):
         together = Barrier(8, timeout=DEADLINE)
@@ -67,7 +67,7 @@ def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
 
 
 @pytest.mark.waits
-def test_what_postgresql_commits_survives_a_power_cut_whatever_its_defaults(postgres_url):
+def test_postgresql_commits_synchronously_even_if_the_database_default_is_off(postgres_url):
     with opened(postgres_url) as careless, careless.begin() as connection:
         name = careless.url.database
         connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit=off"))
@@ -77,13 +77,13 @@ def test_what_postgresql_commits_survives_a_power_cut_whatever_its_defaults(post
 
 
 @pytest.mark.waits
-def test_nobody_waits_for_a_lock_for_ever_and_options_of_the_url_stay(postgres_url):
+def test_postgresql_connections_have_a_lock_timeout_and_keep_url_options(postgres_url):
     with opened(postgres_url + "?options=-c%20statement_timeout%3D7s") as engine:
         assert asked(engine, "SHOW lock_timeout") == "30s"
         assert asked(engine, "SHOW statement_timeout") == "7s"
 
 
-def test_what_is_there_already_is_a_conflict(url):
+def test_inserting_an_existing_key_raises_a_conflict(url):
     with opened(url) as engine:
         with engine.begin() as connection:
             connection.execute(text("CREATE TABLE a (b INTEGER PRIMARY KEY)"))
@@ -96,7 +96,7 @@ def test_what_is_there_already_is_a_conflict(url):
     assert "\n" not in str(told.value)
 
 
-def test_a_defect_of_ours_is_no_reason_for_a_retry_on_postgresql_and_shows_no_values(url):
+def test_a_wrong_statement_is_retryable_only_on_sqlite_and_shows_no_values(url):
     error = failure(url, "SELECT nosuch WHERE 'x' = :value", value=SECRET)
     assert isinstance(error, StoreError)
     assert "nosuch" in str(error)
@@ -109,7 +109,7 @@ def test_a_defect_of_ours_is_no_reason_for_a_retry_on_postgresql_and_shows_no_va
     [{"password": SECRET}, {"password": ""}, {"username": "anna"}, {"database": "nosuch"}],
     ids=lambda parts: next(iter(parts)) + " " + next(iter(parts.values())),
 )
-def test_who_is_not_let_in_gave_something_wrong(postgres_server, parts):
+def test_a_refused_postgresql_connection_raises_an_input_error(postgres_server, parts):
     error = failure(postgres_server.url(**{"database": "postgres", **parts}))
     assert isinstance(error, InputError)
     assert "refused the connection" in str(error)
@@ -117,7 +117,7 @@ def test_who_is_not_let_in_gave_something_wrong(postgres_server, parts):
 
 
 @pytest.mark.waits
-def test_a_server_that_is_not_there_may_come_back():
+def test_an_unreachable_server_raises_a_retryable_error():
     error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger")
     assert isinstance(error, StoreError)
     assert error.retryable
@@ -126,14 +126,14 @@ def test_a_server_that_is_not_there_may_come_back():
 
 
 @pytest.mark.waits
-def test_a_connection_that_is_lost_may_come_back(postgres_url):
+def test_a_lost_connection_raises_a_retryable_error(postgres_url):
     error = failure(postgres_url, "SELECT pg_terminate_backend(pg_backend_pid())")
     assert isinstance(error, StoreError)
     assert error.retryable
 
 
 @pytest.mark.waits
-def test_a_connection_that_broke_while_nobody_used_it_is_not_handed_out(postgres_url):
+def test_a_broken_idle_connection_is_not_reused(postgres_url):
     with opened(postgres_url) as engine, opened(postgres_url) as other:
         backend = asked(engine, "SELECT pg_backend_pid()")
         asked(other, "SELECT pg_terminate_backend(:backend, 1000)", backend=backend)
@@ -141,7 +141,7 @@ def test_a_connection_that_broke_while_nobody_used_it_is_not_handed_out(postgres
 
 
 @pytest.mark.waits
-def test_a_value_that_a_database_cannot_hold_is_the_callers(postgres_url):
+def test_a_value_that_postgresql_cannot_store_raises_an_input_error(postgres_url):
     error = failure(postgres_url, "SELECT CAST(:value AS TEXT)", value="\x00")
     assert isinstance(error, InputError)
 
@@ -158,21 +158,21 @@ def test_a_value_that_a_database_cannot_hold_is_the_callers(postgres_url):
         f"anna:{SECRET}@host/://",
     ],
 )
-def test_a_wrong_address_is_shown_without_its_password(url):
+def test_the_error_for_an_invalid_url_does_not_show_the_password(url):
     error = failure(url)
     assert "is not a database URL; give" in str(error)
     assert error.__cause__ is None
 
 
 @pytest.mark.waits
-def test_a_parameter_that_postgresql_does_not_know_is_named():
+def test_the_error_for_an_unknown_connection_option_names_the_option():
     error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger?nosuch=1")
     assert isinstance(error, InputError)
     assert 'invalid connection option "nosuch"' in str(error)
 
 
 @pytest.mark.waits
-def test_a_database_that_knows_no_encoding_keeps_texts_all_the_same(postgres_server):
+def test_a_postgresql_database_without_an_encoding_stores_unicode_texts(postgres_server):
     how = "ENCODING SQL_ASCII TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
     with postgres_server.database(how) as url:
         ledger = Ledger(url)

@@ -25,7 +25,7 @@ def lose(ledger, run):
     ledger.attestations.add(Attestation(f"lost {run}", "restore", run, "", run, "", b""))
 
 
-def test_a_change_of_an_alias_is_kept_with_its_statement(ledger):
+def test_an_alias_change_is_stored_with_its_statement(ledger):
     for simulator in (OLD, NEW):
         ledger.aliases.set("stable", simulator, "ada", declare=declare)
     ledger.aliases.end("stable", "bob", declare=declare)
@@ -37,7 +37,7 @@ def test_a_change_of_an_alias_is_kept_with_its_statement(ledger):
     assert len(ledger.attestations.names()) == 3
 
 
-def test_a_change_that_is_told_again_has_one_statement(ledger):
+def test_a_repeated_alias_change_has_one_statement(ledger):
     for _ in range(2):
         ledger.aliases.set("stable", OLD, "ada", key="one", declare=declare)
     ledger.aliases.end("stable", "ada", key="two", declare=declare)
@@ -45,13 +45,13 @@ def test_a_change_that_is_told_again_has_one_statement(ledger):
     assert len(ledger.attestations.find("alias")) == 2
 
 
-def test_a_change_that_nobody_could_sign_did_not_happen(ledger):
+def test_an_alias_change_is_not_recorded_if_its_signing_fails(ledger):
     with pytest.raises(StoreError, match="killed"):
         ledger.aliases.set("stable", OLD, "ada", declare=fail)
     assert ledger.aliases.history() == []
 
 
-def test_an_erasure_is_kept_with_one_statement(ledger):
+def test_an_erasure_is_stored_with_one_statement(ledger):
     episode = open_episode(ledger)
     ledger.write([end(episode)])
     with pytest.raises(StoreError, match="killed"):
@@ -64,7 +64,7 @@ def test_an_erasure_is_kept_with_one_statement(ledger):
     assert (kept.subject, kept.simulator) == (episode.id, SIMULATOR)
 
 
-def test_what_was_erased_unsigned_is_declared_by_who_erases_it_again(ledger):
+def test_repeating_an_undeclared_erasure_declares_the_erasure(ledger):
     episode = open_episode(ledger)
     ledger.write([end(episode)])
     ledger.erase_texts(episode.id)
@@ -73,7 +73,7 @@ def test_what_was_erased_unsigned_is_declared_by_who_erases_it_again(ledger):
     assert len(ledger.attestations.find("erasure", subject=episode.id)) == 1
 
 
-def test_attestations_are_told_from_a_place_on(ledger):
+def test_attestations_are_read_from_a_given_position_on(ledger):
     assert ledger.attestations.after(0) == ([], 0)
     ledger.aliases.set("stable", OLD, "ada", declare=declare)
     first, place = ledger.attestations.after(0)
@@ -83,7 +83,7 @@ def test_attestations_are_told_from_a_place_on(ledger):
     assert ledger.attestations.after(newest) == ([], newest)
 
 
-def test_a_run_that_lost_entries_takes_no_more(ledger):
+def test_a_run_that_lost_entries_refuses_writes(ledger):
     episode, other = open_episode(ledger), open_episode(ledger)
     lose(ledger, episode.run)
     for write in (taken(episode, "x"), [end(episode)]):
@@ -113,7 +113,7 @@ def test_a_run_that_lost_entries_is_not_counted_as_open(ledger):
     assert [each.run for each in ledger.idle_episodes(None, 1e12)] == [other.run]
 
 
-def test_a_run_that_is_gone_is_not_opened_anew_under_its_name(ledger):
+def test_a_lost_run_cannot_be_opened_again_under_its_name(ledger):
     lose(ledger, "gone")
     with pytest.raises(Conflict, match="run gone was lost when the ledger was restored"):
         ledger.open_run(OPENING, SIMULATOR, "gone")
@@ -122,7 +122,7 @@ def test_a_run_that_is_gone_is_not_opened_anew_under_its_name(ledger):
     assert ledger.open_run(OPENING, SIMULATOR, "kept") == kept
 
 
-def test_half_a_canary_is_no_change(ledger):
+def test_an_alias_row_with_an_incomplete_canary_is_garbled(ledger):
     ledger.aliases.set("stable", OLD, "ada")
     with ledger._database.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE aliases SET canary_percent = 10")

@@ -31,7 +31,7 @@ def test_an_erased_episode_still_verifies(url, tmp_path, times):
     ledger.close()
 
 
-def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path):
+def test_a_lost_long_text_is_not_treated_as_erased(url, tmp_path):
     objects = ObjectStore(str(tmp_path / "objects"))
     ledger, blind = Ledger(url, objects), Ledger(url)
     episode = open_episode(ledger)
@@ -45,13 +45,13 @@ def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path)
     blind.close()
 
 
-def test_a_long_text_whose_digest_somebody_changed_is_lost(tmp_path):
+def test_a_long_text_with_a_changed_digest_is_reported_as_missing(tmp_path):
     texts = Texts(ObjectStore(str(tmp_path / "objects")))
     with pytest.raises(StoreError, match="the text sha256:< is missing and was not erased"):
         texts.read(None, "sha256:<")
 
 
-def test_a_long_text_goes_with_the_last_episode_that_shows_it(url, tmp_path):
+def test_erasing_the_last_episode_with_a_long_text_deletes_the_text(url, tmp_path):
     objects = ObjectStore(str(tmp_path / "objects"))
     ledger = Ledger(url, objects)
     episodes = [open_episode(ledger) for _ in range(3)]
@@ -78,7 +78,7 @@ class Failing(ObjectStore):
         super().erase(digest)
 
 
-def test_an_erasure_that_was_interrupted_is_ended_by_the_next(url, tmp_path):
+def test_a_repeated_erasure_completes_an_interrupted_erasure(url, tmp_path):
     ledger = Ledger(url, Failing(str(tmp_path / "objects")))
     episode = open_episode(ledger, initial_state="tree" * 3_000)
     ledger.write(taken(episode, "long" * 3_000, "other" * 3_000))
@@ -91,7 +91,7 @@ def test_an_erasure_that_was_interrupted_is_ended_by_the_next(url, tmp_path):
     ledger.close()
 
 
-def test_nothing_is_erased_beside_another_object_store(url, tmp_path):
+def test_an_erasure_with_the_wrong_object_store_is_refused(url, tmp_path):
     ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
     other = Ledger(url, ObjectStore(str(tmp_path / "other")))
     episode = open_episode(ledger)
@@ -135,7 +135,7 @@ class Interrupted(ObjectStore):
 
 @pytest.mark.waits
 @pytest.mark.parametrize("after", ["put", "has"])
-def test_a_text_that_is_erased_while_another_episode_shows_it_too_stays(url, tmp_path, after):
+def test_an_erasure_keeps_a_text_that_another_episode_writes_concurrently(url, tmp_path, after):
     """Before the row that names it is written, and before that row is committed."""
     objects = Interrupted(str(tmp_path / "objects"))
     ledger, eraser = Ledger(url, objects), Ledger(url, ObjectStore(str(tmp_path / "objects")))

@@ -43,7 +43,7 @@ def place(tmp_path):
         ("simulator", "x'ff'", "simulator"),
     ],
 )
-def test_a_garbled_run_is_named_and_hides_no_other(place, column, value, words):
+def test_a_garbled_run_is_named_and_other_runs_are_still_read(place, column, value, words):
     place.change(f"UPDATE runs SET {column} = {value} WHERE id = ?", place.bad)
     found, (problem,) = place.ledger.readable_runs()
     assert [run.id for run in found] == [place.good]
@@ -54,13 +54,13 @@ def test_a_garbled_run_is_named_and_hides_no_other(place, column, value, words):
     assert place.ledger.run(place.good).opening == OPENING
 
 
-def test_a_name_that_is_no_text_is_a_name_of_its_own(place):
+def test_a_run_name_with_invalid_utf_8_is_read_with_surrogate_escapes(place):
     place.change(f"UPDATE runs SET id = {NO_TEXT} WHERE id = ?", place.bad)
     assert set(place.ledger.run_names()) == {place.good, "a\udcff"}
     assert [each.id for each in place.ledger.pages.runs(9)] == ["a\udcff", place.good]
 
 
-def test_a_garbled_run_is_listed_without_what_it_was_opened_with(place):
+def test_a_garbled_run_is_listed_without_its_opening(place):
     place.change("UPDATE runs SET opening = '[' WHERE id = ?", place.bad)
     runs = {run.id: run for run in place.ledger.pages.runs(9)}  # of one millisecond, in any order
     bad, good = runs[place.bad], runs[place.good]
@@ -68,14 +68,14 @@ def test_a_garbled_run_is_listed_without_what_it_was_opened_with(place):
     assert (good.id, good.opening, good.purpose) == (place.good, OPENING, "training")
 
 
-def test_a_number_in_the_place_of_bytes_is_no_memory_of_that_size(place):
+def test_a_number_in_place_of_bytes_is_read_as_empty_bytes(place):
     place.change("UPDATE log SET body = 9223372036854775807 WHERE run = ?", place.bad)
     (entry,) = place.ledger.logs.entries(place.bad)
     assert (entry.body, entry.readable_fields) == (b"", {})
     assert place.ledger.logs.first_entry(place.bad) == {}
 
 
-def test_the_garbled_alias_is_named_and_the_others_are_told(place):
+def test_a_garbled_alias_history_is_reported_and_other_aliases_are_read(place):
     aliases = place.ledger.aliases
     for alias in ("good", "bad", "bad"):
         aliases.set(alias, SIMULATOR, "ada")
@@ -89,7 +89,7 @@ def test_the_garbled_alias_is_named_and_the_others_are_told(place):
         aliases.resolve("bad")
 
 
-def test_a_garbled_statement_is_read_as_one_that_verifies_for_nobody(place):
+def test_a_garbled_attestation_is_read_with_text_columns_and_an_empty_envelope(place):
     place.change(
         "INSERT INTO attestations (name, kind, subject, simulator, run, at, envelope)"
         " VALUES (x'ff', 'edge', 1, ?, x'00', 'now', 9223372036854775807)",
@@ -102,7 +102,7 @@ def test_a_garbled_statement_is_read_as_one_that_verifies_for_nobody(place):
     )
 
 
-def test_what_a_garbled_run_cost_is_still_counted(place):
+def test_the_usage_of_a_garbled_run_is_still_counted(place):
     place.change("UPDATE runs SET opening = '[' WHERE id = ?", place.bad)
     assert {each.run: each.agent for each in place.ledger.counts.run_usage()} == {
         place.good: OPENING.agent,

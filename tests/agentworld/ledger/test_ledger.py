@@ -13,7 +13,7 @@ from make import records
 from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, steps, taken
 
 
-def test_a_run_is_what_it_was_opened_with(ledger):
+def test_a_new_run_is_read_with_its_opening_and_simulator(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     assert ledger.run(run.id) == run
     assert (run.opening, run.simulator, run.closing) == (OPENING, SIMULATOR, None)
@@ -27,7 +27,7 @@ def test_a_run_counts_its_episodes_and_steps(ledger):
     assert (run.num_episodes, run.num_steps) == (2, 3)
 
 
-def test_what_a_runs_row_counts_is_what_is_there(ledger):
+def test_the_counts_of_a_runs_row_match_its_episodes_and_steps(ledger):
     first = open_episode(ledger)
     ledger.write(taken(first, "a", "b"))
     forked = ledger.episode(first.id)._replace(id="forked", num_copied=2)
@@ -38,7 +38,7 @@ def test_what_a_runs_row_counts_is_what_is_there(ledger):
     assert ledger.counted_run(first.run) == run
 
 
-def test_several_episodes_are_read_at_once_and_those_that_are_missing_left_out(ledger):
+def test_reading_several_episodes_leaves_out_missing_episodes(ledger):
     first, empty = open_episode(ledger), open_episode(ledger)
     ledger.write(taken(first, "a", "b"))
     found = ledger.episodes_named([first.id, "missing", empty.id])
@@ -46,14 +46,14 @@ def test_several_episodes_are_read_at_once_and_those_that_are_missing_left_out(l
     assert (len(found[first.id].steps), found[empty.id].steps) == (2, ())
 
 
-def test_closing_a_run_names_the_weights_that_it_made(ledger):
+def test_closing_a_run_records_its_final_weights(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     closed = ledger.close_run(run, closing())
     assert closed.closing == closing()
     assert ledger.close_run(run, closing()) == closed
 
 
-def test_a_run_that_two_replicas_close_at_once_is_closed_by_both(ledger, url):
+def test_two_replicas_can_close_the_same_run_at_once(ledger, url):
     run = ledger.open_run(OPENING, SIMULATOR).id
 
     class Overtaken(Ledger):
@@ -68,7 +68,7 @@ def test_a_run_that_two_replicas_close_at_once_is_closed_by_both(ledger, url):
     replica.close()
 
 
-def test_a_run_is_closed_with_one_set_of_weights_and_one_signature(ledger):
+def test_a_closed_run_refuses_other_weights_and_other_signatures(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     ledger.close_run(run, closing())
     with pytest.raises(Conflict, match="closed with other weights"):
@@ -92,7 +92,7 @@ def test_the_newest_run_comes_first(ledger, monkeypatch):
     assert ledger.runs() == opened[::-1]
 
 
-def test_the_open_episodes_of_a_run_end_with_it(ledger):
+def test_closing_a_run_closes_its_open_episodes(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     begun, stepped, over = (open_episode(ledger, run) for _ in range(3))
     elsewhere = open_episode(ledger)
@@ -113,7 +113,7 @@ def test_the_open_episodes_of_a_run_end_with_it(ledger):
     }
 
 
-def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
+def test_runs_are_found_by_simulator_and_by_final_weights(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     other = ledger.open_run(OPENING, records.digest("another simulator"))
     closed = ledger.close_run(other.id, closing())
@@ -122,7 +122,7 @@ def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
     assert ledger.runs(final_weights=records.digest("starting")) == []
 
 
-def test_an_episode_comes_back_with_its_steps_in_order(ledger):
+def test_an_episode_is_read_with_its_steps_in_order(ledger):
     episode = open_episode(ledger, task=records.task(), seed=7)
     ledger.write(taken(episode, "a\n[0] ~", "b\n[0] ~")[::-1])
     assert ledger.episode(episode.id) == episode._replace(
@@ -133,7 +133,7 @@ def test_an_episode_comes_back_with_its_steps_in_order(ledger):
 @pytest.mark.parametrize(
     "text", ["nul \0 here", "half \ud83d of a pair", "", "\x1b[2J", "a" * 2**20]
 )
-def test_a_text_of_any_kind_comes_back_as_it_was(ledger, text):
+def test_any_text_is_read_back_unchanged(ledger, text):
     episode = open_episode(ledger)
     ledger.write(taken(episode, text))
     found = ledger.episode(episode.id)
@@ -141,7 +141,7 @@ def test_a_text_of_any_kind_comes_back_as_it_was(ledger, text):
     assert found.intact
 
 
-def test_a_long_text_is_kept_in_the_object_store_and_a_short_one_in_its_row(url, tmp_path):
+def test_long_texts_are_kept_in_the_object_store_and_short_texts_in_rows(url, tmp_path):
     ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
     episode = open_episode(ledger)
     ledger.write(taken(episode, "long" * 3_000, "short"))
@@ -160,7 +160,7 @@ def test_a_long_opening_is_kept_in_the_object_store(url, tmp_path):
     ledger.close()
 
 
-def test_a_step_is_there_once(ledger):
+def test_a_step_can_be_written_only_once(ledger):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "first"))
     with pytest.raises(Conflict, match="already holds"):
@@ -168,7 +168,7 @@ def test_a_step_is_there_once(ledger):
     assert ledger.episode(episode.id).steps == steps(episode, "first")
 
 
-def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
+def test_a_write_call_is_atomic(ledger):
     first, second = open_episode(ledger), open_episode(ledger)
     ledger.write([end(second)])
     with pytest.raises(Conflict, match="is closed"):
@@ -176,14 +176,14 @@ def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
     assert ledger.run(first.run).num_steps == 0
 
 
-def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
+def test_an_episode_and_its_steps_can_be_written_in_one_call(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     episode = Episode.new("new", SIMULATOR, EpisodeOpening(run=run))
     ledger.write([*taken(episode, "a", "b"), EpisodeOpened(episode)])
     assert ledger.episode("new").steps == steps(episode, "a", "b")
 
 
-def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
+def test_a_fork_is_opened_with_copied_steps_and_accepts_further_steps(ledger):
     source = open_episode(ledger)
     ledger.write([*taken(source, "a", "b"), end(source, 2)])
     fork = Episode.new("fork", SIMULATOR, EpisodeOpening(run=source.run))
@@ -216,7 +216,7 @@ def test_an_episode_is_opened_once(ledger):
     assert ledger.run(episode.run).log_length == 2
 
 
-def test_a_step_of_an_episode_that_is_not_there_changes_nothing(ledger):
+def test_a_write_with_a_step_of_a_missing_episode_changes_nothing(ledger):
     episode = open_episode(ledger)
     ghost = episode._replace(id="nobody")
     with pytest.raises(Conflict, match="reset to begin one"):
@@ -225,7 +225,7 @@ def test_a_step_of_an_episode_that_is_not_there_changes_nothing(ledger):
     assert (run.num_episodes, run.num_steps, run.log_length) == (1, 0, 2)
 
 
-def test_a_closed_run_takes_no_episode_and_no_step(ledger):
+def test_a_closed_run_refuses_episodes_and_steps(ledger):
     episode = open_episode(ledger)
     ledger.close_run(episode.run, closing())
     with pytest.raises(Conflict, match="is closed"):
@@ -236,7 +236,7 @@ def test_a_closed_run_takes_no_episode_and_no_step(ledger):
     assert (run.num_episodes, run.num_steps) == (1, 0)
 
 
-def test_a_closed_episode_takes_no_step_and_is_closed_once(ledger):
+def test_a_closed_episode_refuses_steps_and_a_second_closing(ledger):
     episode = open_episode(ledger)
     ledger.write([*taken(episode, "a"), end(episode, 1, "done")])
     assert ledger.episode(episode.id).closed == "done"
@@ -246,7 +246,7 @@ def test_a_closed_episode_takes_no_step_and_is_closed_once(ledger):
         ledger.write([end(episode, 1)])
 
 
-def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
+def test_closing_an_episode_with_an_outdated_step_count_is_refused(ledger):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a"))
     with pytest.raises(Conflict, match="or has new steps"):
@@ -254,19 +254,19 @@ def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
     assert ledger.episode(episode.id).closed is None
 
 
-def test_an_episode_is_opened_with_its_runs_simulator_alone(ledger):
+def test_an_episode_with_another_simulator_than_its_run_is_refused(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     with pytest.raises(Conflict, match="by no other simulator"):
         open_episode(ledger, run, records.digest("another simulator"))
 
 
-def test_a_step_is_written_for_the_run_of_its_episode_alone(ledger):
+def test_a_step_for_another_run_than_its_episodes_is_refused(ledger):
     episode, other = open_episode(ledger), ledger.open_run(OPENING, SIMULATOR)
     with pytest.raises(Conflict, match="another run's"):
         ledger.write([NewStep(other.id, *steps(episode, "a"))])
 
 
-def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):
+def test_the_log_contains_all_events_of_a_run_in_order(ledger):
     episode = open_episode(ledger)
     run = episode.run
     ledger.write([*taken(episode, "a", "b"), end(episode, 2, "done")])
@@ -285,7 +285,7 @@ def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):
     assert ledger.run(run).log_length == 5
 
 
-def test_a_runs_episodes_come_in_the_order_in_which_they_were_opened(ledger):
+def test_a_runs_episodes_are_listed_in_opening_order(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     opened = [open_episode(ledger, run).id for _ in range(5)]
     assert [episode.id for episode in ledger.episodes(run)] == opened
@@ -305,7 +305,7 @@ def test_an_episode_is_idle_since_its_last_step_or_its_opening(ledger):
     assert ledger.idle_episodes(SIMULATOR, before) == []
 
 
-def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
+def test_idle_episodes_and_unsealed_runs_are_found_for_one_or_all_simulators(ledger):
     second, before = records.digest("another simulator"), time.time() + 60
     runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
     idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
@@ -317,7 +317,7 @@ def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
     assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
 
 
-def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
+def test_an_alias_resolves_to_its_last_target_and_keeps_its_history(ledger):
     ledger.aliases.set("stable", SIMULATOR, "ada")
     ledger.aliases.set("stable", records.digest("next"), "bob")
     assert ledger.aliases.resolve("stable") == records.digest("next")
@@ -327,7 +327,7 @@ def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
 
 
 @pytest.mark.parametrize("name", ["", "Stable", "a b", "-a", "a" * 64])
-def test_what_is_no_alias_is_refused(ledger, name):
+def test_an_invalid_alias_is_rejected(ledger, name):
     with pytest.raises(InputError, match="is not an alias"):
         ledger.aliases.set(name, SIMULATOR, "ada")
 
@@ -343,19 +343,19 @@ def test_what_is_no_alias_is_refused(ledger, name):
     ],
     ids=["run", "episode", "close", "open episode", "alias"],
 )
-def test_what_is_not_there_is_said_to_be_missing(ledger, ask):
+def test_using_a_missing_run_episode_or_alias_raises_not_found(ledger, ask):
     with pytest.raises(NotFound, match="nobody"):
         ask(ledger)
 
 
 @pytest.mark.parametrize("ask", [Ledger.run, Ledger.counted_run, Ledger.owner])
-def test_who_reads_of_a_run_that_was_taken_away_is_told_to_restore_and_not_to_open_one(ledger, ask):
+def test_the_error_for_a_missing_run_suggests_a_restore_not_a_new_run(ledger, ask):
     with pytest.raises(NotFound, match="or restore the ledger if it had this run") as caught:
         ask(ledger, "taken")
     assert "open" not in str(caught.value)
 
 
-def test_another_ledger_of_the_same_file_sees_what_was_written(ledger, url):
+def test_a_second_ledger_of_the_same_database_reads_the_written_records(ledger, url):
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a"))
     other = Ledger(url)
@@ -363,7 +363,7 @@ def test_another_ledger_of_the_same_file_sees_what_was_written(ledger, url):
     other.close()
 
 
-def test_many_threads_write_at_once_and_the_log_has_one_order(ledger):
+def test_writes_from_many_threads_give_the_log_a_single_order(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
 
     def play():
@@ -380,7 +380,7 @@ def test_many_threads_write_at_once_and_the_log_has_one_order(ledger):
     assert [entry.sequence for entry in ledger.logs.entries(run)] == list(range(1, 90))
 
 
-def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):
+def test_a_file_that_is_not_a_database_is_rejected(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("no database\n" * 100)
     with pytest.raises(InputError, match="notes.txt is not a database; name"):
@@ -388,11 +388,11 @@ def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["notes", "nosuch://ledger", "nosuch+driver://ledger"])
-def test_what_is_no_database_url_is_said_to_be_none(url):
+def test_an_invalid_database_url_is_rejected(url):
     with pytest.raises(InputError, match="is not a database URL"):
         Ledger(url)
 
 
-def test_a_folder_that_is_missing_is_a_failure_of_the_store(tmp_path):
+def test_a_missing_folder_raises_a_store_error(tmp_path):
     with pytest.raises(StoreError, match="unable to open"):
         Ledger(f"sqlite:///{tmp_path}/missing/ledger.db")

@@ -83,7 +83,7 @@ def schema(engine):
         }
 
 
-def test_the_migrated_schema_is_the_one_of_the_tables(engine):
+def test_the_migrated_schema_matches_the_table_definitions(engine):
     migrate(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_server_default": True})
@@ -98,7 +98,7 @@ def test_a_second_migration_changes_nothing(engine, ledger):
     assert ledger.run(run.id) == run
 
 
-def test_a_database_that_is_newest_is_not_locked_again(engine):
+def test_migrating_an_up_to_date_database_takes_no_lock(engine):
     migrate(engine)
     before = schema(engine)
     with database._hold_lock(engine):
@@ -124,7 +124,7 @@ def test_processes_that_migrate_at_once_all_succeed(engine):
     assert schema(engine).keys() == {*METADATA.tables, "alembic_version"}
 
 
-def test_a_later_revision_keeps_what_was_written(engine, ledger, later):
+def test_a_later_revision_keeps_existing_records(engine, ledger, later):
     run = ledger.open_run(OPENING, records.digest("simulator"))
     later()
     migrate(engine)
@@ -132,7 +132,7 @@ def test_a_later_revision_keeps_what_was_written(engine, ledger, later):
     assert ledger.run(run.id) == run
 
 
-def test_a_migration_that_fails_leaves_the_schema_as_it_was(engine, later):
+def test_a_failed_migration_leaves_the_schema_unchanged(engine, later):
     migrate(engine)
     before = schema(engine)
     later(last="1 / 0")
@@ -152,14 +152,14 @@ def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, mo
     assert "\n" not in str(told.value)
 
 
-def test_tables_that_no_migration_made_are_refused(engine):
+def test_a_database_with_tables_of_an_unknown_schema_is_refused(engine):
     METADATA.create_all(engine)
     with pytest.raises(Conflict, match="has tables of an unknown schema; name another"):
         migrate(engine)
 
 
 @pytest.mark.waits
-def test_an_installed_agentworld_has_the_migrations(tmp_path):
+def test_the_wheel_contains_the_migrations(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -23,14 +23,14 @@ def names(runs):
     return [run.id for run in runs]
 
 
-def test_runs_are_read_the_newest_first_and_a_page_at_a_time(ledger):
+def test_runs_are_read_in_pages_newest_first(ledger):
     made = opened(ledger, 5)
     assert names(ledger.pages.runs(2)) == made[:2]
     assert names(ledger.pages.runs(2, after=made[1])) == made[2:4]
     assert names(ledger.pages.runs(2, after=made[3])) == made[4:]
 
 
-def test_a_listed_run_tells_what_its_row_holds(ledger):
+def test_a_listed_run_contains_the_values_of_its_row(ledger):
     (name,) = opened(ledger)
     ledger.close_run(name, closing())
     (run,) = ledger.pages.runs(9)
@@ -38,7 +38,7 @@ def test_a_listed_run_tells_what_its_row_holds(ledger):
     assert (run.log_length, run.final_weights) == (2, closing().final_weights)
 
 
-def test_runs_of_a_tenant_of_a_simulator_and_open_ones_are_chosen(ledger):
+def test_runs_can_be_filtered_by_tenant_simulator_name_and_open_state(ledger):
     (mine,), (other,) = opened(ledger, tenant="acme"), opened(ledger, simulator=OTHER)
     ledger.close_run(other, closing())
     assert names(ledger.pages.runs(9, tenant="acme")) == [mine]
@@ -49,7 +49,7 @@ def test_runs_of_a_tenant_of_a_simulator_and_open_ones_are_chosen(ledger):
     assert names(ledger.pages.runs(9, simulators=[])) == []
 
 
-def test_episodes_are_read_in_the_order_of_opening_and_a_page_at_a_time(ledger):
+def test_episodes_are_read_in_pages_in_opening_order(ledger):
     (run,) = opened(ledger)
     made = [open_episode(ledger, run).id for _ in range(3)]
     first = ledger.pages.episodes(run, 2)
@@ -57,7 +57,7 @@ def test_episodes_are_read_in_the_order_of_opening_and_a_page_at_a_time(ledger):
     assert [each.id for each in (*first, *rest)] == made
 
 
-def test_a_listed_episode_tells_its_steps_its_last_reward_and_its_end(ledger):
+def test_a_listed_episode_contains_its_step_counts_last_reward_and_end(ledger):
     (run,) = opened(ledger)
     episode, empty = open_episode(ledger, run), open_episode(ledger, run)
     writes = taken(episode, "a", "b")
@@ -75,7 +75,7 @@ def test_a_listed_episode_tells_its_steps_its_last_reward_and_its_end(ledger):
     assert (other.reward, other.closed, other.erased) == (None, None, False)
 
 
-def test_a_listed_episode_has_the_task_of_an_opening_that_its_row_tells(url, tmp_path):
+def test_a_listed_episode_has_a_task_only_if_its_row_has_a_readable_opening(url, tmp_path):
     with closing_(Ledger(laid(url), ObjectStore(str(tmp_path)))) as ledger:
         (run,) = opened(ledger)
         long = records.task(initial_state="x" * 9_000)
@@ -109,7 +109,7 @@ def test_forks_and_replays_of_an_episode_are_read_in_the_order_of_opening(ledger
     assert ledger.pages.forks(unlike.id, 9) == []
 
 
-def test_a_fork_whose_opening_is_garbled_is_told_without_it(ledger):
+def test_a_fork_with_a_garbled_opening_is_listed_without_the_opening(ledger):
     source = open_episode(ledger)
     open_episode(ledger, fork=Source(episode=source.id, step=0))
     with ledger._database.engine.begin() as database:
@@ -118,7 +118,7 @@ def test_a_fork_whose_opening_is_garbled_is_told_without_it(ledger):
     assert found.opening is None
 
 
-def test_a_fork_whose_long_opening_is_elsewhere_is_told_with_it(url, tmp_path):
+def test_a_fork_is_listed_with_an_opening_from_the_object_store(url, tmp_path):
     with closing_(Ledger(url, ObjectStore(str(tmp_path)))) as ledger:
         source = open_episode(ledger)
         at = Source(episode=source.id, step=0)
@@ -127,7 +127,7 @@ def test_a_fork_whose_long_opening_is_elsewhere_is_told_with_it(url, tmp_path):
     assert (found.opening.fork, len(found.opening.initial_state)) == (at, 9_000)
 
 
-def test_what_was_erased_is_no_more_told_to_be_a_fork(ledger):
+def test_an_erased_episode_is_no_longer_listed_as_a_fork(ledger):
     source = open_episode(ledger)
     fork = open_episode(ledger, fork=Source(episode=source.id, step=0))
     ledger.write([end(fork)])
@@ -135,7 +135,7 @@ def test_what_was_erased_is_no_more_told_to_be_a_fork(ledger):
     assert ledger.pages.forks(source.id, 9) == []
 
 
-def test_simulators_are_read_by_their_newest_run(ledger):
+def test_simulators_are_ordered_by_their_newest_run(ledger):
     opened(ledger, 2)
     time.sleep(0.002)  # the names of one millisecond are in no order
     (newest,) = opened(ledger, simulator=OTHER, tenant="acme")
@@ -149,6 +149,6 @@ def test_simulators_are_read_by_their_newest_run(ledger):
     assert ledger.pages.simulators(9, start="sha256:%") == []
 
 
-def test_whose_runs_are_is_told_of_those_that_are_there(ledger):
+def test_tenants_of_returns_the_tenants_of_existing_runs(ledger):
     (mine,) = opened(ledger, tenant="acme")
     assert ledger.pages.tenants_of([mine, "nobody's"]) == {mine: "acme"}

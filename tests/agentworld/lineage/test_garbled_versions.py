@@ -75,7 +75,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.mark.parametrize(
     "name", ["агент", "a\u200bgent", "\x1b[2Jagent", "an agent", "", "a" * 300 + "/b", "hero@1"]
 )
-def test_a_version_by_another_name_than_ours_is_named_and_stops_nothing(
+def test_a_version_with_an_invalid_name_is_reported_and_blocks_nothing(
     place: Place, name: str
 ) -> None:
     place.plant(name)
@@ -104,7 +104,7 @@ OF_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
         ("status = CAST(x'ff' AS TEXT)", DIFFERS + "status: MLflow says '\\udcff'"),
     ],
 )
-def test_a_garbled_version_is_named_and_stops_nothing(
+def test_a_garbled_version_is_reported_and_blocks_nothing(
     place: Place, statement: str, words: str
 ) -> None:
     place.change(OF_HERO.format(statement))
@@ -113,7 +113,7 @@ def test_a_garbled_version_is_named_and_stops_nothing(
     assert not [each for each in found if "invalid literal" in each or "Error)" in each]
 
 
-def test_a_version_whose_number_is_none_is_named_and_stops_nothing(place: Place) -> None:
+def test_a_version_with_an_invalid_number_is_reported_and_blocks_nothing(place: Place) -> None:
     for table in ("model_versions", "model_version_tags"):
         place.change(f"UPDATE {table} SET version = 'one' WHERE name = 'hero'")
     found = place.problems()
@@ -124,7 +124,7 @@ def test_a_version_whose_number_is_none_is_named_and_stops_nothing(place: Place)
     assert set(place.pages().values()) == {200}
 
 
-def test_an_alias_of_no_number_is_named_and_stops_nothing(place: Place) -> None:
+def test_an_alias_with_an_invalid_version_is_reported_and_blocks_nothing(place: Place) -> None:
     place.registry.set_alias(place.told.agent, "shop")
     place.change("UPDATE registered_model_aliases SET version = 'x'")
     assert any(
@@ -133,14 +133,14 @@ def test_an_alias_of_no_number_is_named_and_stops_nothing(place: Place) -> None:
     assert set(place.pages().values()) == {200}
 
 
-def test_a_record_that_is_nested_too_deeply_is_named_and_stops_nothing(place: Place) -> None:
+def test_a_record_nested_too_deeply_is_reported_and_blocks_nothing(place: Place) -> None:
     run = place.folder / "artifacts" / place.version.run_id / "artifacts"
     (run / "lineage.json").write_text("[" * 200_000)
     found = place.problems()
     assert any(each.startswith("hero@1: its record cannot be read") for each in found), found
 
 
-def test_a_tag_that_is_no_text_is_named_and_stops_nothing(place: Place) -> None:
+def test_a_tag_that_is_not_text_is_reported_and_blocks_nothing(place: Place) -> None:
     own = "name = 'hero' AND key = 'agentworld.run'"
     place.change(f"UPDATE model_version_tags SET value = CAST(x'ff' AS TEXT) WHERE {own}")
     assert any(
@@ -149,7 +149,9 @@ def test_a_tag_that_is_no_text_is_named_and_stops_nothing(place: Place) -> None:
     assert set(place.pages().values()) == {200}
 
 
-def test_what_mlflow_cannot_list_is_one_problem_and_no_trace(place: Place, capfd, caplog) -> None:
+def test_an_mlflow_listing_failure_is_a_problem_without_a_traceback(
+    place: Place, capfd, caplog
+) -> None:
     place.change("DROP TABLE registered_model_aliases")
     found = place.problems()
     assert any(each.startswith("the registry is garbled: the registry sqlite") for each in found)

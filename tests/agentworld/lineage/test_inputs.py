@@ -80,12 +80,12 @@ def test_an_agents_run_has_the_world_model_of_its_simulator_as_an_input(registry
     assert [f"models:/{each.model_id}" for each in run.inputs.model_inputs] == [version.source]
 
 
-def test_an_agent_of_an_unknown_world_model_has_none(registry, url, model):
+def test_an_agent_of_an_unknown_world_model_has_no_model_input(registry, url, model):
     _, run = run_of(url, registry.register_agent("unlinked", agent("r2"), model))
     assert run.inputs.model_inputs == []
 
 
-def test_every_stages_data_is_found_by_one_search(registry, url, model):
+def test_a_version_is_found_by_the_data_digest_of_a_stage(registry, url, model):
     from mlflow import MlflowClient
 
     ref = registry.register_world_model("searched", world_of(records.digest("searched")), model)
@@ -95,7 +95,7 @@ def test_every_stages_data_is_found_by_one_search(registry, url, model):
     assert [int(each.version) for each in found] == [ref.version]
 
 
-def test_an_attempt_that_is_repeated_has_its_inputs_once(before, model):
+def test_a_repeated_registration_has_its_inputs_once(before, model):
     registry, run = MlflowRegistry(before.url), new_name()
     world_model, other_world_model = world_of(records.digest(run)), world_of(records.digest("o"))
     world = registry.register_world_model(f"worlds-{run}", world_model, model)
@@ -127,7 +127,7 @@ def runs_with(registry: MlflowRegistry, data: str):
     return client.search_runs([experiment.experiment_id], f"dataset.name = '{data}'")
 
 
-def test_one_search_finds_a_data_set_and_what_was_trained_on_it(registry, model):
+def test_one_search_finds_a_data_set_and_the_world_models_trained_on_it(registry, model):
     what = dataset("searched")
     run = registry.register_dataset(what)
     registry.register_world_model("on-data", trained_on(what.digest), model)
@@ -138,7 +138,7 @@ def test_one_search_finds_a_data_set_and_what_was_trained_on_it(registry, model)
     assert contexts == {"prepared", "cpt"}
 
 
-def test_its_run_has_the_manifest_its_recipe_and_its_numbers(registry):
+def test_a_data_sets_run_has_its_manifest_recipe_and_metrics(registry):
     what = dataset("told")
     run = registry._client.get_run(registry.register_dataset(what))
     (data_input,) = run.inputs.dataset_inputs
@@ -157,7 +157,7 @@ def test_a_data_set_is_registered_once(registry):
     assert len(runs_with(registry, what.digest)) == 1
 
 
-def test_an_audit_takes_the_manifest_for_nothing_that_was_added(registry, model):
+def test_a_data_sets_manifest_does_not_change_the_stored_inputs(registry, model):
     what = dataset("audited")
     registry.register_dataset(what)
     world = trained_on(what.digest)
@@ -165,7 +165,7 @@ def test_an_audit_takes_the_manifest_for_nothing_that_was_added(registry, model)
     assert stored.data == data_inputs(world.stages)
 
 
-def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
+def test_a_changed_data_set_profile_is_returned_as_extra(tmp_path, model):
     registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
     what = dataset("changed")
     registry.register_dataset(what)
@@ -177,7 +177,7 @@ def test_a_profile_that_was_changed_is_noticed(tmp_path, model):
     assert '"shell":8' in data_input.extra
 
 
-def test_a_data_set_whose_registering_broke_off_is_registered_once(before):
+def test_repeating_an_interrupted_data_set_registration_makes_no_duplicate(before):
     registry, what = MlflowRegistry(before.url), dataset(new_name())
     before.status = lambda number: 400 * ("runs/log-batch" in before.asked[number])
     with pytest.raises(StoreError):

@@ -251,7 +251,7 @@ def registered(folder: Path, told: object, token: str, **variables: str) -> list
 
 
 @pytest.mark.parametrize("named", [{"MLFLOW_WORKSPACE": TEAM}, {}], ids=["named", "of the pod"])
-def test_versions_are_linked_to_the_tasks_run_and_made_once_however_often_they_are_tried(
+def test_repeated_steps_make_each_version_once_linked_to_the_first_tasks_run(
     tmp_path: Path, asked: Asked, tokens: dict[str, str], named: dict[str, str]
 ) -> None:
     asked.by(tokens[TEAM])
@@ -277,7 +277,7 @@ def test_versions_are_linked_to_the_tasks_run_and_made_once_however_often_they_a
     assert ours.info.user_id == f"system:serviceaccount:{TEAM}:{RUNNER}"
 
 
-def test_another_namespace_sees_nothing_of_it_and_counts_for_itself(
+def test_namespaces_do_not_see_each_others_versions_and_number_their_own(
     asked: Asked, tokens: dict[str, str]
 ) -> None:
     asked.by(tokens[TEAM])
@@ -303,7 +303,7 @@ def test_another_namespace_sees_nothing_of_it_and_counts_for_itself(
     ],
     ids=["no rights", "another namespace", "no namespace", "nobody's token"],
 )
-def test_who_may_not_is_told_so_in_one_sentence_and_not_told_to_try_again(
+def test_an_account_without_rights_gets_a_non_retryable_error_with_the_reason(
     asked: Asked, cluster: Cluster, rights: list[Object] | None, workspace: str, why: str
 ) -> None:
     known = rights is not None and cluster.account(TEAM, unique("visitor"), *rights)
@@ -318,7 +318,7 @@ def test_who_may_not_is_told_so_in_one_sentence_and_not_told_to_try_again(
     assert not failed.value.retryable
 
 
-def test_a_pod_that_may_not_is_told_of_its_own_namespace(
+def test_the_error_of_a_refused_pod_contains_its_own_namespace(
     tmp_path: Path, asked: Asked, cluster: Cluster
 ) -> None:
     token = cluster.account(TEAM, unique("nobody"))
@@ -334,7 +334,7 @@ RIGHTS = [
 
 
 @pytest.mark.parametrize(("kind", "verb"), RIGHTS, ids=lambda each: each)
-def test_the_guides_role_gives_no_right_that_is_not_needed(
+def test_every_right_of_the_guides_role_is_needed(
     asked: Asked, cluster: Cluster, kind: str, verb: str
 ) -> None:
     fewer = [

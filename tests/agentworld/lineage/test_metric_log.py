@@ -29,7 +29,7 @@ class Server:
         return [point.step for point in self.points]
 
 
-def test_figures_come_in_order_and_once() -> None:
+def test_metrics_are_logged_in_order_and_once() -> None:
     server = Server()
     with MetricLog(server, 0.001) as log:
         for step in range(100):
@@ -39,7 +39,7 @@ def test_figures_come_in_order_and_once() -> None:
     assert server.ended == [False]
 
 
-def test_what_came_while_the_server_was_down_is_written_when_it_answers() -> None:
+def test_metrics_of_an_outage_are_written_when_the_server_answers_again() -> None:
     server = Server()
     server.is_down = True
     with MetricLog(server, 0.001) as log:
@@ -51,7 +51,7 @@ def test_what_came_while_the_server_was_down_is_written_when_it_answers() -> Non
     assert server.steps == [1, 2]
 
 
-def test_a_server_that_stays_down_ends_no_training(caplog) -> None:
+def test_an_outage_of_the_server_does_not_end_a_training(caplog) -> None:
     server = Server()
     server.is_down = True
     with MetricLog(server, 0.001) as log:
@@ -60,7 +60,7 @@ def test_a_server_that_stays_down_ends_no_training(caplog) -> None:
     assert "the last figures of the training were not logged" in caplog.text
 
 
-def test_a_training_that_failed_is_ended_as_such() -> None:
+def test_a_failed_training_is_ended_as_failed() -> None:
     server = Server()
     try:
         with MetricLog(server, 60) as log:
@@ -70,14 +70,14 @@ def test_a_training_that_failed_is_ended_as_such() -> None:
         assert server.ended == [True]
 
 
-def test_a_training_without_figures_asks_for_no_server() -> None:
+def test_a_training_without_metrics_does_not_use_the_server() -> None:
     server = Server()
     with MetricLog(server, 0.001):
         pass
     assert server.ended == []
 
 
-def test_nobody_waits_for_a_server_that_hangs() -> None:
+def test_a_hanging_server_does_not_block_a_training() -> None:
     release, asked = Event(), Event()
 
     class Hanging(Server):
@@ -96,7 +96,7 @@ def test_nobody_waits_for_a_server_that_hangs() -> None:
     assert server.steps == [*range(1, 40)]
 
 
-def test_the_newest_figures_are_kept_where_a_server_is_down_for_long() -> None:
+def test_a_long_outage_keeps_only_the_newest_metrics() -> None:
     server = Server()
     server.is_down = True
     with MetricLog(server, 60) as log:

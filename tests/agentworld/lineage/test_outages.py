@@ -32,7 +32,7 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-def test_whichever_answer_is_lost_nothing_is_registered_twice(before: Door, model: Path) -> None:
+def test_a_lost_response_registers_nothing_twice(before: Door, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(before.url)
@@ -50,9 +50,7 @@ def test_whichever_answer_is_lost_nothing_is_registered_twice(before: Door, mode
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 504])
-def test_a_server_that_has_too_much_to_do_is_waited_for(
-    before: Door, model: Path, status: int
-) -> None:
+def test_a_temporary_server_error_is_retried(before: Door, model: Path, status: int) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: status * (number < 2)
@@ -64,7 +62,9 @@ def test_a_server_that_has_too_much_to_do_is_waited_for(
 @pytest.mark.parametrize(
     ("status", "how"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
 )
-def test_a_refusal_is_told_at_once(before: Door, model: Path, status: int, how: str) -> None:
+def test_a_refusal_is_raised_without_a_retry(
+    before: Door, model: Path, status: int, how: str
+) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda _number: status
@@ -73,7 +73,7 @@ def test_a_refusal_is_told_at_once(before: Door, model: Path, status: int, how: 
     assert len(before.asked) == 1
 
 
-def test_files_that_are_refused_are_a_failure_of_the_registry(before: Door, model: Path) -> None:
+def test_refused_artifact_files_are_a_store_error(before: Door, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: 403 * ("mlflow-artifacts" in before.asked[number])
@@ -81,7 +81,7 @@ def test_files_that_are_refused_are_a_failure_of_the_registry(before: Door, mode
         MlflowRegistry(before.url).register_world_model("refused", world_model("files"), model)
 
 
-def test_files_that_cannot_be_had_for_a_moment_are_waited_for(
+def test_a_fetch_retries_temporarily_unavailable_files(
     before: Door, model: Path, tmp_path: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
@@ -99,7 +99,7 @@ def test_files_that_cannot_be_had_for_a_moment_are_waited_for(
         assert len(before.asked) > first + wanted + 1
 
 
-def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None:
+def test_an_unreachable_server_is_retried_for_patience_seconds(caplog) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     url = f"http://{LOOPBACK}:{free_port()}"
@@ -110,7 +110,7 @@ def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None
     assert line.startswith(f"the registry {url} does not respond; waiting 3 s: ")
 
 
-def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
+def test_a_server_that_restarts_during_a_registration_has_one_version(
     server: MlflowServer, before: Door, tmp_path: Path, model: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
@@ -141,7 +141,7 @@ def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
     assert (tmp_path / "copy/nested/config").read_text() == "{}"
 
 
-def test_a_password_in_the_address_is_told_nowhere(
+def test_a_password_in_the_address_is_in_no_log_error_or_record(
     before: Door, model: Path, caplog, capfd
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry

@@ -53,7 +53,7 @@ def agent(seed: str, run: str, simulator: str = "a simulator") -> Agent:
     return Agent(checkpoint=made, run=run)
 
 
-def test_a_version_leads_back_to_what_was_registered(registry, model):
+def test_a_version_returns_the_registered_world_model(registry, model):
     what = world_model("leads back", exact_match=0.8)
     assert registry.world_model(registry.register_world_model("worlds", what, model)) == what
 
@@ -77,7 +77,7 @@ def test_the_same_weights_from_another_run_are_another_version(registry, model):
     assert [ref.version for ref in refs] == [1, 2, 1]
 
 
-def test_an_agent_leads_back_to_its_run_and_simulator(registry, model):
+def test_an_agents_version_returns_its_run_and_simulator(registry, model):
     what = agent("leads back", "run-7")
     assert registry.agent(registry.register_agent("agents", what, model)) == what
 
@@ -88,7 +88,7 @@ def test_the_agents_of_a_run_are_found(registry, model):
     assert registry.agents_of("a run of its own") == [ref]
 
 
-def test_what_is_registered_again_with_an_edge_is_a_version_of_its_own(registry, model):
+def test_an_agent_registered_again_with_an_edge_is_a_new_version(registry, model):
     what = agent("edged", "a run whose edge comes later")
     first = registry.register_agent("edged", what, model)
     claim = Claim(
@@ -107,7 +107,7 @@ def test_what_is_registered_again_with_an_edge_is_a_version_of_its_own(registry,
     assert registry.agent(second).edge == signed.edge
 
 
-def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry, model):
+def test_the_agents_of_a_simulator_are_found_with_their_tags(registry, model):
     what = agent("in it", "a run in it", "a simulator of its own")
     ref = registry.register_agent("in-it", what, model)
     registry.register_agent("in-it", agent("elsewhere", "another run"), model)
@@ -119,7 +119,7 @@ def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry,
 
 
 @pytest.mark.waits
-def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(model, tmp_path):
+def test_an_agent_is_not_read_from_garbled_tags(model, tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
@@ -146,25 +146,25 @@ def test_fetching_a_version_copies_every_file(registry, model, tmp_path):
     assert (tmp_path / "copy/nested/config").read_text() == "{}"
 
 
-def test_an_absent_version_is_answered_with_those_that_are_there(registry, model):
+def test_the_error_for_a_missing_version_lists_the_existing_versions(registry, model):
     registry.register_agent("known", agent("known", "r"), model)
     with pytest.raises(InputError, match=r"no version 7 of known; versions are 1$"):
         registry.agent(VersionRef(name="known", version=7))
 
 
-def test_an_absent_name_is_answered_with_those_that_are_there(registry, model):
+def test_the_error_for_a_missing_name_lists_the_registered_names(registry, model):
     registry.register_agent("known", agent("known", "r"), model)
     with pytest.raises(InputError, match=r"registered as 'unknown'; registered are .*known"):
         registry.agent(VersionRef(name="unknown", version=1))
 
 
-def test_an_agent_is_no_world_model(registry, model):
+def test_an_agents_version_is_refused_as_a_world_model(registry, model):
     ref = registry.register_agent("agents", agent("no world", "r"), model)
     with pytest.raises(InputError, match=f"{ref} is not a world model"):
         registry.world_model(ref)
 
 
-def test_versions_are_told_at_a_glance_with_tags_and_time_in_their_order(registry, model):
+def test_versions_are_listed_in_order_with_tags_and_time(registry, model):
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     what = world_model("glance")
     refs = [registry.register_agent("glance-b", agent("glance", "r8"), model)]
@@ -178,7 +178,7 @@ def test_versions_are_told_at_a_glance_with_tags_and_time_in_their_order(registr
     assert registry.version(refs[0]) == found[1]
 
 
-def test_what_is_stored_is_the_record_and_its_signature_as_they_came(registry, model):
+def test_the_record_and_its_signature_are_stored_unchanged(registry, model):
     what = agent("stored", "r9")
     ref = registry.register_agent("stored", what, model, signature='{"signed":true}')
     stored = registry.stored(ref)
@@ -187,13 +187,13 @@ def test_what_is_stored_is_the_record_and_its_signature_as_they_came(registry, m
     assert (stored.version, stored.run, stored.model) == (registry.version(ref), "present", "whole")
 
 
-def test_what_nobody_signed_has_no_signature(registry, model):
+def test_an_unsigned_version_has_no_signature(registry, model):
     ref = registry.register_world_model("unsigned", world_model("unsigned"), model)
     assert registry.stored(ref).signature is None
 
 
 @pytest.mark.waits
-def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
+def test_a_broken_database_is_a_store_error_with_the_databases_name(tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
     (tmp_path / "broken.db").write_text("no database")
@@ -202,7 +202,7 @@ def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
 
 
 @pytest.mark.waits
-def test_two_registries_in_one_process_do_not_meet(tmp_path, model, monkeypatch):
+def test_two_registries_in_one_process_are_independent(tmp_path, model, monkeypatch):
     from agentworld.lineage.mlflow import MlflowRegistry
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -239,11 +239,11 @@ def test_a_reference_without_name_or_version_is_refused(text):
         VersionRef.parse(text)
 
 
-def test_a_reference_is_written_as_it_is_read():
+def test_a_parsed_reference_is_written_unchanged():
     assert str(VersionRef.parse("shell-agent@12")) == "shell-agent@12"
 
 
-def test_the_newest_agents_are_listed_first_and_no_more_than_asked_for(registry, model):
+def test_agents_are_listed_newest_first_up_to_the_limit(registry, model):
     refs = [
         registry.register_agent("listed", agent(f"listed {n}", f"run {n}"), model) for n in range(3)
     ]
@@ -254,7 +254,7 @@ def test_the_newest_agents_are_listed_first_and_no_more_than_asked_for(registry,
     assert found[0].tags["simulator"] == digest_bytes(b"a simulator")
 
 
-def test_an_alias_is_the_version_that_it_was_set_to_last(registry, model):
+def test_an_alias_names_the_version_set_last_until_its_removal(registry, model):
     first, second = (
         registry.register_agent("aliased", agent(seed, "r"), model) for seed in ("one", "two")
     )
@@ -270,7 +270,7 @@ def test_an_alias_is_the_version_that_it_was_set_to_last(registry, model):
     }
 
 
-def test_an_alias_of_nothing_is_taken_away_as_well(registry):
+def test_removing_an_unknown_alias_succeeds(registry):
     registry.remove_alias("nothing", "production")
     assert ("nothing", "production") not in registry.aliases()
 
@@ -282,7 +282,7 @@ def test_versions_are_found_by_their_tags(registry, model):
     assert registry.versions(kind="world-model", run="a run with tags") == []
 
 
-def test_a_mark_is_set_and_taken_away_and_nothing_else_changes(registry, model):
+def test_setting_and_removing_a_mark_changes_nothing_else(registry, model):
     what = agent("marked", "a run that is marked")
     ref = registry.register_agent("marked", what, model)
 

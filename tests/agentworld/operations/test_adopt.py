@@ -63,7 +63,7 @@ def adopted(store, folder, run, name="their-agent"):
     return made, AdoptionResult.read(made / ADOPTED)
 
 
-def test_the_weights_that_a_run_was_closed_with_are_observed(store, trained, trainer):
+def test_the_final_weights_of_a_run_are_adopted_with_grade_observed(store, trained, trainer):
     run = trainer()
     folder, made = adopted(store, trained, run)
     assert (str(made.version), made.grade, made.reasons) == ("their-agent@1", "observed", ())
@@ -76,7 +76,7 @@ def test_the_weights_that_a_run_was_closed_with_are_observed(store, trained, tra
     assert _simulator("", folder, store) == chain.simulator
 
 
-def test_it_is_adopted_once_also_by_who_was_killed_before_it_was_told(store, trained, trainer):
+def test_repeating_a_killed_adoption_adopts_only_once(store, trained, trainer):
     run = trainer()
     folder, made = adopted(store, trained, run)
     (folder / "receipt.json").unlink()
@@ -102,7 +102,9 @@ def test_a_run_that_is_open_is_refused(store, trained, trainer):
     assert not (store / "mlflow.db").exists()
 
 
-def test_what_is_no_model_is_refused_before_anything_is_asked(store, trained, trainer, tmp_path):
+def test_an_invalid_model_or_name_is_refused_before_the_registry_is_used(
+    store, trained, trainer, tmp_path
+):
     run, empty = trainer(), tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match="has no safetensors weights"):
@@ -117,7 +119,7 @@ def test_what_is_no_model_is_refused_before_anything_is_asked(store, trained, tr
     assert not (store / "mlflow.db").exists()
 
 
-def test_a_run_that_nobody_opened_is_not_there(store, trained, trainer):
+def test_an_unknown_run_is_not_found(store, trained, trainer):
     trainer()
     with pytest.raises(NotFound, match="there is no run nobodys"):
         adopted(store, trained, "nobodys")

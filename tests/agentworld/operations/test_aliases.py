@@ -33,7 +33,7 @@ def marks(made):
     return {str(each.ref): each.tags.get("revalidate") for each in versions}
 
 
-def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_use(made):
+def test_an_agents_alias_is_mirrored_in_the_registry_until_the_alias_is_ended(made):
     used = set_agent_alias(ALIAS, made.ref, made.store, "ada", "the first")
     assert (used.target, used.set_by, used.reason) == ("shell-agent@1", "ada", "the first")
     assert made.registry.aliases() == {("shell-agent", "production"): 1}
@@ -42,7 +42,7 @@ def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_us
     assert problems(made) == []
 
 
-def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(made):
+def test_repeating_an_interrupted_alias_change_completes_the_mirror(made):
     signed = made.signed()
     assert len(problems(made)) == 1
     assert set_agent_alias(ALIAS, made.ref, made.store, "bob") == signed
@@ -53,7 +53,7 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
     assert problems(made) == []
 
 
-def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
+def test_an_invalid_alias_or_version_is_refused_before_signing(made):
     for label in ("latest", "v2", "Production", "a/b", ""):
         with pytest.raises(InputError, match="is not an alias of an agent; write NAME@ALIAS with"):
             set_agent_alias(f"shell-agent@{label}", made.ref, made.store, "ada")
@@ -76,7 +76,7 @@ def test_a_simulators_alias_is_ended_without_a_registry(tmp_path):
     assert not (tmp_path / "mlflow.db").exists()
 
 
-def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatch):
+def test_a_deployed_service_signs_alias_changes(made, tmp_path_factory, monkeypatch):
     service = make.service.service(made.store, pinned=made.simulator.manifest)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{made.store}/mlflow.db")
@@ -89,7 +89,7 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
     assert not (elsewhere / "ledger.db").exists()
 
 
-def test_where_a_service_is_asked_by_no_auditor_it_tells_nothing_and_mlflow_hears(
+def test_without_the_auditor_role_alias_changes_return_none_and_reach_mlflow(
     made, tmp_path_factory, monkeypatch
 ):
     elsewhere, folder = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("access")
@@ -106,7 +106,7 @@ def test_where_a_service_is_asked_by_no_auditor_it_tells_nothing_and_mlflow_hear
     assert made.registry.aliases() == {}
 
 
-def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the_registry(made):
+def test_moving_an_alias_marks_agents_in_use_for_revalidation(made):
     idle = make.agent.registered(made.store, made.registry, "idle")
     set_agent_alias(ALIAS, made.ref, made.store, "ada")
     first = set_alias("stable", made.simulator.digest, made.store, "ada")
@@ -124,7 +124,7 @@ def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the
     assert marks(made) == {"shell-agent@1": None, str(idle.ref): None}
 
 
-def test_a_registry_that_is_gone_holds_no_move_of_a_name_up(caplog):
+def test_an_unreachable_registry_does_not_block_an_alias_move(caplog):
     def gone():
         raise StoreError("the registry gave no answer")
 
@@ -132,7 +132,7 @@ def test_a_registry_that_is_gone_holds_no_move_of_a_name_up(caplog):
     assert "the registry gave no answer" in caplog.text
 
 
-def test_a_store_in_which_nothing_was_signed_has_nothing_to_validate(tmp_path):
+def test_a_store_without_agents_in_use_has_nothing_to_validate(tmp_path):
     pinned = records.pinned(tmp_path)
     assert due_by(set_alias("stable", pinned.digest, tmp_path, "ada"), tmp_path) == {}
     assert not (tmp_path / "mlflow.db").exists()

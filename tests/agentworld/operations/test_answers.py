@@ -13,7 +13,7 @@ from make import records
 pytestmark = pytest.mark.waits  # a server of buckets
 
 
-def test_an_answer_is_in_the_bucket_as_soon_as_it_came_and_another_pod_finds_it(
+def test_an_answer_is_stored_in_the_bucket_at_once_for_other_pods(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, question = f"{bucket}/{tmp_path.name}", records.digest("question")

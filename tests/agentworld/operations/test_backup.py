@@ -81,7 +81,7 @@ def place(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["disk", "memory", S3])
-def test_a_store_that_is_lost_comes_back_from_its_newest_backup(tmp_path, kind, request):
+def test_a_lost_store_is_restored_from_its_newest_backup(tmp_path, kind, request):
     url = {
         "disk": lambda: str(tmp_path / "backups"),
         "memory": lambda: f"memory://{uuid.uuid4()}",
@@ -104,13 +104,13 @@ def test_a_store_that_is_lost_comes_back_from_its_newest_backup(tmp_path, kind, 
     assert place.mirror.get(COPY) == b"{}"
 
 
-def test_a_dump_of_another_backup_is_not_taken_for_this_ones(place):
+def test_a_dump_of_another_backup_is_refused(place):
     place.back_up()
     with pytest.raises(Conflict, match="ledger.dump is of another backup"):
         begin_backup(place.url, place.store, place.work)
 
 
-def test_a_backup_that_is_whole_is_not_written_again(place):
+def test_a_complete_backup_is_not_overwritten(place):
     place.back_up()
     (place.work / "ledger.dump").write_bytes(b"another dump")
     with pytest.raises(Conflict, match="is complete already; begin another one"):
@@ -139,7 +139,7 @@ def kill_after(monkeypatch, num_changes):
 
 
 @pytest.mark.waits
-def test_killed_at_any_moment_a_backup_leaves_only_whole_ones_and_the_next_is_whole(tmp_path):
+def test_a_backup_killed_at_any_point_leaves_only_complete_backups(tmp_path):
     place = place_at(f"memory://{uuid.uuid4()}", tmp_path)
     place.back_up()
     for num_changes in count():
@@ -166,9 +166,7 @@ def test_killed_at_any_moment_a_backup_leaves_only_whole_ones_and_the_next_is_wh
 
 
 @pytest.mark.parametrize("method", ["put_file", "write", "create"])
-def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
-    place, monkeypatch, method
-):
+def test_a_file_that_reads_differently_than_written_fails_the_backup(place, monkeypatch, method):
     """A dump, a text, and a copy of what was signed."""
     right = getattr(Disk, method)
 
@@ -183,7 +181,7 @@ def test_what_reads_differently_than_it_was_written_is_in_no_whole_backup(
     assert place.backups.names() == []
 
 
-def test_a_text_that_is_erased_after_the_dump_is_in_the_backup_of_that_dump(place):
+def test_a_text_erased_after_the_dump_is_in_that_dumps_backup(place):
     digest = place.objects.put(b"erased")
     place.begin()
     place.objects.erase(digest)
@@ -194,7 +192,7 @@ def test_a_text_that_is_erased_after_the_dump_is_in_the_backup_of_that_dump(plac
     assert place.objects.get(digest) == b"erased"
 
 
-def test_an_erased_text_is_in_backups_until_those_from_before_are_removed(place):
+def test_an_erased_text_is_kept_until_the_older_backups_are_removed(place):
     digest = place.objects.put(b"erased")
     place.back_up(keep=2)
     place.objects.erase(digest)
@@ -206,7 +204,7 @@ def test_an_erased_text_is_in_backups_until_those_from_before_are_removed(place)
     assert [place.verify(backup.name) for backup in later] == [[], []]
 
 
-def test_an_old_backup_is_removed_after_the_new_one_is_whole(place, monkeypatch):
+def test_an_old_backup_is_removed_only_after_the_new_backup_is_complete(place, monkeypatch):
     old = place.back_up(keep=1)
 
     def refuse(_self, _keep):
@@ -220,7 +218,7 @@ def test_an_old_backup_is_removed_after_the_new_one_is_whole(place, monkeypatch)
 
 
 @pytest.mark.parametrize("step", ["begin", "finish"])
-def test_backups_of_another_ledger_are_refused(place, step):
+def test_a_destination_with_backups_of_another_ledger_is_refused(place, step):
     place.mirror.put(GENESIS, b"this")
     place.back_up()
     place.begin()
@@ -230,7 +228,7 @@ def test_backups_of_another_ledger_are_refused(place, step):
         getattr(place, step)()
 
 
-def test_copies_that_the_mirror_lost_stay_in_all_backups_and_are_named(place):
+def test_copies_missing_from_the_mirror_stay_in_backups_and_are_reported(place):
     place.back_up()
     shutil.rmtree(place.store / "mirror")
     finished = place.back_up(keep=1)
@@ -240,7 +238,7 @@ def test_copies_that_the_mirror_lost_stay_in_all_backups_and_are_named(place):
     assert place.mirror.get(COPY) == b"{}"
 
 
-def test_a_damaged_text_is_named_and_everything_else_is_backed_up(place):
+def test_a_damaged_text_is_reported_and_the_other_texts_are_backed_up(place):
     digest = place.objects.put(b"whole")
     [file] = place.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
     file.write_bytes(b"other")
@@ -255,7 +253,7 @@ def stored(place, pattern):
     return file
 
 
-def test_what_is_missing_or_damaged_in_a_backup_is_named_and_not_restored(place):
+def test_missing_or_damaged_backup_files_are_reported_and_not_restored(place):
     place.back_up()
     stored(place, "objects/*/*").unlink()
     stored(place, "mirror/*/*").write_bytes(b"[]")
@@ -271,7 +269,7 @@ def test_what_is_missing_or_damaged_in_a_backup_is_named_and_not_restored(place)
         place.restore()
 
 
-def test_a_damaged_copy_is_never_put_into_the_mirror(place):
+def test_a_damaged_copy_is_not_restored_into_the_mirror(place):
     place.back_up()
     stored(place, "mirror/*/*").write_bytes(b"[]")
     shutil.rmtree(place.store / "mirror")
@@ -280,7 +278,7 @@ def test_a_damaged_copy_is_never_put_into_the_mirror(place):
     assert place.mirror.names() == []
 
 
-def test_a_restore_changes_no_copy_that_is_there_and_mends_damaged_texts(place):
+def test_a_restore_repairs_damaged_texts_and_changes_no_existing_copy(place):
     place.back_up()
     [text] = [path for path in place.store.glob("objects/*/*") if path.is_file()]
     text.write_bytes(b"damaged")
@@ -293,14 +291,14 @@ def test_a_restore_changes_no_copy_that_is_there_and_mends_damaged_texts(place):
 
 
 @pytest.mark.parametrize("file", ["files.sha256", "manifest.json"])
-def test_a_damaged_backup_is_one_sentence(place, file):
+def test_a_damaged_backup_manifest_or_file_list_is_a_store_error(place, file):
     place.back_up()
     stored(place, f"backups/*/{file}").write_bytes(b"{}")
     with pytest.raises(StoreError, match=rf"{file} in .* is damaged: .*; use another backup"):
         place.verify()
 
 
-def test_a_damaged_list_of_the_newest_backup_stops_no_other_and_removes_no_text(place, caplog):
+def test_a_damaged_list_of_the_newest_backup_blocks_no_backup_and_removes_no_text(place, caplog):
     digest = place.objects.put(b"erased")
     damaged = place.back_up()
     stored(place, "backups/*/files.sha256").write_bytes(b"")
@@ -326,7 +324,7 @@ def test_while_another_process_finishes_a_backup_nothing_is_written(place, monke
     assert not list((place.store.parent / "backups").glob("backups/*"))
 
 
-def test_a_backup_whose_lease_lapsed_is_not_whole(place, monkeypatch):
+def test_a_backup_with_a_lost_lease_is_not_completed(place, monkeypatch):
     def lose(_lease):
         raise StoreError("lost")
 
@@ -337,7 +335,7 @@ def test_a_backup_whose_lease_lapsed_is_not_whole(place, monkeypatch):
     assert place.backups.names() == []
 
 
-def test_a_text_that_another_backup_removed_meanwhile_ends_this_one(place):
+def test_a_backup_fails_if_another_backup_removed_one_of_its_texts(place):
     digest = place.objects.put(b"erased")
     place.begin()
     place.objects.erase(digest)
@@ -347,7 +345,7 @@ def test_a_text_that_another_backup_removed_meanwhile_ends_this_one(place):
     assert place.backups.names() == []
 
 
-def test_a_backup_is_begun_and_has_a_dump(place):
+def test_finishing_a_backup_requires_its_beginning_and_a_valid_dump(place):
     place.work.mkdir()
     with pytest.raises(InputError, match="no backup was begun in"):
         place.finish()
@@ -360,7 +358,7 @@ def test_a_backup_is_begun_and_has_a_dump(place):
         place.finish()
 
 
-def test_a_backup_that_is_not_there_is_named_with_those_that_are(place):
+def test_the_error_for_a_missing_backup_lists_the_existing_backups(place):
     with pytest.raises(NotFound, match="has no backup; check the address"):
         newest_backup(place.url)
     finished = place.back_up()

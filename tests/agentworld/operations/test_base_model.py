@@ -66,7 +66,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.compute
-def test_a_folder_is_read_where_it_is(store, model, digest):
+def test_a_local_folder_is_used_without_a_copy(store, model, digest):
     base = find_base(str(model), store)
     assert (base.digest, base.address, base.folder()) == (digest, None, model)
     assert base.checkpoint is None
@@ -74,7 +74,7 @@ def test_a_folder_is_read_where_it_is(store, model, digest):
 
 
 @pytest.mark.compute
-def test_the_folder_of_a_stage_is_known_by_the_record_beside_it(store, model, digest):
+def test_a_stages_folder_is_recognized_by_a_matching_checkpoint_record(store, model, digest):
     record = model.with_name("checkpoint.json")
     record.write_text("of another program")
     assert find_base(str(model), store).checkpoint is None
@@ -86,7 +86,7 @@ def test_the_folder_of_a_stage_is_known_by_the_record_beside_it(store, model, di
 
 
 @pytest.mark.compute
-def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
+def test_an_address_is_fetched_once_into_a_folder_named_by_its_digest(
     store, model, digest, address
 ):
     base = find_base(address, store)
@@ -100,7 +100,7 @@ def test_an_address_is_fetched_once_under_the_digest_that_a_folder_has(
 
 
 @pytest.mark.compute
-def test_a_base_that_changed_under_its_address_is_another_one(
+def test_a_base_changed_at_its_address_gets_a_new_digest_and_is_logged(
     store, digest, address, model, caplog
 ):
     find_base(address, store)
@@ -113,7 +113,7 @@ def test_a_base_that_changed_under_its_address_is_another_one(
 
 
 @pytest.mark.compute
-def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, monkeypatch):
+def test_a_killed_fetch_resumes_at_the_last_piece(store, digest, address, monkeypatch):
     system, _ = fsspec.core.url_to_fs(address)
     real, asked = type(system).cat_file, []
 
@@ -133,9 +133,7 @@ def test_a_killed_fetch_is_gone_on_from_where_it_was(store, digest, address, mon
 
 
 @pytest.mark.compute
-def test_the_same_files_under_a_second_address_leave_the_folder_that_may_be_in_use(
-    store, model, address
-):
+def test_the_same_files_at_a_second_address_keep_the_existing_folder(store, model, address):
     base = find_base(address, store)
     inode = (base.folder() / "config.json").stat().st_ino
     put(f"{address}-copy", model)
@@ -158,7 +156,7 @@ def test_hidden_files_and_drafts_are_no_part_of_a_base(store, model, digest, add
     ]
 
 
-def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypatch):
+def test_a_base_changed_during_its_fetch_is_refused(store, address, monkeypatch):
     system, root = fsspec.core.url_to_fs(address)
     real = type(system).cat_file
 
@@ -174,7 +172,7 @@ def test_what_is_changed_while_it_is_fetched_is_refused(store, address, monkeypa
 
 
 @pytest.mark.compute
-def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, address):
+def test_a_fetched_file_changed_later_is_refused_before_its_use(store, address):
     base = find_base(address, store)
     (base.folder() / "config.json").write_text("[]")
     with pytest.raises(StoreError, match=r"config\.json does not match the manifest") as error:
@@ -185,13 +183,13 @@ def test_a_fetched_file_that_was_changed_is_noticed_before_it_is_trained(store, 
     assert find_base(address, store).folder().is_dir()
 
 
-def test_an_address_without_files_is_named(store):
+def test_an_address_without_files_is_refused(store):
     with pytest.raises(NotFound, match="memory://nothing/here has no files"):
         find_base("memory://nothing/here", store)
 
 
 @pytest.mark.parametrize("base", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@main"])
-def test_a_hubs_model_without_a_commit_is_refused_with_how_to_pin_it(store, base):
+def test_a_hub_model_without_a_commit_is_refused_with_the_pinned_form(store, base):
     pinned = re.escape("pin one as Qwen/Qwen3-0.6B@<40 hexadecimal digits of the commit>")
     with pytest.raises(InputError, match=pinned) as error:
         find_base(base, store)
@@ -200,7 +198,7 @@ def test_a_hubs_model_without_a_commit_is_refused_with_how_to_pin_it(store, base
 
 
 @pytest.mark.parametrize("base", ["/gone", "./gone", "gone"])
-def test_a_folder_that_is_missing_is_named(store, base):
+def test_a_missing_folder_is_refused(store, base):
     with pytest.raises(InputError, match=f"there is no folder {Path(base)}; name the folder"):
         find_base(base, store)
 
@@ -221,7 +219,7 @@ def test_a_folder_in_a_bucket_is_fetched(store, model, digest, bucket, tmp_path)
 
 
 @pytest.mark.waits
-def test_a_store_in_a_bucket_has_a_base_for_all_its_machines(address, digest, bucket, tmp_path):
+def test_a_store_in_a_bucket_shares_a_base_between_machines(address, digest, bucket, tmp_path):
     url = f"{bucket}/{tmp_path.name}/store"
     mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     find_base(address, mine.root)
@@ -241,7 +239,7 @@ class TestRegistered:
         open_registry(folder)  # makes the database, which takes seconds
         return folder
 
-    def test_a_world_model_of_this_project_is_a_base_by_either_name(self, store, model, digest):
+    def test_a_registered_world_model_is_a_base_by_either_reference(self, store, model, digest):
         checkpoint = records.checkpoint("sft").model_copy(update={"artifact": digest})
         what = WorldModel(stages=(checkpoint,), report=records.digest("report"))
         open_registry(store).register_world_model("agentworld-text", what, model)
@@ -252,7 +250,7 @@ class TestRegistered:
             assert found.checkpoint == checkpoint
         assert find_base(str(model), store).checkpoint == checkpoint
 
-    def test_so_is_a_version_that_others_registered(self, store, model, digest):
+    def test_a_version_registered_by_another_program_is_a_base(self, store, model, digest):
         import mlflow
 
         uri = f"sqlite:///{store.resolve() / 'mlflow.db'}"
@@ -279,7 +277,7 @@ class TestRegistered:
         ):
             source.fetch(tmp_path)
 
-    def test_one_that_is_not_there_is_named(self, store):
+    def test_a_missing_registered_version_is_refused(self, store):
         with pytest.raises(NotFound, match=r"the registry has no models:/world/7"):
             find_base("models:/world/7", store)
 
@@ -310,11 +308,11 @@ class TestOfAHub:
         assert len(hub.requests) == before
         assert is_offline_mode()
 
-    def test_what_a_model_is_not_loaded_from_stays_there(self, store, model, digest, hub):
+    def test_files_not_needed_to_load_a_model_are_not_fetched(self, store, model, digest, hub):
         others = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "original.pth": b"again"}
         assert find_base(hub.add("a/b", COMMIT, model, **others), store).digest == digest
 
-    def test_a_fetch_that_broke_off_goes_on(self, store, model, digest, hub):
+    def test_an_interrupted_fetch_resumes_with_the_missing_file(self, store, model, digest, hub):
         address = hub.add("a/b", COMMIT, model)
         hub.broken.add("model.safetensors")
         with pytest.raises(StoreError, match=f"a/b@{COMMIT} cannot be fetched from {hub.url}"):
@@ -325,7 +323,7 @@ class TestOfAHub:
         assert hub.downloads() == ["model.safetensors"]
 
     @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
-    def test_bytes_that_are_not_the_hubs_are_refused(self, store, model, digest, hub, file):
+    def test_a_damaged_download_is_refused(self, store, model, digest, hub, file):
         address = hub.add("a/b", COMMIT, model)
         hub.garbled.add(file)
         with pytest.raises(StoreError, match=f"{file} of a/b@{COMMIT} is damaged"):
@@ -333,23 +331,25 @@ class TestOfAHub:
         hub.garbled.clear()
         assert find_base(address, store).digest == digest
 
-    def test_a_commit_that_is_not_there_is_refused(self, store, hub):
+    def test_a_missing_commit_is_refused(self, store, hub):
         with pytest.raises(InputError, match=f"{hub.url} has no a/b@{COMMIT}"):
             find_base(f"a/b@{COMMIT}", store)
 
-    def test_a_hub_that_cannot_be_reached_is_named(self, store, monkeypatch):
+    def test_an_unreachable_hub_is_a_store_error(self, store, monkeypatch):
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
         monkeypatch.setattr("time.sleep", lambda _: None)  # its client tries again and again
         with pytest.raises(StoreError, match="set HF_ENDPOINT to a hub that is reached from here"):
             find_base(f"a/b@{COMMIT}", store)
 
     @pytest.mark.parametrize("name", ["my--org/model", "a..b/m"])
-    def test_a_name_that_no_hub_has_is_refused(self, store, name):
+    def test_an_invalid_hub_model_name_is_refused(self, store, name):
         with pytest.raises(InputError, match=f"{name}@{COMMIT} names no model of a hub"):
             find_base(f"{name}@{COMMIT}", store)
 
     @pytest.mark.parametrize("answer", [b"<html></html>", b'{"a": 1}', b"[{}]"])
-    def test_a_server_that_is_no_hub_is_named(self, store, hub, monkeypatch, answer):
+    def test_a_server_that_does_not_answer_as_a_hub_is_a_store_error(
+        self, store, hub, monkeypatch, answer
+    ):
         from fakes import hub as fake
 
         monkeypatch.setattr(fake, "_answer", lambda _, handler, **__: answers(handler, answer))

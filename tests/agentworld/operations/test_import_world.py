@@ -35,7 +35,7 @@ def model(tiny_model, tmp_path):
 
 
 @pytest.mark.compute
-def test_weights_from_elsewhere_become_a_simulator_that_nobody_validated(model, tmp_path):
+def test_imported_weights_become_a_simulator_without_reports(model, tmp_path):
     simulator = imported(model, tmp_path / "store")
     manifest = simulator.manifest
     assert set(manifest.files) == {path.name for path in model.iterdir()}
@@ -53,7 +53,7 @@ def test_the_same_weights_imported_twice_are_the_same_simulator(model, tmp_path)
 
 
 @pytest.mark.compute
-def test_an_imported_world_is_drawn_as_its_maker_says_and_told_what_it_is(model, tmp_path):
+def test_an_imported_world_uses_its_generation_config_and_the_given_prompts(model, tmp_path):
     defaults = {"do_sample": True, "temperature": 0.6, "top_k": 20}
     (model / "generation_config.json").write_text(json.dumps(defaults))
     chosen = with_world(recipe(), domains={"shell": None, "text": SHELL})
@@ -81,9 +81,7 @@ WRONG = {
 
 @pytest.mark.compute
 @pytest.mark.parametrize(("spoil", "words"), WRONG.values(), ids=WRONG)
-def test_a_folder_that_cannot_be_served_is_refused_before_it_is_copied(
-    model, tmp_path, spoil, words
-):
+def test_a_folder_that_cannot_be_served_is_refused_before_the_copy(model, tmp_path, spoil, words):
     spoil(model)
     with pytest.raises(InputError, match=words):
         imported(model, tmp_path / "store")
@@ -120,7 +118,7 @@ GARBAGE = {
 
 @pytest.mark.compute
 @pytest.mark.parametrize(("made", "words"), GARBAGE.values(), ids=GARBAGE)
-def test_garbage_that_is_named_as_weights_is_not_pinned(model, tmp_path, made, words):
+def test_an_invalid_weights_file_is_not_pinned(model, tmp_path, made, words):
     path = model / "model.safetensors"
     path.write_bytes(made(path.read_bytes()))
     with pytest.raises(InputError, match=words):
@@ -129,7 +127,7 @@ def test_garbage_that_is_named_as_weights_is_not_pinned(model, tmp_path, made, w
 
 
 @pytest.mark.compute
-def test_garbage_that_was_pinned_before_does_not_verify(model, tmp_path):
+def test_a_pinned_simulator_with_an_invalid_weights_file_fails_verification(model, tmp_path):
     simulator = imported(model, tmp_path / "store")
     path = simulator.model / "model.safetensors"
     path.unlink()
@@ -145,19 +143,19 @@ def test_garbage_that_was_pinned_before_does_not_verify(model, tmp_path):
 
 
 @pytest.mark.compute
-def test_an_answer_that_would_fill_the_context_is_refused(model, tmp_path):
+def test_max_tokens_equal_to_the_context_length_is_refused(model, tmp_path):
     with pytest.raises(InputError, match=r"1024 tokens leaves no room for a prompt in a context"):
         imported(model, tmp_path / "store", recipe(max_tokens=1024))
     assert not (tmp_path / "store").exists()
 
 
-def test_a_domain_has_a_name():
+def test_an_invalid_domain_name_is_refused():
     with pytest.raises(InputError, match=r"cannot be pinned so: domains\.Web Shop"):
         with_world(recipe(), domains={"Web Shop": None})
 
 
 @pytest.mark.compute
-def test_seeds_are_promised_where_the_engine_was_seen_to_keep_them(model, tmp_path):
+def test_seeded_sampling_is_pinned_after_a_check_of_the_engine(model, tmp_path):
     chosen = recipe("vllm", temperature=1.0, seed_policy="seeded")
     manifest = imported(model, tmp_path / "store", chosen).manifest
     assert manifest.sampling.seed_policy == "seeded"

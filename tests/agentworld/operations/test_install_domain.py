@@ -48,7 +48,7 @@ def machine(tmp_path, monkeypatch) -> Machine:
     return made
 
 
-def test_what_is_missing_is_installed_once_and_announced_before(machine):
+def test_missing_packages_are_announced_and_installed_once(machine):
     said: list[tuple[str, int]] = []
     done = install_domain("text", lambda step: said.append((step, len(machine.ran))))
     assert (done.installed, done.unavailable) == (("world-tools",), "")
@@ -64,7 +64,7 @@ def test_what_is_missing_is_installed_once_and_announced_before(machine):
     assert install_domain("text", pytest.fail).installed == ()
 
 
-def test_only_root_installs_and_anybody_else_is_given_the_command(machine, monkeypatch):
+def test_a_user_other_than_root_gets_the_install_command(machine, monkeypatch):
     monkeypatch.setattr(room.os, "geteuid", lambda: 1000)
     with pytest.raises(EnvironmentUnavailable, match="run `sudo apt-get install world-tools` "):
         install_domain("text", print)
@@ -72,26 +72,28 @@ def test_only_root_installs_and_anybody_else_is_given_the_command(machine, monke
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_system_without_apt_get_is_given_the_command(monkeypatch):
+def test_a_system_without_apt_get_gets_the_install_command(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EnvironmentUnavailable, match="takes root and apt-get; run `sudo"):
         install_domain("text", print)
 
 
-def test_an_installation_that_fails_says_its_last_words(machine):
+def test_a_failed_installation_raises_with_its_last_output(machine):
     machine.write_apt_get("echo 'E: no such package' >&2; exit 100")
     with pytest.raises(EnvironmentUnavailable, match=r"world-tools` failed \(E: no such package\)"):
         install_domain("text", print)
 
 
-def test_an_installation_ends_when_its_time_is_over(machine, monkeypatch):
+def test_an_installation_is_stopped_at_its_time_limit(machine, monkeypatch):
     machine.write_apt_get("exec sleep 600")
     monkeypatch.setattr(room, "MOST_SECONDS", 0.2)
     with pytest.raises(EnvironmentUnavailable, match="was ended, for an installation may take 0.2"):
         install_domain("text", print)
 
 
-def test_what_no_package_can_repair_is_said_after_the_installation(machine, monkeypatch):
+def test_a_problem_that_packages_cannot_fix_is_reported_after_the_installation(
+    machine, monkeypatch
+):
     def refuse() -> None:
         raise EnvironmentUnavailable("no sandbox: allow unprivileged user namespaces")
 
@@ -104,7 +106,7 @@ def test_what_no_package_can_repair_is_said_after_the_installation(machine, monk
     assert len(machine.ran) == 2
 
 
-def test_a_domain_of_recorded_logs_needs_nothing(machine):
+def test_a_domain_of_recorded_logs_installs_nothing(machine):
     assert install_domain("screen", print) == Installation(domain="screen")
     assert machine.ran == []
 

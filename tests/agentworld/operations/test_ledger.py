@@ -11,7 +11,7 @@ from agentworld.operations.ledger import (
 )
 
 
-def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
+def test_existing_ledger_finds_only_a_written_ledger(tmp_path):
     with pytest.raises(NotFound, match="holds no ledger"):
         existing_ledger(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -19,7 +19,7 @@ def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
     assert existing_ledger(tmp_path).runs() == [run]
 
 
-def test_a_ledger_that_the_environment_names_is_not_made_by_who_looks_for_it(tmp_path, monkeypatch):
+def test_existing_ledger_does_not_create_the_ledger_of_the_environment(tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere.db"
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", f"sqlite:///{elsewhere}")
     with pytest.raises(NotFound, match=r"holds no elsewhere\.db"):
@@ -29,7 +29,7 @@ def test_a_ledger_that_the_environment_names_is_not_made_by_who_looks_for_it(tmp
     assert existing_ledger(tmp_path / "another").runs() == [run]
 
 
-def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
+def test_opening_the_evidence_of_a_store_requires_its_public_keys(tmp_path):
     assert not has_keys(tmp_path)
     with pytest.raises(NotFound, match="holds no public key"):
         open_evidence(tmp_path)
@@ -40,14 +40,14 @@ def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     assert evidence.trusted != evidence.step_keys
 
 
-def test_a_services_ledger_is_the_same_once_an_auditor_knows_where_it_is(monkeypatch):
+def test_the_ledger_digest_of_a_service_ignores_the_ledger_url(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://worlds:8000")
     unknown = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
     assert ledger_digest() == unknown
 
 
-def test_a_ledger_has_a_name_that_tells_no_password(monkeypatch):
+def test_the_ledger_digest_does_not_depend_on_the_password(monkeypatch):
     own = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
     named = ledger_digest()

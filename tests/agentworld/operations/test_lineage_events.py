@@ -49,7 +49,7 @@ def end(folder: Path, error: BaseException) -> None:
         raise error
 
 
-def test_a_training_starts_runs_and_completes_as_one_run(
+def test_a_training_sends_start_running_and_complete_events_of_one_run(
     folder: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000.0]
@@ -96,7 +96,7 @@ def test_a_training_starts_runs_and_completes_as_one_run(
         (KeyboardInterrupt(), "ABORT", "KeyboardInterrupt"),
     ],
 )
-def test_a_training_that_ends_otherwise_says_why_and_made_nothing(
+def test_a_failed_or_aborted_training_reports_the_reason_and_no_output(
     folder: Path, log: Path, error: BaseException, state: str, message: str
 ) -> None:
     with pytest.raises(type(error)):
@@ -107,7 +107,7 @@ def test_a_training_that_ends_otherwise_says_why_and_made_nothing(
     assert last["outputs"] == []
 
 
-def test_each_try_is_a_run_of_its_own(folder: Path, log: Path) -> None:
+def test_each_attempt_is_a_separate_run(folder: Path, log: Path) -> None:
     for _ in range(2):
         with lineage_events(folder, INPUTS):
             pass
@@ -145,7 +145,7 @@ def server() -> Iterator[_Server]:
     server.server_close()
 
 
-def test_a_server_gets_events_with_the_key(
+def test_a_server_gets_events_with_the_api_key(
     folder: Path, server: _Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
@@ -158,7 +158,7 @@ def test_a_server_gets_events_with_the_key(
     ]
 
 
-def test_a_server_that_is_down_ends_no_training(
+def test_an_unreachable_server_does_not_end_a_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("agentworld.operations.lineage_events._SECONDS_TO_CLOSE", 0.01)
@@ -168,7 +168,7 @@ def test_a_server_that_is_down_ends_no_training(
     assert "the last lineage events were not sent to http://127.0.0.1" in caplog.text
 
 
-def test_what_cannot_be_sent_is_logged_once_and_the_rest_is_tried(
+def test_each_unsent_event_is_logged_once(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/no/folder/x.jsonl")
@@ -178,7 +178,7 @@ def test_what_cannot_be_sent_is_logged_once_and_the_rest_is_tried(
 
 
 @pytest.mark.parametrize("address", ["ftp://host/x", "file://relative", "host:80", "http://"])
-def test_an_address_of_no_known_kind_is_refused(
+def test_an_invalid_address_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", address)

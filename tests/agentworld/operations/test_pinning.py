@@ -36,18 +36,18 @@ def chosen(**simulate) -> Recipe:
     return Recipe.model_validate({"name": "mine", "engine": {"kind": "vllm"}, "simulate": told})
 
 
-def test_an_engine_that_is_here_tells_its_own_version(monkeypatch):
+def test_an_installed_engine_ignores_the_environments_version(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_VERSION", "transformers 1")
     assert is_installed("transformers-serve")
     assert container_engine_version("transformers-serve") is None
 
 
-def test_nobody_installs_somebodys_endpoint():
+def test_an_external_endpoint_does_not_count_as_installed():
     assert not is_installed("openai")
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_one_that_is_in_its_image_is_pinned_by_what_the_environment_says_of_it(tmp_path):
+def test_an_engine_in_an_image_is_pinned_by_the_environments_image_and_version(tmp_path):
     pin = pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen()).engine
     assert isinstance(pin, EnginePin)
     assert (pin.image, pin.version, pin.lock) == (IMAGE, VERSION, None)
@@ -55,14 +55,14 @@ def test_one_that_is_in_its_image_is_pinned_by_what_the_environment_says_of_it(t
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_version_that_nobody_says_is_asked_for(tmp_path, monkeypatch):
+def test_an_engine_in_an_image_without_a_version_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_ENGINE_VERSION")
     with pytest.raises(InputError, match="vllm is not installed here; set AGENTWORLD_ENGINE_VER"):
         pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen())
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
+def test_seeded_sampling_is_refused_without_an_installed_engine(tmp_path):
     promising = chosen(sampling={"temperature": 1.0, "seed_policy": "seeded"})
     with pytest.raises(InputError, match="vllm is not installed here; set simulate.sampling.seed_"):
         pin_model(ArtifactManifest(files={}), tmp_path, promising, tmp_path)
@@ -70,7 +70,7 @@ def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
 
 @pytest.mark.waits
 @pytest.mark.usefixtures("elsewhere")
-def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_path, monkeypatch):
+def test_the_step_simulate_pins_an_engine_that_is_only_in_an_image(tmp_path, monkeypatch):
     from agentworld.steps.run import run_by_name
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

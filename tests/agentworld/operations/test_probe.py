@@ -24,17 +24,17 @@ def asked(store, answer=make.service.shell):
     return run
 
 
-def test_it_takes_one_step_and_leaves_no_run_open(tmp_path):
+def test_a_probe_takes_one_step_and_closes_its_run(tmp_path):
     run = asked(tmp_path)
     assert (run.opening.purpose, run.num_steps, run.final_weights) == ("evaluation", 1, WEIGHTS)
 
 
-def test_that_a_model_says_no_observation_is_the_models(tmp_path):
+def test_a_probe_accepts_an_answer_without_an_observation(tmp_path):
     run = asked(tmp_path, lambda _: "")
     assert (run.num_steps, run.final_weights) == (0, WEIGHTS)
 
 
-def test_that_nobody_answers_is_not(tmp_path):
+def test_a_probe_raises_if_the_engine_fails(tmp_path):
     def gone(_):
         raise EngineError("gone", retryable=False)
 
@@ -48,7 +48,7 @@ def test_an_answer_of_another_simulator_is_refused(tmp_path):
         asyncio.run(probe(service.client(simulator=records.digest("another")), WEIGHTS))
 
 
-def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkeypatch):
+def test_closing_a_probe_on_an_unreachable_service_is_limited_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(probe_module, "_CLOSING_SECONDS", 0.05)
     service = make.service.service(tmp_path)
     within = httpx.ASGITransport(service.app, raise_app_exceptions=False)

@@ -22,7 +22,7 @@ def prompted(url, store, **sampling):
     return prompt_world(chosen, store, endpoint_at(url, "somebody/model"))
 
 
-def test_an_endpoint_and_a_text_become_a_simulator_that_nobody_can_verify(tmp_path):
+def test_an_endpoint_and_a_prompt_become_a_simulator_without_weights(tmp_path):
     with endpoint.running(lambda _asked: "~") as there:
         simulator = prompted(there.url + "/v1/", tmp_path)
     manifest = simulator.manifest
@@ -34,7 +34,7 @@ def test_an_endpoint_and_a_text_become_a_simulator_that_nobody_can_verify(tmp_pa
     assert (body["model"], body["messages"][0]["content"]) == ("somebody/model", SHELL)
 
 
-def test_the_key_of_an_endpoint_is_said_to_it_and_written_nowhere(tmp_path, monkeypatch):
+def test_an_endpoints_api_key_is_sent_but_not_stored(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
     with endpoint.running(lambda _asked: "~") as there:
         prompted(there.url, tmp_path)
@@ -44,7 +44,7 @@ def test_the_key_of_an_endpoint_is_said_to_it_and_written_nowhere(tmp_path, monk
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-def test_an_endpoint_that_refuses_makes_no_simulator(tmp_path, monkeypatch):
+def test_a_refusal_by_the_endpoint_creates_no_simulator(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
     with (
         endpoint.running(lambda _asked: 401) as there,
@@ -56,7 +56,7 @@ def test_an_endpoint_that_refuses_makes_no_simulator(tmp_path, monkeypatch):
 
 
 @pytest.mark.compute
-def test_an_endpoint_that_draws_without_its_seed_may_promise_none(tmp_path):
+def test_an_endpoint_that_ignores_seeds_cannot_be_pinned_as_seeded(tmp_path):
     drawn = itertools.count()
     seeded = {"temperature": 1.0, "seed_policy": "seeded"}
     with endpoint.running(lambda _asked: str(next(drawn))) as there:
@@ -68,7 +68,7 @@ def test_an_endpoint_that_draws_without_its_seed_may_promise_none(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["http://me:hidden@there", "http://there?key=hidden", "there"])
-def test_what_is_no_endpoint_is_told_without_its_secret(url):
+def test_an_invalid_endpoint_url_is_refused_without_showing_its_secret(url):
     with pytest.raises(InputError, match="are not an endpoint; give https://HOST") as refused:
         endpoint_at(url, "m")
     assert "hidden" not in str(refused.value)

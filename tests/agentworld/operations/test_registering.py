@@ -25,13 +25,13 @@ def inputs(told: Story) -> tuple[str, ...]:
     return registry.stored(ref).links.inputs
 
 
-def test_an_agent_is_linked_to_the_version_that_can_be_read(told):
+def test_an_agent_is_linked_to_the_readable_world_model_version(told):
     registry = told.sources.registry
     registry.stray(registry.world_model(told.world_model))
     assert inputs(told) == ("model of world@1",)
 
 
-def test_a_copy_of_a_stranger_is_neither_linked_nor_says_what_was_read(told):
+def test_an_untrusted_copy_is_neither_linked_nor_used_for_the_data(told):
     registry = told.sources.registry
     artifact = registry.world_model(told.world_model).artifact
     stage = records.checkpoint("rl", artifact=artifact, data=records.digest("another"))

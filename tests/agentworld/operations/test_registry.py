@@ -16,13 +16,13 @@ from make import records
 from make.story import signed_as, story
 
 
-def test_a_variable_that_is_wrong_is_told_in_one_sentence(tmp_path, monkeypatch):
+def test_an_invalid_environment_variable_is_refused_with_its_name(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "some time")
     with pytest.raises(InputError, match="the environment is wrong at agentworld_mlflow_patience"):
         open_registry(tmp_path)
 
 
-def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeypatch):
+def test_empty_variables_select_the_stores_own_registry(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     own = registry_digest()
     for name in ("MLFLOW_TRACKING_URI", "AGENTWORLD_MLFLOW_PATIENCE_SECONDS"):
@@ -33,15 +33,13 @@ def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeyp
 
 
 @pytest.mark.waits
-def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
-    tmp_path, monkeypatch
-):
+def test_the_callers_patience_limits_the_wait_for_an_unreachable_registry(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
     with pytest.raises(StoreError, match="did not respond for 0 s"):
         open_registry(tmp_path, max_patience_seconds=0).versions()
 
 
-def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_path):
+def test_a_readable_version_is_found_beside_an_unreadable_version_of_its_weights(tmp_path):
     weights = records.digest("weights")
     stages = (records.checkpoint("rl", artifact=weights),)
     what = WorldModel(stages=stages, report=records.digest("report"))
@@ -64,7 +62,7 @@ def test_a_version_that_cannot_be_read_hides_no_other_of_the_same_weights(tmp_pa
         find_world_model(refs, registry, {})
 
 
-def test_a_readable_copy_of_a_stranger_comes_after_what_a_step_signed(tmp_path):
+def test_a_version_signed_by_a_step_is_preferred_to_an_untrusted_copy(tmp_path):
     told, stranger = story(tmp_path), ensure_signer(tmp_path / "keys/stranger")
     registry, keys = told.sources.registry, told.sources.step_keys
     own = registry.world_model(told.world_model)
@@ -79,7 +77,7 @@ def test_a_readable_copy_of_a_stranger_comes_after_what_a_step_signed(tmp_path):
 
 
 @pytest.mark.waits
-def test_a_server_with_workspaces_keeps_files_where_it_was_told_to(tmp_path, monkeypatch):
+def test_a_server_with_workspaces_keeps_artifacts_outside_the_store(tmp_path, monkeypatch):
     store, model = tmp_path / "store", tmp_path / "model"
     for folder in (store, model):
         folder.mkdir()

@@ -90,7 +90,7 @@ def forget(folder: str) -> None:
     (Path(folder) / "receipt.json").unlink()
 
 
-def test_a_run_is_opened_with_its_weights_and_its_simulator_for_good(store, simulator):
+def test_an_opened_run_has_its_starting_weights_and_its_simulator(store, simulator):
     run = opened(store, simulator)
     assert run == open_ledger(store).run(run.id)
     assert run.simulator == run.opening.simulator == simulator.digest
@@ -109,7 +109,7 @@ def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
     assert open_ledger(store).runs() == [run]
 
 
-def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves(store, simulator):
+def test_a_run_keeps_the_simulator_of_its_starting_weights_when_the_alias_moves(store, simulator):
     set_alias("shell", simulator.digest, store, "me")
     folder = imitated(store, simulator.digest)
     other = records.pinned(store, context_tokens=512)
@@ -130,7 +130,9 @@ def test_a_run_is_closed_with_signed_weights_and_its_record_verifies(store, simu
 
 
 @pytest.mark.parametrize("rotated", [False, True])
-def test_a_killed_closing_closes_once_whoever_signs_by_then(store, simulator, rotated):
+def test_repeating_a_killed_closing_changes_nothing_even_after_a_key_rotation(
+    store, simulator, rotated
+):
     agent_folder = practised(store, opened(store, simulator))
     first = run_step("close_run", RECIPE, str(store), agent_folder)
     closed = AgentRun.read(Path(first) / RUN)
@@ -141,7 +143,7 @@ def test_a_killed_closing_closes_once_whoever_signs_by_then(store, simulator, ro
     assert AgentRun.read(Path(again) / RUN) == closed
 
 
-def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
+def test_closing_a_closed_run_with_other_weights_is_refused(store, simulator):
     run = opened(store, simulator)
     run_step("close_run", RECIPE, str(store), practised(store, run))
     with pytest.raises(Conflict, match="was closed with other weights"):
@@ -175,7 +177,7 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
     assert "the simulator answered no step of the run" in unplayed
 
 
-def test_what_another_agent_showed_registers_nothing(store, simulator):
+def test_a_validation_or_a_run_of_another_agent_is_refused(store, simulator):
     run = opened(store, simulator)
     trained = practised(store, run)
     closed = run_step("close_run", RECIPE, str(store), trained)
@@ -187,7 +189,7 @@ def test_what_another_agent_showed_registers_nothing(store, simulator):
         run_step("register_agent", RECIPE, str(store), others, closed, other)
 
 
-def test_a_world_without_weights_starts_no_agent(store):
+def test_a_simulator_without_weights_cannot_start_an_agent(store):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
     prompted = records.pinned(store, artifact=None, files={}, engine=there)
     set_alias("shell", prompted.digest, store, "me")
@@ -199,21 +201,21 @@ def test_a_world_without_weights_starts_no_agent(store):
 
 @pytest.mark.usefixtures("simulator")
 @pytest.mark.parametrize("name", ["", "gone", "sha256:00"])
-def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
+def test_a_missing_simulator_is_not_found(store, name):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(NotFound, match="there is no simulator"):
         run_step("imitate", RECIPE, str(store), collected, name)
 
 
 @pytest.mark.usefixtures("simulator")
-def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
+def test_the_error_for_an_unknown_name_mentions_alias_and_digest(store):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     told = f"^there is no alias 'gone' in {store}, and there is no simulator sha256:gone in"
     with pytest.raises(NotFound, match=told):
         run_step("imitate", RECIPE, str(store), collected, "gone")
 
 
-def test_weights_that_were_never_registered_start_no_agent(store, simulator):
+def test_unregistered_weights_cannot_start_an_agent(store, simulator):
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(InputError, match="no registered version has the weights of sha256"):
         run_step("imitate", RECIPE, str(store), collected, simulator.digest)
@@ -230,7 +232,7 @@ def elsewhere(tmp_path_factory, monkeypatch, simulator):
         yield place
 
 
-def test_a_service_that_is_deployed_has_the_run_and_the_store_has_none(
+def test_a_deployed_services_ledger_has_the_run_and_the_stores_ledger_does_not(
     store, simulator, elsewhere, monkeypatch
 ):
     run = opened(store, simulator)
@@ -244,7 +246,7 @@ def test_a_service_that_is_deployed_has_the_run_and_the_store_has_none(
     assert closed.closing.signature
 
 
-def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, simulator, elsewhere):
+def test_a_step_uses_a_deployed_service_and_starts_no_server(store, simulator, elsewhere):
     logs = store / "logs"
 
     async def play(client) -> str:
@@ -284,9 +286,7 @@ def test_a_deployed_service_with_another_simulator_is_refused(store):
     assert open_ledger(store).runs() == []
 
 
-def test_a_training_by_other_code_of_its_domain_gets_a_run_of_its_own(
-    store, simulator, monkeypatch
-):
+def test_a_training_with_changed_code_gets_a_new_run(store, simulator, monkeypatch):
     folder = imitated(store, simulator.digest)
     first = run_step("open_run", RECIPE, str(store), folder)
     asked = []

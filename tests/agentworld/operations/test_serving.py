@@ -12,7 +12,7 @@ from agentworld.records.progress import ignore_progress
 pytestmark = pytest.mark.compute
 
 
-def test_what_is_served_here_has_the_engine_that_it_was_pinned_with(tiny_model, tmp_path):
+def test_a_locally_served_simulator_has_its_pinned_manifest(tiny_model, tmp_path):
     chosen = Recipe(
         name="r",
         engine={"batch_tokens": 64, "cache_blocks": 256},

@@ -25,7 +25,7 @@ from agentworld.records.base import Digest
 from make import records
 
 
-def test_a_simulator_is_found_by_its_alias_its_digest_and_the_start_of_it(tmp_path):
+def test_a_simulator_is_found_by_alias_digest_or_digest_prefix(tmp_path):
     simulator = records.pinned(tmp_path)
     set_alias("production", simulator.digest[7:12], tmp_path, "me")
     for name in ("production", simulator.digest, simulator.digest[7:12]):
@@ -33,7 +33,7 @@ def test_a_simulator_is_found_by_its_alias_its_digest_and_the_start_of_it(tmp_pa
 
 
 @pytest.mark.waits
-def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
+def test_an_alias_names_the_simulator_set_last_and_keeps_its_history(tmp_path):
     old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     for simulator in (old, new):
         set_alias("production", simulator.digest, tmp_path, "me")
@@ -44,7 +44,7 @@ def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
 
 
 @pytest.mark.waits
-def test_a_garbled_change_of_an_agents_alias_ends_no_question_about_simulators(tmp_path):
+def test_a_garbled_agent_alias_does_not_affect_simulator_aliases(tmp_path):
     made = make.agent.registered(tmp_path)
     made.signed()
     with made.ledger._database.transaction() as connection:
@@ -59,7 +59,7 @@ def test_a_garbled_change_of_an_agents_alias_ends_no_question_about_simulators(t
     assert sheet(made.simulator, tmp_path).aliases == ("stable", "next")
 
 
-def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
+def test_an_alias_set_locally_is_signed_with_the_stores_key(tmp_path):
     simulator = records.pinned(tmp_path)
     set_alias("production", simulator.digest, tmp_path, "me")
     ledger = open_ledger(tmp_path)
@@ -71,7 +71,7 @@ def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
     ledger.close()
 
 
-def test_a_name_for_nothing_is_refused_before_a_ledger_is_made(tmp_path):
+def test_an_alias_for_a_missing_simulator_is_refused_before_a_ledger_is_created(tmp_path):
     with pytest.raises(NotFound, match="there is no simulator"):
         set_alias("production", "00", tmp_path, "me")
     with pytest.raises(NotFound, match="there is no alias 'production'"):
@@ -81,12 +81,12 @@ def test_a_name_for_nothing_is_refused_before_a_ledger_is_made(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Production", "a b", ""])
-def test_a_name_that_is_none_is_refused(tmp_path, name):
+def test_an_invalid_alias_is_refused(tmp_path, name):
     with pytest.raises(InputError, match="is not an alias"):
         set_alias(name, records.pinned(tmp_path).digest, tmp_path, "me")
 
 
-def test_a_simulator_is_validated_by_the_evaluation_that_was_attached_last(tmp_path):
+def test_the_last_attached_evaluation_decides_if_a_simulator_is_validated(tmp_path):
     simulator = records.pinned(tmp_path)
     artifact = simulator.manifest.artifact
     before = sheet(simulator, tmp_path)
@@ -102,7 +102,7 @@ def test_a_simulator_is_validated_by_the_evaluation_that_was_attached_last(tmp_p
     assert told.problems == ("2 of 100 answers are missing",)
 
 
-def test_an_agents_validation_validates_no_simulator(tmp_path):
+def test_an_agents_report_does_not_validate_a_simulator(tmp_path):
     simulator = records.pinned(tmp_path)
     report = records.agent_report(simulator=simulator.digest)
     simulator.attach(report)
@@ -110,7 +110,7 @@ def test_an_agents_validation_validates_no_simulator(tmp_path):
     assert (told.validated, told.reports) == (False, (report.digest,))
 
 
-def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
+def test_a_summary_shows_the_weights_or_the_endpoint_of_a_simulator(tmp_path):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "somebody/model"}
     ours = records.pinned(tmp_path)
     theirs = records.pinned(tmp_path, artifact=None, files={}, engine=there)
@@ -121,7 +121,7 @@ def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
 
 
 @pytest.mark.waits
-def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
+def test_the_sheet_of_a_registered_world_model_shows_its_version(tmp_path, monkeypatch):
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     simulator = records.pinned(tmp_path)
@@ -147,7 +147,7 @@ def meant(tmp_path_factory, monkeypatch) -> Iterator[dict[str, Digest]]:
 
 
 @pytest.mark.waits
-def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant):
+def test_a_deployed_service_resolves_aliases(tmp_path, meant):
     first, second = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     set_alias("terminal", second.digest, tmp_path, "me")
     meant["terminal"] = first.digest
@@ -158,14 +158,14 @@ def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant
 @pytest.mark.waits
 @pytest.mark.parametrize("name", ["gone", "Gone", "0000"])
 @pytest.mark.usefixtures("meant")
-def test_a_name_that_a_deployed_service_does_not_know_is_told_as_such(tmp_path, name):
+def test_a_name_unknown_to_a_deployed_service_is_not_found(tmp_path, name):
     told = f"^there is no alias '{name}' at AGENTWORLD_SERVICE_URL, and there is no simulator"
     with pytest.raises(NotFound, match=told):
         resolve_simulator(name, tmp_path)
 
 
 @pytest.mark.waits
-def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, meant):
+def test_a_simulator_resolved_by_a_deployed_service_must_exist_in_the_store(tmp_path, meant):
     meant["terminal"] = records.digest("elsewhere")
     told = (
         f"^'terminal' means {records.digest('elsewhere')} at AGENTWORLD_SERVICE_URL, and there is"
@@ -175,7 +175,7 @@ def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, meant):
 
 
 @pytest.mark.waits
-def test_a_service_that_may_not_tell_what_a_name_means_is_no_service_without_it(
+def test_a_forbidden_alias_lookup_does_not_fall_back_to_the_stores_alias(
     tmp_path, meant, monkeypatch
 ):
     simulator = records.pinned(tmp_path)

@@ -34,7 +34,7 @@ def report(store: Path, done: int, total: int) -> None:
 
 
 @pytest.mark.compute
-def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> None:
+def test_a_page_exists_from_the_start_and_shows_the_end_of_the_stage(folder: Path) -> None:
     with training_run(folder.parents[2], folder, {}) as on_metrics:
         assert "Running." in page_in(folder)
         on_metrics(20, {"reward": 2.5})
@@ -43,7 +43,7 @@ def test_a_page_is_there_at_once_and_says_when_a_stage_ended(folder: Path) -> No
 
 
 @pytest.mark.compute
-def test_a_page_of_a_stage_that_failed_says_why(folder: Path) -> None:
+def test_the_page_of_a_failed_stage_shows_the_reason(folder: Path) -> None:
     def train() -> None:
         with training_run(folder.parents[2], folder, {}) as on_metrics:
             on_metrics(20, {"loss": 2.5})
@@ -73,7 +73,7 @@ def test_a_page_is_written_while_a_stage_runs_but_not_at_every_step(
 
 
 @pytest.mark.compute
-def test_the_time_that_is_left_counts_from_where_a_training_resumed(
+def test_the_remaining_time_is_estimated_from_the_resumed_step(
     folder: Path, clock: list[float]
 ) -> None:
     store = folder.parents[2]

@@ -52,7 +52,7 @@ def act(*texts: str, service: Service | None = None, **options):
     return asyncio.run(work())
 
 
-def test_a_trial_without_a_simulator_is_the_live_side(live):
+def test_a_trial_without_a_simulator_has_only_live_results(live):
     domain = live()
     trial, (first, last), end = act("  ls\n", CLOSING)
     assert (trial.start.task, trial.start.text) == ("report rimo.txt", "rimo.txt: besa")
@@ -64,7 +64,7 @@ def test_a_trial_without_a_simulator_is_the_live_side(live):
     assert not domain.environments[0].is_open
 
 
-def test_both_worlds_take_the_same_actions_and_the_rules_compare_them(live, serve):
+def test_both_worlds_get_the_same_actions_and_the_rules_compare_the_observations(live, serve):
     live()
     service = serve(lambda messages: "kolu\n[0] ~" if messages[-1]["content"] == "ls" else "[0] ~")
     trial, (first, second), end = act("echo kolu ", "ls", service=service, has_goal=False)
@@ -75,14 +75,14 @@ def test_both_worlds_take_the_same_actions_and_the_rules_compare_them(live, serv
     assert (end.num_same, end.num_judged, end.ending) == (0, 2, "person")
 
 
-def test_an_equal_observation_is_the_same_by_the_rules(live, serve):
+def test_equal_observations_count_as_the_same(live, serve):
     live()
     _, (turn,), end = act("echo kolu", service=serve())
     assert (turn.simulated, turn.is_same) == ("kolu\n[0] ~", True)
     assert (end.num_same, end.num_judged) == (1, 1)
 
 
-def test_the_simulators_history_is_its_own_and_holds_nothing_live(live, serve):
+def test_the_simulators_history_contains_no_live_observations(live, serve):
     live()
     service = serve(lambda _: "imagined\n[0] ~")
     act("echo kolu", "ls", service=service, has_goal=False)
@@ -103,7 +103,7 @@ def test_both_worlds_begin_in_the_same_state(live, serve):
         assert "rimo.txt: besa" in service.engine.requests[-1].messages[0]["content"]
 
 
-def test_the_simulators_side_is_a_run_of_an_evaluation_that_is_closed(live, serve):
+def test_a_trial_is_a_closed_evaluation_run_in_the_ledger(live, serve):
     live()
     service = serve()
     act("ls", service=service)
@@ -114,7 +114,7 @@ def test_the_simulators_side_is_a_run_of_an_evaluation_that_is_closed(live, serv
     assert episode.closed == "closed"
 
 
-def test_each_world_judges_the_task_by_what_it_showed(live, serve):
+def test_each_worlds_success_is_judged_by_its_own_observations(live, serve):
     domain = live()
     domain.is_right = False
     _, (turn,), end = act(CLOSING, service=serve(lambda _: "kolu\n[0] ~"))
@@ -122,7 +122,7 @@ def test_each_world_judges_the_task_by_what_it_showed(live, serve):
     assert (end.live_transcript, end.live_state, end.simulated_transcript) == (True, False, False)
 
 
-def test_a_simulator_that_gives_no_answer_takes_no_more_actions_and_live_goes_on(live, serve):
+def test_a_failed_simulator_gets_no_more_actions_and_the_live_side_continues(live, serve):
     live()
     service = serve(lambda _: EngineError("the engine is gone", retryable=False))
     _, (first, second), end = act("ls", CLOSING, service=service)
@@ -171,9 +171,7 @@ def test_an_action_that_breaks_the_environment_ends_both_worlds(live, serve):
     assert run.closing
 
 
-def test_no_environment_stays_open_where_the_simulator_is_no_world_of_the_domain(
-    monkeypatch, serve
-):
+def test_a_simulator_without_the_domain_leaves_no_environment_open(monkeypatch, serve):
     domain = ScriptedDomain()
     registered(monkeypatch, "text", domain)
 

@@ -55,19 +55,19 @@ def pinned(folder, recipe=None, engine=ENGINE, trained_on=()):
     )
 
 
-def test_what_was_pinned_may_be_served(folder):
+def test_pinned_files_code_and_engine_pass_all_checks(folder):
     manifest = pinned(folder)
     assert accepts(check_files, manifest, folder)
     assert accepts(check_code, manifest)
     assert accepts(check_engine, manifest, ENGINE)
 
 
-def test_the_same_things_pinned_twice_are_the_same_simulator(folder):
+def test_pinning_the_same_inputs_twice_gives_the_same_digest(folder):
     assert pinned(folder).digest == pinned(folder).digest
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "chat_template.jinja"])
-def test_another_byte_in_any_file_is_another_simulator_and_is_not_served(folder, name):
+def test_a_changed_file_changes_the_digest_and_is_refused(folder, name):
     manifest = pinned(folder)
     (folder / name).write_bytes(b"another")
     assert pinned(folder).digest != manifest.digest
@@ -75,7 +75,7 @@ def test_another_byte_in_any_file_is_another_simulator_and_is_not_served(folder,
         check_files(manifest, folder)
 
 
-def test_a_manifest_whose_files_are_not_its_artifact_is_refused(folder):
+def test_a_manifest_whose_files_contradict_its_artifact_is_refused(folder):
     manifest = pinned(folder).model_copy(update={"artifact": records.digest("another")})
     with pytest.raises(InputError, match="not its artifact"):
         check_files(manifest, folder)
@@ -85,26 +85,26 @@ def test_a_manifest_whose_files_are_not_its_artifact_is_refused(folder):
     ("field", "value"),
     [("renderer", "chat-v0"), ("request", "none"), ("parser", "none")],
 )
-def test_other_code_does_not_serve_a_manifest(folder, field, value):
+def test_a_manifest_with_other_code_versions_is_refused(folder, field, value):
     with pytest.raises(InputError, match=f"pins {field}"):
         check_code(pinned(folder).model_copy(update={field: value}))
 
 
-def test_an_engine_with_another_environment_is_not_the_pinned_one(folder):
+def test_another_engine_environment_changes_the_digest_and_is_refused(folder):
     other = ENGINE.model_copy(update={"environment": {"OMP_NUM_THREADS": "3"}})
     assert pinned(folder, engine=other).digest != pinned(folder).digest
     with pytest.raises(InputError, match=r"pins engine\.environment {'OMP_NUM_THREADS': '3'}"):
         check_engine(pinned(folder, engine=other), ENGINE)
 
 
-def test_an_engine_with_other_arguments_is_not_the_pinned_one(folder):
+def test_an_engine_with_other_arguments_is_refused(folder):
     with pytest.raises(InputError, match=r"pins engine\.arguments"):
         check_engine(pinned(folder), ENGINE.model_copy(update={"batch_tokens": 7}))
 
 
 @pytest.mark.compute
 @given(engine=ENGINES, concurrency=st.integers())
-def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concurrency):
+def test_a_manifest_alone_gives_the_arguments_of_its_engine(engine, concurrency):
     asked = engine.model_copy(update={"concurrency": concurrency})
     made = pin(
         ArtifactManifest(files={}),
@@ -122,26 +122,26 @@ def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concur
     ("field", "value"),
     [("dtype", "float8"), ("arguments", ["--cb-num-blocks", "many"]), ("parallelism", 2)],
 )
-def test_an_engine_that_no_recipe_describes_is_not_started(field, value):
+def test_an_engine_pin_without_a_matching_recipe_is_refused(field, value):
     known = {"kind": "transformers-serve", "version": "5.19.0", "lock": records.digest("lock")}
     with pytest.raises(InputError, match="the manifest's engine cannot be started here"):
         recipe_of(records.manifest(engine={**known, field: value}).engine)
 
 
-def test_an_engine_of_another_version_is_not_the_pinned_one(folder):
+def test_an_engine_of_another_version_is_refused(folder):
     manifest = pinned(folder)
     engine = manifest.engine.model_copy(update={"version": "transformers 4.0.0"})
     with pytest.raises(InputError, match=r"pins engine\.version 'transformers 4\.0\.0'"):
         check_engine(manifest.model_copy(update={"engine": engine}), ENGINE)
 
 
-def test_a_file_that_may_run_code_is_not_served_though_it_was_pinned(folder):
+def test_a_pinned_file_that_may_contain_code_is_refused(folder):
     (folder / "modeling.py").touch()
     with pytest.raises(InputError, match=r"modeling\.py may contain code"):
         check_files(pinned(folder), folder)
 
 
-def test_all_that_a_recipe_says_of_a_world_is_pinned(folder):
+def test_every_field_of_the_simulate_recipe_is_pinned(folder):
     recipe = SimulateRecipe(
         sampling=Sampling(temperature=0.5),
         control_text="be slow",
@@ -158,30 +158,30 @@ def test_all_that_a_recipe_says_of_a_world_is_pinned(folder):
     }
 
 
-def test_a_prompt_of_ones_own_may_be_empty(folder):
+def test_a_custom_system_prompt_may_be_empty(folder):
     manifest = pinned(folder, SimulateRecipe(domains={"shell": ""}))
     assert manifest.domains["shell"].system_prompt == ""
 
 
-def test_a_recipe_that_names_no_domain_pins_those_of_the_checkpoints_data(folder):
+def test_a_recipe_without_domains_pins_the_domains_of_the_training_data(folder):
     manifest = pinned(folder, trained_on=["shell", "text"])
     assert manifest.domains == records.pinned_domains("shell", "text")
     named = pinned(folder, SimulateRecipe(domains={"text": None}), trained_on=["shell"])
     assert named.domains == records.pinned_domains("text")
 
 
-def test_a_model_from_elsewhere_is_pinned_as_text(folder):
+def test_a_model_without_known_training_data_is_pinned_with_the_text_domain(folder):
     assert pinned(folder).domains == records.pinned_domains("text")
     assert pin_endpoint(THERE, SimulateRecipe()).domains == records.pinned_domains("text")
 
 
-def test_a_domain_that_nobody_knows_is_not_pinned(folder):
+def test_an_unknown_domain_is_not_pinned(folder):
     with pytest.raises(InputError, match="sql"):
         pinned(folder, SimulateRecipe(domains={"sql": "a database"}))
 
 
 @pytest.mark.parametrize("name", ["shell", "text"])
-def test_other_code_of_a_domain_does_not_serve_a_manifest(folder, name):
+def test_a_manifest_with_another_domain_version_is_refused(folder, name):
     manifest = pinned(folder, SimulateRecipe(domains={"shell": None, "text": None}))
     other = manifest.domains[name].model_copy(update={"version": f"{name}-v0"})
     changed = manifest.model_copy(update={"domains": manifest.domains | {name: other}})
@@ -189,14 +189,14 @@ def test_other_code_of_a_domain_does_not_serve_a_manifest(folder, name):
         check_code(changed)
 
 
-def test_a_manifest_with_a_domain_that_nobody_knows_is_not_served(folder):
+def test_a_manifest_with_an_unknown_domain_is_refused(folder):
     manifest = pinned(folder)
     unknown = manifest.domains | {"sql": manifest.domains["text"]}
     with pytest.raises(InputError, match="sql"):
         check_code(manifest.model_copy(update={"domains": unknown}))
 
 
-def test_an_engine_is_pinned_with_how_it_computes(folder):
+def test_an_engine_is_pinned_with_its_dtype_quantization_and_parallelism(folder):
     engine = EngineRecipe(kind="vllm", dtype="bfloat16", quantisation="fp8", parallelism=2)
     made = pinned(folder, engine=engine).engine
     assert (made.dtype, made.quantisation, made.parallelism) == ("bfloat16", "fp8", 2)
@@ -204,7 +204,7 @@ def test_an_engine_is_pinned_with_how_it_computes(folder):
         assert words in " ".join(made.arguments)
 
 
-def test_transformers_serve_is_asked_for_nothing_that_it_cannot_do():
+def test_transformers_serve_rejects_parallelism():
     with pytest.raises(ValueError, match="takes neither quantisation nor parallelism"):
         EngineRecipe(parallelism=2)
 
@@ -212,7 +212,7 @@ def test_transformers_serve_is_asked_for_nothing_that_it_cannot_do():
 THERE = Endpoint(url="http://127.0.0.1:8000", model="m")
 
 
-def test_an_endpoint_is_pinned_without_what_nobody_can_see():
+def test_an_endpoint_is_pinned_without_an_artifact_and_files():
     manifest = pin_endpoint(THERE, SimulateRecipe(domains={"shell": "a shell"}))
     assert (manifest.artifact, manifest.files, manifest.engine) == (None, {}, THERE)
     assert manifest.context_tokens == 8_192
@@ -220,13 +220,13 @@ def test_an_endpoint_is_pinned_without_what_nobody_can_see():
     assert pin_endpoint(THERE, wide).context_tokens == 100_000
 
 
-def test_no_engine_of_ours_serves_the_world_of_an_endpoint():
+def test_a_local_engine_is_refused_for_a_manifest_of_an_endpoint():
     with pytest.raises(InputError, match="answers at http://127.0.0.1:8000; no engine of ours"):
         check_engine(pin_endpoint(THERE, SimulateRecipe()), ENGINE)
 
 
 @pytest.mark.parametrize("name", ["shell", "text"])
-def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folder, name):
+def test_the_served_system_prompt_equals_the_training_prompt(folder, name):
     opening = EpisodeOpening(
         run="r", domain=name, initial_state="a.txt: b", simulation_instruction="be slow"
     )
@@ -238,7 +238,7 @@ def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folde
     assert asked == trained
 
 
-def test_a_service_shows_the_very_bytes_of_its_digest(serve):
+def test_the_served_manifest_bytes_match_the_simulator_digest(serve):
     told = serve().http("GET", "/manifest")
     assert digest_bytes(told.content) == told.headers["x-agentworld-simulator"]
 
@@ -254,7 +254,7 @@ def test_a_seeded_simulator_needs_an_engine_that_takes_seeds(folder):
     [({"min_logprob": -1.0}, "min_logprob"), ({"num_samples": 3}, "num_samples")],
     ids=["a log-probability that is not told", "samples that are all the same"],
 )
-def test_a_measure_that_cannot_tell_answers_apart_is_refused(folder, confidence, key):
+def test_an_uninformative_confidence_measure_is_refused(folder, confidence, key):
     recipe = SimulateRecipe(confidence=confidence)
     with pytest.raises(InputError, match=rf"simulate\.confidence\.{key}"):
         pinned(folder, recipe)
@@ -262,7 +262,7 @@ def test_a_measure_that_cannot_tell_answers_apart_is_refused(folder, confidence,
     assert pinned(folder, drawn, EngineRecipe(kind="vllm")).confidence == recipe.confidence
 
 
-def test_an_endpoint_is_not_asked_again_and_again_for_the_same_answer():
+def test_several_samples_of_an_endpoint_at_temperature_0_are_refused():
     recipe = SimulateRecipe(confidence={"num_samples": 3, "min_logprob": -1.0})
     with pytest.raises(InputError, match="3 samples at temperature 0 are all the same"):
         pin_endpoint(THERE, recipe)

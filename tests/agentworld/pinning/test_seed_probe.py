@@ -55,13 +55,13 @@ def cut_off_in_a_batch(_messages, beside):
     return "alone" if beside == 1 else EngineError("too long", kind="cut-off")
 
 
-def test_an_honest_engine_is_found_to_be_one():
+def test_an_engine_that_honors_seeds_passes_the_probe():
     found = probe(Drawn())
     assert found.difference is None
     assert (found.concurrency, found.num_questions) == (CONCURRENCY, CONCURRENCY)
 
 
-def test_several_prompts_are_asked_under_several_seeds_and_all_at_full_concurrency():
+def test_the_probe_sends_several_prompts_and_seeds_in_three_full_rounds():
     engine = FakeEngine(lambda _messages: "the same")
     probe(engine)
     seeds = {(asked.messages[-1]["content"], asked.seed) for asked in engine.requests}
@@ -78,16 +78,16 @@ def test_several_prompts_are_asked_under_several_seeds_and_all_at_full_concurren
         (cut_off_in_a_batch, "and asked all at once no answer (cut-off)"),
     ],
 )
-def test_an_engine_whose_answers_depend_on_the_others_is_found(say, words, briefly):
+def test_the_probe_detects_answers_that_depend_on_concurrent_requests(say, words, briefly):
     assert words in probe(FakeEngine(Busy(say)), briefly=briefly).difference
 
 
-def test_an_engine_that_knows_no_seeds_is_found():
+def test_the_probe_detects_an_engine_that_ignores_seeds():
     drawn = itertools.count()
     assert "gave '0'" in probe(FakeEngine(lambda _messages: str(next(drawn)))).difference
 
 
-def test_an_engine_that_depends_on_the_order_is_found_by_the_third_round():
+def test_the_third_round_detects_answers_that_depend_on_the_request_order():
     """Responds with the number of earlier requests for the same."""
     asked: dict[str, int] = {}
 
@@ -99,30 +99,30 @@ def test_an_engine_that_depends_on_the_order_is_found_by_the_third_round():
     assert "in another order 'late'" in probe(FakeEngine(say)).difference
 
 
-def test_an_engine_that_never_comes_to_an_end_has_shown_nothing():
+def test_the_probe_reports_that_cut_off_answers_cannot_be_compared():
     engine = FakeEngine(lambda _messages: EngineError("too long", kind="cut-off"))
     assert "nothing could be compared" in probe(engine).difference
 
 
-def test_an_engine_that_fails_is_not_taken_for_one_without_seeds():
+def test_an_engine_failure_during_the_probe_is_raised():
     engine = FakeEngine(lambda _messages: EngineError("gone"))
     with pytest.raises(EngineError, match="gone"):
         probe(engine)
 
 
-def test_a_manifest_that_promises_nothing_asks_nothing():
+def test_a_manifest_without_seeded_sampling_sends_no_probe_requests():
     engine = Drawn()
     prove_seeds(records.manifest(), lambda: engine, CONCURRENCY)
     assert engine.requests == []
 
 
-def test_a_promise_that_is_not_kept_is_refused_with_the_reason():
+def test_a_seeded_manifest_is_refused_if_equal_seeds_give_different_bytes():
     with pytest.raises(InputError, match="equal seeds do not give equal bytes here: asked alone"):
         prove_seeds(SEEDED, lambda: FakeEngine(Busy(in_a_batch)), CONCURRENCY)
 
 
 @pytest.mark.compute
-def test_a_real_vllm_is_probed_at_its_full_concurrency(tiny_model, tmp_path):
+def test_a_real_vllm_passes_the_probe_at_its_full_concurrency(tiny_model, tmp_path):
     recipe, log = EngineRecipe(kind="vllm"), tmp_path / "engine.log"
     started = serve(tiny_model, recipe, sampling=SEEDED.sampling, context_tokens=1024, log=log)
     with started as served:

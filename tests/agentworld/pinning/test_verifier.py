@@ -33,20 +33,20 @@ def told(tmp_path, model, monkeypatch):
     return manifest, written
 
 
-def test_the_engine_over_the_pinned_files_is_named_by_their_manifests_digest(told):
+def test_the_served_model_name_is_the_manifest_digest(told):
     manifest, written = told
     assert verifier.main() == 0
     assert written.read_text() == f"--served-model-name {manifest.digest}"
 
 
-def test_one_other_byte_is_named_and_no_engine_is(told, model, capsys):
+def test_a_changed_byte_is_reported_and_no_engine_arguments_are_written(told, model, capsys):
     (model / "model.safetensors").write_bytes(weights("weightz"))
     assert verifier.main() == 2
     assert "model.safetensors does not match the manifest" in capsys.readouterr().err
     assert not told[1].exists()
 
 
-def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp_path, monkeypatch):
+def test_files_at_a_weights_url_are_fetched_and_verified(told, model, tmp_path, monkeypatch):
     fetched = tmp_path / "fetched"
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(fetched))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
@@ -61,7 +61,7 @@ def io_bytes() -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("shared", "times_of_second"), [(False, 1), (True, 0)])
-def test_a_pod_reads_and_writes_each_byte_once_and_the_second_that_shares_them_none(
+def test_a_pod_reads_and_writes_each_byte_once_and_shared_files_not_again(
     model, tmp_path, shared, times_of_second
 ):
     """The source is a folder, so hashing the written file would be a second read."""
@@ -85,7 +85,7 @@ def test_a_pod_reads_and_writes_each_byte_once_and_the_second_that_shares_them_n
             assert after[count] - before[count] == pytest.approx(times * num_bytes, abs=500_000)
 
 
-def test_files_that_are_shared_are_fetched_by_one_pod(told, model, tmp_path, monkeypatch, capsys):
+def test_shared_files_are_fetched_by_only_one_pod(told, model, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "cache" / "world"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_SHARED", "true")
@@ -98,7 +98,9 @@ def test_files_that_are_shared_are_fetched_by_one_pod(told, model, tmp_path, mon
     assert told[1].read_text() == f"--served-model-name {told[0].digest}"
 
 
-def test_a_manifest_whose_files_are_not_its_artifact_is_refused(told, model, monkeypatch, capsys):
+def test_a_manifest_whose_files_contradict_its_artifact_is_refused(
+    told, model, monkeypatch, capsys
+):
     manifest = told[0].model_copy(update={"artifact": records.digest("another")})
     manifest.write(model.parent / "manifest.json")
     assert verifier.main() == 2
@@ -120,7 +122,7 @@ def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monke
     assert verifier.main() == 2
 
 
-def test_a_file_that_is_not_where_it_should_be_is_named(told, model, monkeypatch, capsys):
+def test_a_file_missing_at_the_weights_url_is_reported(told, model, monkeypatch, capsys):
     (model / "config.json").unlink()
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(told[1].parent / "fetched"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
@@ -128,7 +130,7 @@ def test_a_file_that_is_not_where_it_should_be_is_named(told, model, monkeypatch
     assert "there is no config.json at" in capsys.readouterr().err
 
 
-def test_an_engine_with_an_adapter_answers_to_the_digest_with_it(told, model, tmp_path):
+def test_an_adapter_is_served_under_the_manifest_digest(told, model, tmp_path):
     adapter = model / "adapter"
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps({"r": 8}))
@@ -139,7 +141,7 @@ def test_an_engine_with_an_adapter_answers_to_the_digest_with_it(told, model, tm
     assert f"--lora-modules {manifest.digest}={adapter}" in told[1].read_text()
 
 
-def test_what_it_was_not_told_is_named(monkeypatch, capsys):
+def test_a_missing_setting_is_reported(monkeypatch, capsys):
     monkeypatch.delenv("AGENTWORLD_MANIFEST", raising=False)
     assert verifier.main() == 2
     assert "manifest" in capsys.readouterr().err

@@ -12,7 +12,7 @@ class Told(BaseSettings):
     names: tuple[str, ...] = ()
 
 
-def test_a_process_is_told_by_its_environment(monkeypatch):
+def test_settings_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("TOLD_PORT", "80")
     monkeypatch.setenv("TOLD_NAMES", '["a", "b"]')
     assert from_environment(Told) == Told(port=80, names=("a", "b"))
@@ -27,7 +27,7 @@ def test_a_process_is_told_by_its_environment(monkeypatch):
     ],
     ids=["missing", "no number", "no JSON"],
 )
-def test_what_is_wrong_is_named_in_one_sentence(monkeypatch, variables, named):
+def test_an_invalid_variable_is_reported_without_its_value(monkeypatch, variables, named):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=named) as refused:
@@ -38,7 +38,7 @@ def test_what_is_wrong_is_named_in_one_sentence(monkeypatch, variables, named):
 @pytest.mark.parametrize(
     ("error", "status"), [(InputError("give a name"), 2), (ClusterError("it is gone"), 1)]
 )
-def test_a_process_ends_with_one_sentence_and_says_whether_to_begin_anew(error, status, capsys):
+def test_an_error_is_printed_once_and_sets_the_exit_status(error, status, capsys):
     def work():
         raise error
 
@@ -46,6 +46,6 @@ def test_a_process_ends_with_one_sentence_and_says_whether_to_begin_anew(error, 
     assert capsys.readouterr().err == f"error: {error}\n"
 
 
-def test_a_process_whose_work_is_done_says_nothing(capsys):
+def test_a_process_without_errors_prints_nothing_and_exits_with_0(capsys):
     assert exit_status(lambda: None) == 0
     assert capsys.readouterr().err == ""

@@ -11,7 +11,7 @@ def written(folder, text):
     return path
 
 
-def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_lines(tmp_path):
+def test_all_problems_of_a_recipe_are_reported_in_line_order(tmp_path):
     text = (
         "name: x\nmodel: {hidden_sise: 64}\ncollect:\n  num_transitions: -3\n  seed: 1\n  seed: 2\n"
     )
@@ -41,7 +41,7 @@ def test_all_that_is_wrong_in_a_recipe_is_named_at_once_in_the_order_of_the_line
         ("gate: [{metric: a, least: 1, leest: 1}]", "did you mean least?"),
     ],
 )
-def test_a_problem_says_what_to_write(tmp_path, section, message):
+def test_a_problem_suggests_a_correction(tmp_path, section, message):
     (problem,) = check_recipe(written(tmp_path, f"name: x\n{section}\n"))
     assert message in problem.message
     assert problem.line == 2
@@ -52,13 +52,13 @@ def test_a_missing_name_is_a_problem_of_the_whole_file(tmp_path):
     assert (problem.line, problem.field) == (None, "the whole")
 
 
-def test_a_file_whose_parts_are_aliases_of_each_other_is_read_once(tmp_path):
+def test_checking_a_recipe_with_recursive_yaml_aliases_ends_with_problems(tmp_path):
     path = written(tmp_path, "name: x\ncollect: &a\n  options: &b {x: *a, y: *b}\n")
     assert check_recipe(path)
 
 
 @pytest.mark.parametrize("value", ["!!float x", "!!bool x", "!!int ''", "!!timestamp x"])
-def test_a_value_that_does_not_fit_its_tag_is_refused_in_a_sentence(tmp_path, value):
+def test_a_value_that_does_not_match_its_yaml_tag_is_refused(tmp_path, value):
     with pytest.raises(InputError, match="is not YAML: a value does not fit its tag"):
         load_recipe(written(tmp_path, f"name: {value}\n"))
 
@@ -72,7 +72,7 @@ def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(tmp_path):
     assert str(refused.value) == sentence
 
 
-def test_a_date_is_a_text(tmp_path):
+def test_a_date_is_read_as_a_string(tmp_path):
     recipe = load_recipe(
         written(tmp_path, "name: 2026-01-31\ncollect: {options: {a: 2026-99-99}}\n")
     )
@@ -87,7 +87,7 @@ def test_a_mapping_may_override_a_key_that_it_merges(tmp_path):
     assert (recipe.sft.stage, recipe.sft.learning_rate) == ("sft", 1e-3)
 
 
-def test_a_key_that_stands_twice_beside_a_merge_is_named(tmp_path):
+def test_a_duplicate_key_beside_a_merge_is_reported(tmp_path):
     (problem,) = check_recipe(written(tmp_path, f"{MERGED}  stage: sft\n  stage: sft\n"))
     assert (problem.line, problem.field) == (6, "sft.stage")
 
@@ -96,13 +96,13 @@ def test_a_key_that_stands_twice_beside_a_merge_is_named(tmp_path):
     ("words", "value"),
     [("1e-3", 1e-3), ("2E-4", 2e-4), (".5e-3", 5e-4), ("0.01", 0.01)],
 )
-def test_a_rate_is_read_as_people_write_it(tmp_path, words, value):
+def test_a_learning_rate_may_be_in_scientific_or_decimal_notation(tmp_path, words, value):
     recipe = load_recipe(written(tmp_path, f"name: x\nrl: {{learning_rate: {words}}}\n"))
     assert recipe.rl.learning_rate == value
 
 
 @pytest.mark.parametrize(("words", "value"), [("2e5", 200_000), ("200_000", 200_000)])
-def test_a_count_is_read_as_people_write_it(tmp_path, words, value):
+def test_a_count_may_have_an_exponent_or_underscores(tmp_path, words, value):
     recipe = load_recipe(written(tmp_path, f"name: x\ncollect: {{num_transitions: {words}}}\n"))
     assert recipe.collect.num_transitions == value
 
@@ -111,11 +111,11 @@ def test_a_count_is_read_as_people_write_it(tmp_path, words, value):
     ("words", "value"),
     [("yes", True), ("On", True), ("true", True), ("no", False), ("OFF", False), ("False", False)],
 )
-def test_a_boolean_is_read_as_people_write_it(tmp_path, words, value):
+def test_a_boolean_may_be_yes_no_on_or_off(tmp_path, words, value):
     recipe = load_recipe(written(tmp_path, f"name: x\nprepare: {{redact: {words}}}\n"))
     assert recipe.prepare.redact is value
 
 
-def test_a_word_that_yaml_would_take_for_a_boolean_stays_a_word_where_a_field_takes_words(tmp_path):
+def test_yes_and_off_stay_strings_in_string_fields(tmp_path):
     recipe = load_recipe(written(tmp_path, "name: yes\ncpt: {stage: cpt, reasoning: off}\n"))
     assert (recipe.name, recipe.cpt.reasoning) == ("yes", "off")

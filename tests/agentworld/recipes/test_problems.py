@@ -22,7 +22,7 @@ def problem_of(kind: type[BaseModel], text: str) -> Problem:
     return all_problems(kind, refused.value, document.root)[0]
 
 
-def test_where_no_fields_are_known_no_list_of_them_is_begun():
+def test_an_unknown_field_of_a_union_is_reported_without_suggestions():
     problem = problem_of(_Whole, "gate: {metric: a, least: 1, zzz: 1}")
     assert problem == Problem(1, "gate.Gate.zzz", "there is no such field; leave it out")
 

@@ -7,7 +7,7 @@ from agentworld.recipes.ranks import Ranks
 TORCHRUN = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
 
 
-def test_a_process_finds_its_place_in_what_its_launcher_says(monkeypatch):
+def test_ranks_are_read_from_the_launchers_environment(monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     ranks = from_environment(Ranks)
@@ -16,20 +16,20 @@ def test_a_process_finds_its_place_in_what_its_launcher_says(monkeypatch):
     assert ranks.is_of_several_machines
 
 
-def test_a_process_that_nobody_launched_is_alone():
+def test_a_process_without_a_launcher_is_the_only_rank():
     ranks = from_environment(Ranks)
     assert (ranks.rank, ranks.world_size, ranks.local_rank) == (0, 1, 0)
     assert ranks.is_first
     assert not ranks.is_of_several_machines
 
 
-def test_a_place_that_is_none_is_refused(monkeypatch):
+def test_a_rank_that_is_not_a_number_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(InputError, match="the environment is wrong at RANK"):
         from_environment(Ranks)
 
 
-def test_a_rank_beyond_all_processes_is_refused(monkeypatch):
+def test_a_rank_not_below_the_world_size_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "1")
     with pytest.raises(
         InputError, match="rank 1 is not one of 1 processes, .*; set RANK and WORLD"

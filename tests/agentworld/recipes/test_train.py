@@ -28,7 +28,7 @@ OF_RWML = {
     ("recipe", "field"),
     [(recipe, name) for recipe, names in NOT_REPORTED.items() for name in names],
 )
-def test_a_field_that_the_paper_does_not_report_says_so_with_the_value_of_rwml(recipe, field):
+def test_fields_the_paper_omits_are_described_as_not_reported_with_any_rwml_value(recipe, field):
     description = field_words(recipe)[field]
     assert "not reported" in description.lower()
     if (recipe, field) in OF_RWML:

@@ -12,12 +12,12 @@ from agentworld.recipes.train import LoraRecipe
 from agentworld.records.gate import Gate
 
 
-def test_a_recipe_asks_for_nothing_until_it_says_so(tmp_path):
+def test_a_recipe_has_no_gate_by_default(tmp_path):
     (tmp_path / "mine.yaml").write_text("name: mine\n")
     assert load_recipe(tmp_path / "mine.yaml").gate == ()
 
 
-def test_a_gate_is_a_list_of_figures_each_with_the_least_that_it_may_be(tmp_path):
+def test_a_gate_is_a_list_of_metrics_with_minimum_values(tmp_path):
     (tmp_path / "mine.yaml").write_text("name: mine\ngate: [{metric: rl.rule, least: 0.5}]\n")
     assert load_recipe(tmp_path / "mine.yaml").gate == (Gate(metric="rl.rule", least=0.5),)
 
@@ -33,13 +33,13 @@ def test_a_gate_is_a_list_of_figures_each_with_the_least_that_it_may_be(tmp_path
         ("rl.rule=0.5", "gate.0"),
     ],
 )
-def test_a_gate_that_is_written_wrong_is_named(tmp_path, clause, wrong):
+def test_an_invalid_gate_is_refused_with_its_field(tmp_path, clause, wrong):
     (tmp_path / "mine.yaml").write_text(f"name: mine\ngate: [{clause}]\n")
     with pytest.raises(InputError, match=f"is wrong at {wrong}"):
         load_recipe(tmp_path / "mine.yaml")
 
 
-def test_the_recipes_of_the_training_guide_are_some(tmp_path):
+def test_the_recipes_in_the_training_guide_are_valid(tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
     recipes = []
     for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
@@ -57,7 +57,7 @@ def test_the_recipes_of_the_training_guide_are_some(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["sk-rimo-4711", "AIzaRimo4711", "teacher key", "a/key"])
-def test_a_key_in_a_recipe_is_refused_and_not_repeated(tmp_path, source):
+def test_a_secret_key_in_a_recipe_is_refused_and_not_printed(tmp_path, source):
     traces = {"teacher": {"key_from": source}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "traces": traces}))
     refused = r"traces.teacher.key_from: .* do not write the key itself"
@@ -67,11 +67,11 @@ def test_a_key_in_a_recipe_is_refused_and_not_repeated(tmp_path, source):
 
 
 @pytest.mark.parametrize("source", ["", "TEACHER_KEY", "/var/run/secrets/teacher/key"])
-def test_a_variable_or_a_file_is_where_a_key_may_be(source):
+def test_key_from_accepts_a_variable_name_or_a_file_path(source):
     assert EndpointRecipe(key_from=source).key_from == source
 
 
-def test_traces_depend_on_what_is_asked_and_not_on_where():
+def test_the_identity_of_traces_depends_on_the_request_and_not_on_the_address():
     place = {"url": "http://elsewhere", "key_from": "A_KEY"}
     other = EndpointRecipe(**place, concurrency=1, timeout_seconds=1)
     recipe = TracesRecipe()

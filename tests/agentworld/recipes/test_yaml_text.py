@@ -26,7 +26,7 @@ VALUES = st.recursive(
 @given(
     st.builds(CollectRecipe, trajectories=TEXTS, options=st.dictionaries(TEXTS, VALUES, max_size=4))
 )
-def test_any_value_of_a_recipe_is_read_as_it_was_written(recipe):
+def test_any_recipe_value_is_read_back_unchanged_from_yaml(recipe):
     text = to_yaml(recipe)
     for value in (read_yaml(text).value, yaml.safe_load(text)):
         assert CollectRecipe.model_validate(value) == recipe

@@ -11,7 +11,7 @@ from agentworld.records.step import StepReceipt
 
 
 @pytest.mark.compute
-def test_two_writers_of_one_file_leave_it_whole(tmp_path):
+def test_concurrent_writers_leave_one_complete_file(tmp_path):
     path = tmp_path / "progress.json"
     texts = [str(number).encode() * 1000 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -20,7 +20,7 @@ def test_two_writers_of_one_file_leave_it_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_draft(tmp_path):
+def test_a_failed_write_leaves_the_existing_path_and_no_draft(tmp_path):
     path = tmp_path / "a"
     path.mkdir()
     with pytest.raises(OSError, match="a"):
@@ -28,7 +28,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_draft(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_of_thousands_of_wrong_values_their_number_is_told_and_not_each_of_them(tmp_path):
+def test_many_invalid_values_are_reported_by_their_number(tmp_path):
     path = tmp_path / "receipt.json"
     path.write_text(json.dumps({"inputs": dict.fromkeys(map(str, range(20_000)), 1)}))
     with pytest.raises(

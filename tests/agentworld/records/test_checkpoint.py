@@ -25,7 +25,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_another_file_or_name_is_another_artifact(model, change):
+def test_a_changed_file_or_name_changes_the_artifact_digest(model, change):
     before = ArtifactManifest.of(model)
     change(model)
     assert ArtifactManifest.of(model).digest != before.digest
@@ -33,14 +33,14 @@ def test_another_file_or_name_is_another_artifact(model, change):
         before.verify(model)
 
 
-def test_an_artifact_is_the_same_wherever_it_lies(model, tmp_path):
+def test_moving_a_model_folder_does_not_change_its_artifact(model, tmp_path):
     before = ArtifactManifest.of(model)
     moved = model.rename(tmp_path / "elsewhere")
     assert ArtifactManifest.of(moved) == before
     before.verify(moved)
 
 
-def test_files_are_found_in_the_order_of_their_names(model):
+def test_model_files_include_files_in_subfolders(model):
     names = ["chat_template.jinja", "model.safetensors", "more/a.json"]
     assert model_files(model) == {name: model / name for name in names}
 
@@ -54,12 +54,12 @@ def test_files_are_found_in_the_order_of_their_names(model):
     ],
     ids=["link to a folder", "link to nothing", "pipe"],
 )
-def test_what_could_be_read_and_is_no_file_is_refused(model, add):
+def test_links_and_pipes_in_a_model_folder_are_refused(model, add):
     add(model / "strange")
     with pytest.raises(InputError, match="strange is neither a regular file nor a folder"):
         ArtifactManifest.of(model)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_model_folder_is_reported(tmp_path):
     with pytest.raises(InputError, match="there is no folder .*model"):
         ArtifactManifest.of(tmp_path / "model")

@@ -11,12 +11,12 @@ from make import records
 KNOWN = {"kind": "vllm", "version": "vllm 1", "lock": records.digest("lock")}
 
 
-def test_another_value_in_an_engines_environment_is_another_simulator():
+def test_a_changed_engine_environment_changes_the_simulator_digest():
     one, other = ({**KNOWN, "environment": {"VLLM_BATCH_INVARIANT": value}} for value in "01")
     assert records.manifest(engine=one).digest != records.manifest(engine=other).digest
 
 
-def test_an_empty_environment_is_left_out_so_that_digests_of_before_stay():
+def test_an_empty_engine_environment_does_not_change_the_digest():
     empty = records.manifest(engine={**KNOWN, "environment": {}})
     assert empty.digest == records.manifest(engine=KNOWN).digest
     assert b"environment" not in empty.canonical
@@ -36,19 +36,19 @@ def test_an_empty_environment_is_left_out_so_that_digests_of_before_stay():
         ("", "is not the name of a variable"),
     ],
 )
-def test_a_variable_that_would_make_a_pin_worth_nothing_is_refused_by_name(name, words):
+def test_unsafe_reserved_secret_and_invalid_variables_are_refused(name, words):
     with pytest.raises(ValueError, match=words):
         EnginePin(**KNOWN, environment={name: "1"})
 
 
-def test_a_secret_that_is_refused_is_not_repeated():
+def test_the_error_for_a_secret_variable_does_not_contain_its_value():
     with pytest.raises(ValidationError) as refused:
         EnginePin(**KNOWN, environment={"HF_TOKEN": "hf_0123"})
     assert first_problem(refused.value).startswith("environment: HF_TOKEN names a secret")
     assert "hf_0123" not in first_problem(refused.value)
 
 
-def test_a_value_that_no_process_can_be_given_is_refused():
+def test_a_value_with_a_null_character_is_refused():
     with pytest.raises(ValueError, match="String should match"):
         EnginePin(**KNOWN, environment={"A": "\0"})
 
@@ -62,10 +62,10 @@ def test_a_value_that_no_process_can_be_given_is_refused():
         "--enable_elastic_ep",
     ],
 )
-def test_an_argument_that_lets_others_change_an_engine_is_refused_by_name(argument):
+def test_an_engine_argument_that_allows_runtime_changes_is_refused_by_name(argument):
     name = refused_argument(["--dtype", "float32", argument]).partition(" ")[0]
     assert argument.replace("_", "-").startswith(name)
 
 
-def test_arguments_that_shape_answers_are_let_through():
+def test_arguments_that_only_affect_answers_are_accepted():
     assert refused_argument(["--max-model-len", "1024", "--enable-lora", "--seed=7"]) is None

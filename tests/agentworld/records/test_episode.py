@@ -17,7 +17,7 @@ from agentworld.records.episode import (
 from make import records
 
 
-def test_a_task_brings_its_own_start_and_limit():
+def test_a_task_overrides_the_initial_state_and_the_turn_limit():
     opening = EpisodeOpening(run="r", task=records.task(), initial_state="other", turn_limit=99)
     assert (opening.start, opening.limit) == (
         records.task().initial_state,
@@ -30,7 +30,7 @@ TEXTS = st.lists(ANY_TEXT, min_size=1, max_size=5)
 
 
 @given(TEXTS)
-def test_an_episode_is_intact_and_its_head_names_all_of_it(observations):
+def test_an_episode_is_intact_and_another_step_changes_its_head(observations):
     made = records.episode(*observations)
     assert made.intact
     assert records.episode(*observations, "more").head != made.head
@@ -41,7 +41,7 @@ def _broken(steps, place, **fields):
 
 
 @given(TEXTS, st.data())
-def test_an_exchanged_observation_breaks_the_chain(observations, data):
+def test_a_changed_step_breaks_the_chain(observations, data):
     made = records.episode(*observations)
     place = data.draw(st.integers(0, len(observations) - 1))
     texts = {"observation": "exchanged", "observation_digest": text_digest("exchanged")}
@@ -50,29 +50,29 @@ def test_an_exchanged_observation_breaks_the_chain(observations, data):
 
 
 @given(TEXTS, st.data())
-def test_a_step_that_is_left_out_breaks_the_chain(observations, data):
+def test_a_missing_step_breaks_the_chain(observations, data):
     made = records.episode(*observations, "last")
     place = data.draw(st.integers(0, len(observations) - 1))
     assert not made._replace(steps=made.steps[:place] + made.steps[place + 1 :]).intact
 
 
 @given(TEXTS)
-def test_a_chain_holds_without_its_texts(observations):
+def test_a_chain_without_texts_is_intact(observations):
     made = records.episode(*observations)
     erased = tuple(step._replace(action=None, observation=None) for step in made.steps)
     assert made._replace(steps=erased).intact
 
 
 @given(ANY_TEXT)
-def test_a_text_of_any_kind_is_the_same_after_its_bytes(text):
+def test_any_text_is_restored_from_its_bytes(text):
     assert text_of(text_bytes(text)) == text
 
 
-def test_an_exchanged_opening_breaks_the_chain():
+def test_a_changed_opening_breaks_the_chain():
     assert not records.episode("a")._replace(opening=EpisodeOpening(run="other")).intact
 
 
-def test_a_name_is_a_uuid_of_version_7_that_nobody_has_yet():
+def test_new_names_are_unique_version_7_uuids():
     names = [new_name() for _ in range(1_000)]
     assert len(set(names)) == 1_000
     assert {(uuid.UUID(name).version, uuid.UUID(name).variant) for name in names} == {
@@ -80,13 +80,13 @@ def test_a_name_is_a_uuid_of_version_7_that_nobody_has_yet():
     }
 
 
-def test_names_are_in_the_order_of_time(monkeypatch):
+def test_new_names_sort_by_time(monkeypatch):
     clock = iter([1_700_000_000_000_000_000, 1_700_000_000_001_000_000])
     monkeypatch.setattr(episode.time, "time_ns", lambda: next(clock))
     assert new_name() < new_name()
 
 
-def test_an_episode_has_one_past():
+def test_an_opening_that_is_both_a_fork_and_a_replay_is_refused():
     source = Source(episode="e", step=1)
     with pytest.raises(ValidationError, match="both a fork and a replay; give only one"):
         EpisodeOpening(run="r", fork=source, replay=source)

@@ -29,19 +29,19 @@ class _Gates(Record):
         ("agent.rl.num_steps", "whole number", AgentRlRecipe().num_steps, "steps"),
     ],
 )
-def test_a_field_is_described_as_a_person_writes_it(name, type_, default, unit):
+def test_a_field_is_described_with_its_type_default_and_unit(name, type_, default, unit):
     field = FIELDS[name]
     assert (field.type, field.default, field.unit) == (type_, default, unit)
     assert not field.required
 
 
-def test_a_name_and_the_parts_of_an_entry_without_default_are_required():
+def test_the_recipe_name_and_the_keys_of_corpora_and_gates_are_required():
     required = [name for name, field in FIELDS.items() if field.required]
     corpus = ["cpt.corpora.NAME.address", "cpt.corpora.NAME.weight"]
     assert required == ["name", *corpus, "gate[].metric", "gate[].least"]
 
 
-def test_every_field_says_what_it_means():
+def test_every_field_has_a_meaning():
     assert [name for name, field in FIELDS.items() if not field.meaning] == []
 
 

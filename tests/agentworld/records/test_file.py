@@ -21,14 +21,14 @@ from waiting import outcome
 @pytest.mark.parametrize(
     "read", [open_regular, read_regular, lambda path: next(read_lines(path)), check_regular]
 )
-def test_what_is_no_regular_file_is_told_and_not_opened(tmp_path, kind, read):
+def test_a_special_file_is_reported_and_not_opened(tmp_path, kind, read):
     exchange(path := tmp_path / "file", kind)
     error = outcome(lambda: read(path))
     assert isinstance(error, NotRegular)
     assert error.strerror == f"it is {kind} and not a regular file"
 
 
-def test_a_digest_names_the_file_that_is_none(tmp_path):
+def test_digesting_a_pipe_reports_its_path(tmp_path):
     exchange(tmp_path / "file")
     error = outcome(lambda: digest_file(tmp_path / "file"))
     assert isinstance(error, InputError)
@@ -37,7 +37,7 @@ def test_a_digest_names_the_file_that_is_none(tmp_path):
     )
 
 
-def test_a_file_is_read_to_its_bound_and_no_further(tmp_path):
+def test_a_file_larger_than_the_limit_is_refused(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert read_regular(path, 5) == b"12345"
@@ -45,7 +45,7 @@ def test_a_file_is_read_to_its_bound_and_no_further(tmp_path):
         read_regular(path, 4)
 
 
-def test_a_file_without_an_end_in_sight_fills_no_memory(tmp_path):
+def test_a_huge_sparse_file_is_refused_at_the_limit(tmp_path):
     path = tmp_path / "file"
     path.touch()
     os.truncate(path, 1 << 40)
@@ -54,7 +54,7 @@ def test_a_file_without_an_end_in_sight_fills_no_memory(tmp_path):
             read(path, 1000)
 
 
-def test_lines_keep_their_ends_and_a_line_has_a_bound(tmp_path):
+def test_lines_keep_their_line_ends_and_have_a_maximum_length(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"one\ntwo\nend")
     assert list(read_lines(path, 4)) == [b"one\n", b"two\n", b"end"]
@@ -68,13 +68,13 @@ def test_a_link_to_a_file_is_followed(tmp_path):
     assert read_regular(tmp_path / "link") == b"words"
 
 
-def test_what_is_not_there_is_absent_and_no_special_file(tmp_path):
+def test_a_missing_file_is_not_reported_as_a_special_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "file")
     assert outcome(lambda: check_regular(tmp_path / "file")) is None
 
 
-def test_a_file_that_goes_while_it_is_looked_for_is_not_there(tmp_path):
+def test_a_file_deleted_during_the_check_is_treated_as_missing(tmp_path):
     class JustGone(type(tmp_path)):
         def exists(self):
             return True

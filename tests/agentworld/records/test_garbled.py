@@ -33,7 +33,7 @@ class Named(Record):
         (lambda: Named(digest_of=[10**5_000]), "(got 'a list')"),
     ],
 )
-def test_whatever_garbage_raises_becomes_one_sentence_that_names_it(work, words):
+def test_any_error_in_garbled_data_becomes_an_evidence_error(work, words):
     with (
         pytest.raises(EvidenceError, match=r"^the row of ada is garbled: ") as told,
         reading("the row of ada"),
@@ -45,13 +45,13 @@ def test_whatever_garbage_raises_becomes_one_sentence_that_names_it(work, words)
 @pytest.mark.parametrize(
     "error", [NotFound("there is none"), EvidenceError("told"), StoreError("busy")]
 )
-def test_what_is_told_already_or_may_pass_is_raised_as_it_is(error):
+def test_not_found_evidence_and_store_errors_are_raised_unchanged(error):
     with pytest.raises(type(error)) as told, reading("a row"):
         raise error
     assert told.value is error
 
 
-def test_problems_before_garbage_are_told_with_it():
+def test_problems_before_a_garbled_row_are_reported_too():
     def problems():
         yield "the first"
         raise InputError("it is none")
@@ -59,7 +59,7 @@ def test_problems_before_garbage_are_told_with_it():
     assert [*readable("a row", problems())] == ["the first", "a row is garbled: it is none"]
 
 
-def test_a_store_that_is_away_ends_the_reading():
+def test_a_store_error_ends_the_reading():
     def problems():
         yield "the first"
         raise StoreError("the disk is busy")
@@ -68,7 +68,7 @@ def test_a_store_that_is_away_ends_the_reading():
         list(readable("a row", problems()))
 
 
-def test_one_that_is_garbled_hides_none_beside_it():
+def test_a_garbled_item_does_not_prevent_reading_the_others():
     def read(number: int) -> int:
         if number < 0:
             raise NotFound("there is no such number")
@@ -81,7 +81,7 @@ def test_one_that_is_garbled_hides_none_beside_it():
     assert problems[1:] == ["there is no such number"]
 
 
-def test_a_list_that_cannot_be_had_is_empty_and_a_problem():
+def test_an_unreadable_list_is_empty_and_reported_as_a_problem():
     assert read_list("a list", lambda: [1]) == ([1], [])
     found, (problem,) = read_list("a list", lambda: [int("x")])
     assert (found, problem.partition(":")[0]) == ([], "a list is garbled")
@@ -93,7 +93,7 @@ class Told(Record):
     problem: Sentence
 
 
-def test_a_sentence_can_be_written_and_read_to_its_end_whatever_it_quotes():
+def test_a_sentence_escapes_surrogates_and_shortens_long_text():
     told = Told(problem=f"the name '\udcff' and {'x' * 10_000}")
     assert told.model_dump_json().startswith('{"problem":"the name \'\\\\udcff\' and xxx')
     assert told.problem.endswith("... (10,017 characters)")

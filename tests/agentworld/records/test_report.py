@@ -14,12 +14,12 @@ REPORTS = [
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
-def test_a_report_of_any_kind_comes_back_as_it_was(tmp_path, report):
+def test_a_report_of_any_kind_is_read_back_unchanged(tmp_path, report):
     report.write(tmp_path / "report.json")
     assert read_report(tmp_path / "report.json") == parse_report(report.canonical) == report
 
 
-def test_what_is_no_report_is_refused(tmp_path):
+def test_a_report_without_a_kind_is_refused(tmp_path):
     (tmp_path / "report.json").write_text("{}")
     with pytest.raises(InputError, match=r"report\.json is no report: .*field 'kind' is missing"):
         read_report(tmp_path / "report.json")
@@ -28,7 +28,7 @@ def test_what_is_no_report_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.kind)
-def test_a_report_says_its_kind_and_under_another_it_is_refused(report):
+def test_a_report_with_the_wrong_kind_is_refused(report):
     fields = report.model_dump(mode="json")
     kinds = {each.kind for each in REPORTS} - {fields["kind"]}
     assert len(kinds) == 2
@@ -37,7 +37,7 @@ def test_a_report_says_its_kind_and_under_another_it_is_refused(report):
             parse_report(json.dumps(fields | {"kind": kind}).encode())
 
 
-def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
+def test_a_served_report_gives_figures_only_for_its_own_subjects():
     free = {"exact_match": records.estimate(0.7), "metrics": {"rule": records.estimate(0.75)}}
     tags = {"by_tag": {"cat": records.estimate(0.6)}}
     report = records.served_report(free_running=free | tags, change=records.estimate(-0.1))
@@ -51,11 +51,11 @@ def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
     assert report.figures({records.digest("another")}) == {}
 
 
-def test_an_agents_report_tells_each_stage_of_its_training_in_order():
+def test_an_agent_report_has_scores_of_each_training_stage_in_order():
     assert list(records.agent_report().scores) == ["base", "imitated", "trained"]
 
 
-def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_had_before():
+def test_only_a_report_with_live_disagreements_contains_their_field():
     plain, disputed = records.agent_report(), records.agent_report(live_disagreements=2)
     assert "live_disagreements" not in plain.model_dump()
     assert disputed.model_dump()["live_disagreements"] == 2
@@ -71,7 +71,7 @@ def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_ha
         (0.55, "no difference seen"),
     ],
 )
-def test_a_gap_is_put_into_words_by_its_sign(simulated, words):
+def test_the_gap_verdict_describes_the_sign_of_the_gap(simulated, words):
     score = AgentScore(simulated=records.estimate(simulated), live=records.estimate(0.5))
     assert score.gap.mean == pytest.approx(simulated - 0.5)
     assert score.gap_verdict == words

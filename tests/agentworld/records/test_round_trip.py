@@ -96,7 +96,7 @@ def keys(tmp_path_factory):
 @pytest.mark.parametrize("kind", SIGNED, ids=lambda kind: kind.__name__)
 @FEW
 @given(data=st.data())
-def test_what_was_signed_is_what_is_read_of_it(kind, keys, data):
+def test_a_signed_record_is_read_back_unchanged(kind, keys, data):
     sign, read = SIGNED[kind]
     signer, trusted = keys
     record = made(kind, data)
@@ -110,7 +110,7 @@ def test_what_was_signed_is_what_is_read_of_it(kind, keys, data):
 
 
 @pytest.mark.parametrize("number", [-6.501161575064481e16, 1e17, 2.0**53, 2**53, 10**17, -0.0])
-def test_a_tool_with_a_large_number_in_its_schema_opens_an_episode_that_can_be_read(number):
+def test_an_opening_with_a_large_number_in_a_tool_schema_is_read_back_unchanged(number):
     tool = Tool(name="a", input_schema={"type": "object", "maximum": number})
     opening = EpisodeOpening(run="r", tools=(tool,))
     read = EpisodeOpening.model_validate_json(opening.text)
@@ -118,7 +118,7 @@ def test_a_tool_with_a_large_number_in_its_schema_opens_an_episode_that_can_be_r
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(10**17) - 1, 10**21, 10**400])
-def test_an_integer_that_no_double_is_has_no_digest(number):
+def test_an_integer_that_is_not_a_double_has_no_canonical_json(number):
     with pytest.raises(InputError, match="has no canonical JSON"):
         canonical_json({"number": number})
 
@@ -154,7 +154,7 @@ def test_canonical_json_has_the_bytes_of_rfc8785(value):
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
-def test_no_record_takes_what_json_cannot_write(kind, number):
+def test_records_reject_nan_and_infinity(kind, number):
     floats = [
         name
         for name, field in kind.model_fields.items()

@@ -95,14 +95,14 @@ def paths(record: type[BaseModel], start: str = "") -> Iterator[str]:
             yield start + (field.alias or name)
 
 
-def test_these_tests_know_every_field_of_a_manifest():
+def test_the_tests_cover_every_field_of_a_manifest():
     known = VALUES.keys() | WITH_ONE_VALUE | INSTEAD_OF_ANOTHER
     assert set(paths(SimulatorManifest)) == known
 
 
 @examples(10)
 @given(MANIFESTS, st.data())
-def test_another_value_of_any_field_is_another_digest(manifest, data):
+def test_a_changed_value_of_any_field_changes_the_digest(manifest, data):
     for path, values in VALUES.items():
         part, _, name = path.rpartition(".")
         changed = manifest.model_dump(mode="json")
@@ -113,7 +113,7 @@ def test_another_value_of_any_field_is_another_digest(manifest, data):
 
 @pytest.mark.compute
 @given(MANIFESTS, st.randoms())
-def test_neither_the_order_of_fields_nor_their_format_takes_part_in_the_digest(manifest, chance):
+def test_field_order_and_json_format_do_not_change_the_digest(manifest, chance):
     written = json.dumps(shuffled(manifest.model_dump(mode="json"), chance), indent=3)
     assert SimulatorManifest.model_validate_json(written).digest == manifest.digest
 
@@ -129,25 +129,25 @@ def shuffled(value: object, chance: random.Random) -> object:
 
 @pytest.mark.compute
 @given(MANIFESTS)
-def test_a_manifest_is_what_its_canonical_bytes_say(manifest):
+def test_canonical_bytes_restore_the_manifest_and_hash_to_its_digest(manifest):
     assert SimulatorManifest.model_validate_json(manifest.canonical) == manifest
     assert "sha256:" + hashlib.sha256(manifest.canonical).hexdigest() == manifest.digest
 
 
-def test_a_manifest_that_an_earlier_release_pinned_is_read_under_the_digest_that_it_had():
+def test_a_manifest_of_an_earlier_release_keeps_its_digest():
     kept = Path(__file__).with_name("manifest-v2.json")
     known = "sha256:076c66c46455cc38ba4e6c0b95077e5ff8f0cb46106f04d5c8c6a914faf5e17f"
     assert SimulatorManifest.read(kept).digest == known
 
 
-def test_the_sum_of_a_manifests_file_is_its_digest(tmp_path):
+def test_the_sha256_of_a_manifest_file_is_its_digest(tmp_path):
     manifest, path = records.manifest(), tmp_path / "manifest.json"
     manifest.write(path)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == manifest.digest.removeprefix("sha256:")
     assert SimulatorManifest.read(path) == manifest
 
 
-def test_a_manifest_that_was_only_formatted_anew_is_refused(tmp_path):
+def test_a_reformatted_manifest_file_is_refused(tmp_path):
     path = tmp_path / "manifest.json"
     path.write_text(records.manifest().model_dump_json(indent=2))
     with pytest.raises(InputError, match=r"manifest\.json was rewritten in another form"):
@@ -162,13 +162,13 @@ def test_a_manifest_of_another_schema_is_refused(tmp_path):
         SimulatorManifest.read(path)
 
 
-def test_a_text_that_is_no_unicode_has_no_digest():
+def test_a_manifest_with_invalid_unicode_has_no_digest():
     domains = records.pinned_domains(system_prompt="a broken argument: \udcff")
     with pytest.raises(InputError, match="has no canonical JSON"):
         _ = records.manifest(domains=domains).digest
 
 
-def test_an_image_stands_for_all_that_an_engine_is_installed_from():
+def test_an_engine_pin_has_either_an_image_or_a_lock():
     image, lock = records.digest("image"), records.digest("lock")
     known = {"kind": "vllm", "version": "vllm 1"}
     in_image = records.manifest(engine={**known, "image": image})
@@ -186,7 +186,7 @@ def prompted(**fields: object) -> SimulatorManifest:
 
 
 @pytest.mark.parametrize("field", ["url", "model"])
-def test_another_endpoint_or_model_is_another_simulator(field):
+def test_another_endpoint_url_or_model_changes_the_digest(field):
     other = ENDPOINT | {field: ENDPOINT[field] + "/2"}
     assert records.manifest(artifact=None, files={}, engine=other).digest != prompted().digest
 
@@ -206,7 +206,7 @@ def test_another_endpoint_or_model_is_another_simulator(field):
     ],
     ids=["an endpoint's weights", "an endpoint's files", "no weights"],
 )
-def test_a_world_has_weights_or_an_endpoint(fields, words):
+def test_a_manifest_has_either_weights_or_an_endpoint(fields, words):
     with pytest.raises(ValueError, match=words):
         records.manifest(**fields)
 
@@ -215,12 +215,12 @@ def test_a_world_has_weights_or_an_endpoint(fields, words):
     "url",
     ["https://me:secret@there/v1", "https://there/v1?key=secret", "https://there#x", "ftp://there"],
 )
-def test_an_endpoints_address_holds_no_secret(url):
+def test_an_endpoint_url_with_a_secret_or_another_scheme_is_refused(url):
     with pytest.raises(ValueError, match="String should match"):
         Endpoint(url=url, model="m")
 
 
-def test_one_sample_is_not_asked_to_agree():
+def test_min_agreement_with_a_single_sample_is_refused():
     with pytest.raises(
         ValueError, match="a single sample has nothing to agree with: raise num_samples"
     ):
@@ -228,28 +228,28 @@ def test_one_sample_is_not_asked_to_agree():
 
 
 @pytest.mark.parametrize("domains", [{}, {"A Shell": records.pinned_domains()["shell"]}])
-def test_a_simulator_has_a_domain_at_least_and_every_domain_a_label(domains):
+def test_missing_domains_and_invalid_domain_names_are_refused(domains):
     with pytest.raises(ValueError, match="domains"):
         records.manifest(domains=domains)
 
 
 @pytest.mark.parametrize("field", ["version", "system_prompt"])
 @pytest.mark.parametrize("name", ["shell", "text"])
-def test_another_version_or_prompt_of_one_domain_of_several_is_another_simulator(name, field):
+def test_a_changed_version_or_prompt_of_one_domain_changes_the_digest(name, field):
     domains = records.pinned_domains("shell", "text")
     before = records.manifest(domains=domains)
     domains[name] = domains[name].model_copy(update={field: "another"})
     assert records.manifest(domains=domains).digest != before.digest
 
 
-def test_the_order_of_domains_takes_no_part_in_the_digest():
+def test_the_order_of_domains_does_not_change_the_digest():
     one, other = (
         records.pinned_domains(*names) for names in (["shell", "text"], ["text", "shell"])
     )
     assert records.manifest(domains=one).digest == records.manifest(domains=other).digest
 
 
-def test_an_opening_without_a_domain_is_of_the_only_one():
+def test_an_opening_without_a_domain_gets_the_only_domain():
     assert records.manifest().domain_of("") == "shell"
     two = records.manifest(domains=records.pinned_domains("shell", "text"))
     assert [two.domain_of(name) for name in ("shell", "text")] == ["shell", "text"]
@@ -263,9 +263,7 @@ def test_an_opening_without_a_domain_is_of_the_only_one():
         (["shell"], "text", "this simulator has no domain 'text'; it has shell"),
     ],
 )
-def test_a_domain_that_an_opening_leaves_open_or_that_is_not_pinned_is_refused(
-    names, opening, sentence
-):
+def test_an_ambiguous_or_unknown_domain_of_an_opening_is_refused(names, opening, sentence):
     manifest = records.manifest(domains=records.pinned_domains(*names))
     with pytest.raises(InputError) as refused:
         manifest.domain_of(opening)

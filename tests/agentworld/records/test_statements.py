@@ -15,16 +15,16 @@ SIGNED = {
 """By kind: the predicate's type, the folder of the copies, and the key that holds the record."""
 
 
-def test_what_was_signed_is_read_and_found_by_these_words_for_ever():
+def test_predicate_types_folders_and_keys_of_statement_kinds_are_stable():
     kinds = statement_kinds().items()
     assert {name: (each.predicate_type, each.folder, each.field) for name, each in kinds} == SIGNED
 
 
-def test_a_kind_is_in_the_table_by_the_name_that_its_rows_have():
+def test_each_statement_kind_is_registered_under_its_own_name():
     assert all(kind.kind == name for name, kind in statement_kinds().items())
 
 
-def test_no_two_kinds_have_a_folder_and_no_folder_is_called_like_a_run():
+def test_statement_folders_are_unique_and_contain_a_hyphen():
     folders = [kind.folder for kind in statement_kinds().values()]
     assert len(set(folders)) == len(folders)
     assert all("-" in folder for folder in folders)

@@ -7,11 +7,11 @@ from agentworld.records.tool import Tool
 SCHEMA = {"type": "object"}
 
 
-def test_an_opening_without_tools_is_named_as_it_was_before_there_were_any():
+def test_the_text_of_an_opening_without_tools_has_no_tools_field():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
 
 
-def test_an_episodes_tools_are_in_its_openings_name():
+def test_the_text_of_an_opening_contains_its_tools():
     opening = EpisodeOpening(run="r", tools=[Tool(name="ls", input_schema=SCHEMA)])
     assert opening.text == '{"run":"r","tools":[{"input_schema":{"type":"object"},"name":"ls"}]}'
     assert EpisodeOpening.model_validate_json(opening.text) == opening
@@ -27,12 +27,12 @@ def test_an_episodes_tools_are_in_its_openings_name():
     ],
     ids=["spaced", "long", "untyped", "text"],
 )
-def test_a_tool_has_a_plain_name_and_takes_an_object(fields, problem):
+def test_a_tool_with_an_invalid_name_or_a_non_object_schema_is_refused(fields, problem):
     with pytest.raises(ValidationError, match=problem):
         Tool(**{"name": "ls", "input_schema": SCHEMA, **fields})
 
 
-def test_no_two_tools_have_one_name():
+def test_two_tools_of_the_same_name_are_refused():
     tool = {"name": "ls", "input_schema": SCHEMA}
     with pytest.raises(ValidationError, match="there are 2 tools of the name 'ls'; leave one"):
         EpisodeOpening(run="r", tools=[tool, {**tool, "description": "another"}])

@@ -43,7 +43,7 @@ def as_json_carries_it(line):
 
 
 @given(LINES)
-def test_a_line_comes_back_as_it_was(line):
+def test_a_line_is_read_back_unchanged(line):
     assert read_line(write_line(line)) == as_json_carries_it(line)
 
 
@@ -91,7 +91,7 @@ STEP = TrajectoryStep(
         ("low_confidence", 0),
     ],
 )
-def test_a_wrong_field_is_named(field, value):
+def test_an_invalid_field_is_reported_by_name(field, value):
     told = {"kind": "step", **STEP._asdict(), field: value}
     with pytest.raises(ValueError, match=f"{field}: "):
         read_line(json.dumps(told).encode())
@@ -108,7 +108,7 @@ def test_a_wrong_field_is_named(field, value):
         (b"\xff", None),
     ],
 )
-def test_what_is_no_line_is_refused(data, words):
+def test_an_invalid_line_is_refused(data, words):
     with pytest.raises(ValueError, match=words):
         read_line(data)
 
@@ -123,7 +123,7 @@ def test_the_last_step_is_followed_by_the_end_of_its_episode():
     assert cut_off == TrajectoryEnd("r", "e", 1, "limit")
 
 
-def test_a_step_that_is_not_the_last_one_is_a_line():
+def test_a_step_before_the_last_gives_only_a_step_line():
     unsure = records.step_result(low_confidence=True)
     (line,) = trajectory_lines(unsure, "ls", Sampled("ls", records.digest("w"), 3))
     assert (line.policy, line.policy_step, line.low_confidence) == (records.digest("w"), 3, True)

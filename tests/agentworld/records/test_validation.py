@@ -29,13 +29,13 @@ def test_a_report_with_all_answers_and_a_lead_over_every_baseline_validates():
     ],
     ids=["missing", "cut off", "none", "one episode", "lead"],
 )
-def test_one_missing_answer_or_a_lead_that_may_be_none_does_not(fields, problem):
+def test_missing_or_too_few_answers_or_an_uncertain_lead_fail_validation(fields, problem):
     told = validation(**fields)
     assert not told.passed
     assert told.problems[0] == problem
 
 
-def test_the_recipe_says_which_metric_leads_and_by_how_much():
+def test_the_validation_rule_sets_the_metric_and_the_minimum_lead():
     report = records.grouped_report(lead=0.3)
     rule = ValidationRule(metric="exact_match", least_lead=0.2)
     assert report.model_copy(update={"rule": rule}).validation(SUBJECT).passed
@@ -49,14 +49,14 @@ def test_the_recipe_says_which_metric_leads_and_by_how_much():
     assert problem == "no baseline was compared in rouge_l"
 
 
-def test_a_report_says_nothing_of_what_it_is_not_about():
+def test_a_report_about_another_subject_or_an_agent_gives_no_validation():
     other = {records.digest("other")}
     assert records.grouped_report().validation(other) is None
     assert records.agent_report().validation({records.manifest().digest}) is None
     assert records.served_report().validation(other) is None
 
 
-def test_an_evaluation_that_did_not_count_its_answers_validates_nothing():
+def test_an_evaluation_without_answer_counts_fails_validation():
     told = records.served_report().validation({records.manifest().digest})
     assert told.problems == ("nothing was asked", "no baseline was compared in token_f1")
 

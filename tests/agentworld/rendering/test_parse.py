@@ -44,17 +44,17 @@ TAGS = st.sampled_from(
         ("  besa ", "  besa "),
     ],
 )
-def test_an_observation_is_what_is_left_without_thoughts(text, observation):
+def test_an_observation_is_parsed_without_thoughts_and_tags(text, observation):
     assert parse_observation(text) == observation
 
 
 @given(PLAIN)
-def test_a_text_without_tags_is_an_observation_to_its_last_byte(text):
+def test_a_text_without_tags_is_parsed_unchanged(text):
     assert parse_observation(text) == (text if text.strip() else None)
 
 
 @given(PLAIN)
-def test_a_text_inside_the_tags_loses_one_line_break_at_either_end_and_no_more(text):
+def test_one_line_break_at_each_end_inside_the_tags_is_removed(text):
     block = f"<predicted_observation>\n{text}\n</predicted_observation>"
     assert parse_observation(block) == (text if text.strip() else None)
 
@@ -68,7 +68,7 @@ def test_a_thought_before_an_observation_changes_nothing(thought, text):
 
 
 @given(st.lists(TAGS, max_size=12).map("".join))
-def test_no_observation_holds_a_closed_thought_or_is_empty(text):
+def test_an_observation_is_never_empty_and_contains_no_closing_think_tag(text):
     observation = parse_observation(text)
     assert observation != ""
     if observation is not None:

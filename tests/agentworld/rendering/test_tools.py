@@ -28,11 +28,11 @@ TOOLS = st.lists(
 )
 
 
-def test_no_tools_are_no_text():
+def test_the_action_space_without_tools_is_empty():
     assert action_space(()) == ""
 
 
-def test_a_tool_is_a_line_in_the_form_of_mcp():
+def test_each_tool_is_rendered_as_one_line_in_mcp_format():
     schema = {"type": "object", "properties": {"path": {"type": "string", "maxLength": 9.0}}}
     tool = Tool(name="read", description='Says "hé"\n', input_schema=schema)
     assert action_space([tool, Tool(name="ls", input_schema={"type": "object"})]) == (
@@ -42,7 +42,7 @@ def test_a_tool_is_a_line_in_the_form_of_mcp():
     )
 
 
-def test_a_line_has_the_output_schema_and_what_a_call_does_where_the_tool_says_it():
+def test_a_tool_line_contains_the_output_schema_and_the_effect_if_set():
     schema = {"type": "object"}
     tool = Tool(name="ls", input_schema=schema, output_schema=schema, effect="write")
     assert action_space([tool]) == (
@@ -52,7 +52,7 @@ def test_a_line_has_the_output_schema_and_what_a_call_does_where_the_tool_says_i
 
 
 @pytest.mark.parametrize("effect", ["", "read", "write"])
-def test_a_tool_that_was_read_from_mcp_is_told_as_it_was(effect):
+def test_a_tool_is_read_back_unchanged_from_its_mcp_fields(effect):
     tool = Tool(name="ls", input_schema={"type": "object"}, output_schema={"a": 1}, effect=effect)
     assert read_tool(tool_fields(tool)) == tool
     any_output = tool.model_copy(update={"output_schema": {}})
@@ -62,7 +62,7 @@ def test_a_tool_that_was_read_from_mcp_is_told_as_it_was(effect):
 
 @pytest.mark.compute
 @given(TOOLS)
-def test_every_line_says_what_its_tool_is(tools):
+def test_every_line_contains_its_tools_name_description_and_schema(tools):
     lines = [json.loads(line) for line in action_space(tools).split("\n") if line]
     told = [(line["name"], line.get("description", ""), line["inputSchema"]) for line in lines]
     assert told == [(tool.name, tool.description, tool.input_schema) for tool in tools]
@@ -70,7 +70,7 @@ def test_every_line_says_what_its_tool_is(tools):
 
 @pytest.mark.compute
 @given(TOOLS)
-def test_a_world_reads_the_same_of_an_episode_that_is_loaded_again(tools):
+def test_a_reloaded_opening_gives_the_same_action_space(tools):
     opening = EpisodeOpening(run="r", tools=tools)
     loaded = EpisodeOpening.model_validate_json(opening.text)
     assert action_space(loaded.tools) == action_space(opening.tools)

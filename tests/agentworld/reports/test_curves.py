@@ -14,13 +14,13 @@ def places(points: str) -> list[tuple[float, ...]]:
     return [tuple(map(float, point.split(","))) for point in points.split()]
 
 
-def test_a_curve_goes_from_the_first_step_to_the_last_and_higher_is_nearer_to_the_top() -> None:
+def test_a_curve_spans_all_steps_and_plots_higher_values_nearer_the_top() -> None:
     (loss,) = plot("Loss", {0: {"loss": 4.0}, 5: {"loss": 3.0}, 20: {"loss": 2.0}}).curves
     assert places(loss.points) == [(0, 0), (WIDTH / 4, HEIGHT / 2), (WIDTH, HEIGHT)]
     assert loss.last == "2"
 
 
-def test_curves_of_a_plot_share_one_scale_and_can_be_told_apart() -> None:
+def test_curves_of_a_plot_share_one_scale_and_differ_in_style() -> None:
     both = plot("Loss", {0: {"validation_loss": 5.0}, 10: {"validation_loss": 3.0, "loss": 1.0}})
     assert (both.low, both.high, both.first_step, both.last_step) == ("1", "5", 0, 10)
     by_name = {curve.name: curve for curve in both.curves}
@@ -32,7 +32,7 @@ def test_curves_of_a_plot_share_one_scale_and_can_be_told_apart() -> None:
     )
 
 
-def test_each_domain_has_a_curve_and_a_figure_of_no_group_a_plot() -> None:
+def test_each_domain_gets_a_curve_and_an_ungrouped_figure_its_own_plot() -> None:
     figures = {3: {"loss": 1.0, "validation_loss/shell": 2.0, "validation_loss/mcp": 3.0, "new": 4}}
     assert [plot.title for plot in plots_of(figures)] == [
         *("Loss", "Validation loss by domain", "new")
@@ -42,7 +42,7 @@ def test_each_domain_has_a_curve_and_a_figure_of_no_group_a_plot() -> None:
     assert plots_of({}) == []
 
 
-def test_what_is_no_number_is_named_and_left_out_of_the_scale() -> None:
+def test_a_non_finite_value_is_reported_and_excluded_from_the_scale() -> None:
     figures = {1: {"loss": 2.0}, 2: {"loss": nan}, 3: {"loss": 1.0, "gradient_norm": inf}}
     assert not_finite(figures) == "loss is nan at step 2"
     assert [plot.title for plot in plots_of(figures)] == ["Loss"]
@@ -52,7 +52,7 @@ def test_what_is_no_number_is_named_and_left_out_of_the_scale() -> None:
 
 
 @pytest.mark.parametrize("num", [10, 400, 401, 30_000])
-def test_many_points_become_few_and_no_peak_is_lost(num: int) -> None:
+def test_thinning_many_points_keeps_the_highest_and_the_lowest(num: int) -> None:
     points = [(step, 1.0) for step in range(num)]
     points[num // 2] = (num // 2, 9.0)
     points[num // 3] = (num // 3, 0.5)

@@ -51,7 +51,7 @@ def rows(tables, title):
     return {row.label: row.num for row in table.rows}
 
 
-def test_the_flow_adds_up_from_the_records_to_the_pools(view, dataset):
+def test_the_counts_of_the_data_flow_add_up_from_records_to_pools(view, dataset):
     flow = {row.label: row.num for row in view.flow.rows}
     assert flow["recorded"] == make.datasets.NUM_EPISODES + make.datasets.NUM_BAD
     assert flow["imported"] == make.datasets.NUM_EPISODES
@@ -61,7 +61,7 @@ def test_the_flow_adds_up_from_the_records_to_the_pools(view, dataset):
     assert sum(pools) == flow["passed the filters"] == dataset.dataset.num_trajectories
 
 
-def test_broken_episodes_of_explorers_are_part_of_what_was_recorded():
+def test_broken_collected_episodes_count_as_recorded_and_as_left_out():
     parent = Parent(collected=records.digest("c"), num_broken=3)
     dataset = records.dataset().model_copy(update={"parents": (parent,), "num_read": 9})
     view = view_dataset(StoredDataSet(dataset, records.digest("nowhere"), records.digest("no")))
@@ -69,14 +69,14 @@ def test_broken_episodes_of_explorers_are_part_of_what_was_recorded():
     assert rows(view.losses, "Left out of the recordings") == {"episode that broke its sandbox": 3}
 
 
-def test_examples_are_of_every_pool_and_say_which_turns_are_targets(view, page):
+def test_the_page_shows_examples_of_every_pool_with_marked_targets(view, page):
     assert {each.pool for each in view.examples} == {"cpt", "sft", "rl", "held_out"}
     for kind in ("target", "masked", "judged"):
         assert f'<span class="mask {kind}">' in page
         assert f'class="{kind}" role="region"' in page
 
 
-def test_a_masked_turn_is_shown_as_masked_and_a_target_as_a_target(view, page):
+def test_each_turn_of_an_example_is_shown_as_masked_or_as_a_target(view, page):
     (rl, *_) = (each for each in view.examples if each.pool == "rl")
     kinds = ["target" if turn.target else "masked" for turn in rl.sample.turns]
     section = page.split(rl.sample.trajectory)[1].split("</section>")[0]
@@ -91,7 +91,7 @@ def test_the_quarantine_has_line_field_and_reason(view, page):
 
 
 @pytest.mark.compute
-def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_path):
+def test_the_page_redacts_secrets_in_the_quarantine_of_an_older_import(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     problem = f"x: no list (got 'password={PASSWORD}')"
     record = QuarantinedRecord(file="a", place="line 1", problem=problem)
@@ -102,7 +102,7 @@ def test_the_quarantine_of_an_import_that_knew_fewer_rules_shows_no_secret(tmp_p
     assert "no list (got &#39;password=[REDACTED:password:1]&#39;)" in page
 
 
-def test_nothing_that_a_recording_says_is_an_element(page):
+def test_recorded_text_is_escaped_and_creates_no_html_elements(page):
     elements = Elements()
     elements.feed(page)
     assert elements.tags & {"script", "i", "b", "img", "iframe", "link"} == set()
@@ -111,12 +111,12 @@ def test_nothing_that_a_recording_says_is_an_element(page):
     assert all(c.isprintable() or c in "\n\t" for c in page)
 
 
-def test_the_page_needs_nothing_but_itself_and_follows_the_light(page):
+def test_the_page_loads_no_external_resource_and_has_a_dark_mode(page):
     assert re.findall(r"https?://|<link|<script|<img|@import|url\(", page) == []
     assert "prefers-color-scheme: dark" in page
 
 
-def test_headings_go_down_by_one_level_at_a_time(page):
+def test_heading_levels_increase_by_at_most_one(page):
     elements = Elements()
     elements.feed(page)
     assert elements.levels[0] == 1
@@ -125,7 +125,7 @@ def test_headings_go_down_by_one_level_at_a_time(page):
 
 
 @pytest.mark.compute
-def test_pools_that_lie_elsewhere_leave_the_counts_and_a_sentence(dataset, tmp_path):
+def test_missing_pool_files_are_reported_and_no_examples_are_shown(dataset, tmp_path):
     view = view_dataset(dataset._replace(folder=tmp_path, store=tmp_path))
     assert (view.examples, view.quarantine) == ([], [])
     assert "cpt.parquet is garbled: No such file" in view.problem
@@ -134,7 +134,7 @@ def test_pools_that_lie_elsewhere_leave_the_counts_and_a_sentence(dataset, tmp_p
     assert "The import&#39;s folder is not in this store" in page or "The import's folder" in page
 
 
-def test_many_rows_are_cut_to_the_most_frequent_and_counted(tmp_path):
+def test_a_long_table_keeps_the_most_frequent_rows_and_counts_the_rest(tmp_path):
     sources = {f"source {number}": number + 1 for number in range(50)}
     dataset = records.dataset().model_copy(update={"sources": sources})
     view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
@@ -143,7 +143,7 @@ def test_many_rows_are_cut_to_the_most_frequent_and_counted(tmp_path):
     assert table.rows[0].label == "source 49"
 
 
-def test_lengths_start_where_there_are_some(tmp_path):
+def test_the_length_table_starts_at_the_first_nonempty_bucket(tmp_path):
     lengths = Lengths(turns=(0, 0, 3, 0, 1))
     dataset = DataSet.model_validate(records.dataset().model_dump() | {"lengths": lengths})
     view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
@@ -151,7 +151,7 @@ def test_lengths_start_where_there_are_some(tmp_path):
     assert [bucket(digits) for digits in (0, 1, 11)] == ["0", "1", "1,024 to 2,047"]
 
 
-def test_masked_turns_and_secrets_are_no_trajectories_that_filters_left_out(tmp_path):
+def test_masked_turns_and_redactions_are_counted_apart_from_filtered_trajectories(tmp_path):
     filtered = {"masked echo": 3, "redacted key": 2, "short trajectory": 1, "empty action": 0}
     dataset = records.dataset().model_copy(update={"filtered": filtered})
     losses = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path)).losses

@@ -19,7 +19,7 @@ def test_a_data_set_has_no_difference_from_itself(pair):
     assert difference.num_both == pair[0].dataset.num_trajectories
 
 
-def test_recipe_counts_and_trajectories_that_differ_are_named(pair):
+def test_differing_recipe_fields_counts_and_trajectories_are_listed(pair):
     difference = diff_datasets(*pair)
     named = {each.what: (each.first, each.second) for each in difference.differences}
     assert named["recipe.min_turns"] == (2, 5)

@@ -11,7 +11,7 @@ def test_the_baselines_of_a_report_are_explained_as_in_the_guide():
         assert f"| `{name}` | {prediction} |" in guide
 
 
-def test_a_baseline_that_is_not_known_is_left_out():
+def test_an_unknown_baseline_is_not_explained():
     told = explain_baselines(["copy", "of a package", "repeat"])
     assert told == (
         "copy predicts the last observation again;"

@@ -52,17 +52,17 @@ def page(tmp_path) -> str:
 
 
 @pytest.mark.waits
-def test_the_page_needs_nothing_but_itself(page):
+def test_the_page_loads_no_external_resource(page):
     assert re.findall(r"https?://|<link|<script|<img|@import|url\(", page) == []
 
 
 @pytest.mark.waits
-def test_the_page_follows_the_light_of_the_screen(page):
+def test_the_page_has_a_dark_mode(page):
     assert "prefers-color-scheme: dark" in page
 
 
 @pytest.mark.waits
-def test_headings_go_down_by_one_level_at_a_time(page):
+def test_tags_are_closed_and_heading_levels_increase_by_at_most_one(page):
     outline = Outline()
     outline.feed(page)
     assert outline.open == []
@@ -72,20 +72,20 @@ def test_headings_go_down_by_one_level_at_a_time(page):
 
 
 @pytest.mark.waits
-def test_every_plot_says_its_numbers_in_words(page):
+def test_every_plot_has_a_label_with_its_numbers(page):
     labels = re.findall(r'<svg role="img"[^>]*aria-label="([^"]+)"', page)
     assert len(labels) == page.count('role="img"') == 6
     assert all(re.search(r"\d", label) for label in labels)
 
 
 @pytest.mark.waits
-def test_every_figure_of_the_table_is_on_the_page(page):
+def test_the_page_shows_the_figures_versions_and_times_of_a_job(page):
     for words in ("0.820", "shell-agent@1", "agentworld-shell@1", "1728 episodes", "212 s"):
         assert words in page
 
 
 @pytest.mark.waits
-def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen(page):
+def test_every_difference_on_the_page_has_its_interval(page):
     for row in ("base", "imitated", "trained", "live gain of RL"):
         told = re.findall(rf'<th scope="row">{row}</th>(.*)', page)[-1]
         assert re.search(r"[+-]\d\.\d{3} <span[^>]*>[+-]\d\.\d\d to [+-]\d\.\d\d", told), told
@@ -95,7 +95,7 @@ def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen
 
 
 @pytest.mark.waits
-def test_a_gap_is_put_into_words_by_its_sign(tmp_path):
+def test_the_page_describes_the_sign_of_a_gap(tmp_path):
     folders = make.job.finished_job(tmp_path)
     harder = AgentScore(simulated=records.estimate(0.1), live=records.estimate(0.5))
     records.agent_report(trained=harder).write(folders["validate"] / REPORT)
@@ -113,7 +113,7 @@ def test_baselines_are_explained_beside_their_bars(page):
 
 
 @pytest.mark.waits
-def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page):
+def test_the_report_links_to_the_curves_of_stages_with_a_page(tmp_path, page):
     assert "Curves" not in page
     folders = make.job.finished_job(tmp_path)
     for stage in ("cpt", "rl"):
@@ -126,7 +126,7 @@ def test_the_report_leads_to_the_curves_of_stages_that_have_some(tmp_path, page)
 
 
 @pytest.mark.waits
-def test_text_that_a_model_made_stays_text(tmp_path):
+def test_model_generated_text_is_escaped(tmp_path):
     chain = make.job.chain(problems=["<script>alert(1)</script>"])
     folders = make.job.finished_job(tmp_path, agent_chain=chain)
     page = written(tmp_path, folders)
@@ -135,7 +135,7 @@ def test_text_that_a_model_made_stays_text(tmp_path):
 
 
 @pytest.mark.waits
-def test_the_page_of_a_job_that_its_gate_ended_says_why_and_what_was_skipped(tmp_path):
+def test_the_page_of_a_refused_job_shows_the_reason_and_the_skipped_steps(tmp_path):
     page = written(tmp_path, make.job.refused_job(tmp_path))
     outline = Outline()
     outline.feed(page)
@@ -160,7 +160,7 @@ def row_of(page: str, name: str) -> str:
 
 
 @pytest.mark.waits
-def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(grouped):
+def test_a_metric_is_shown_with_its_lead_and_a_missing_figure_with_its_reason(grouped):
     assert "0.900" in row_of(grouped, "token_f1")
     assert row_of(grouped, "token_f1").endswith("over copy</td>")
     assert "No figure of <code>embedding</code>: no model." in grouped
@@ -171,7 +171,7 @@ def test_a_metric_stands_beside_its_lead_and_one_without_a_figure_is_said(groupe
 @pytest.mark.parametrize(
     ("dollars", "price"), [(None, "of unknown price"), ("1.5", "1.50 dollars")]
 )
-def test_a_judges_scores_are_a_row_and_its_holes_and_its_price_are_said(tmp_path, dollars, price):
+def test_the_page_shows_the_judges_score_missing_verdicts_and_price(tmp_path, dollars, price):
     folders = make.job.finished_job(tmp_path)
     report = records.grouped_report()
     last = report.stages["rl"]
@@ -188,26 +188,26 @@ def test_a_judges_scores_are_a_row_and_its_holes_and_its_price_are_said(tmp_path
 
 
 @pytest.mark.waits
-def test_kinds_of_turns_have_their_number_and_a_small_group_is_marked(grouped):
+def test_kinds_of_turns_show_their_counts_and_small_groups_are_marked(grouped):
     assert "<td>60</td>" in row_of(grouped, "read")
     assert '<td>25 <span class="soft">few</span></td>' in row_of(grouped, "write")
     assert "+0.300" in row_of(grouped, "read")
 
 
 @pytest.mark.waits
-def test_tags_are_folded_away(grouped):
+def test_tags_are_in_a_collapsed_section(grouped):
     (folded,) = re.findall("<details>(.*?)</details>", grouped, re.DOTALL)
     assert [name for name in ("cat", "ls") if row_of(folded, name)] == ["cat", "ls"]
 
 
 @pytest.mark.waits
-def test_without_kinds_and_leads_their_tables_are_not_there(page):
+def test_a_report_without_kinds_and_leads_shows_neither(page):
     assert "Kinds of turns" not in page
     assert row_of(page, "exact_match").endswith("<td></td>")
 
 
 @pytest.mark.waits
-def test_a_recipe_that_is_too_small_for_the_targets_is_held_against_none(tmp_path):
+def test_a_recipe_too_small_for_the_targets_shows_that_no_target_applies(tmp_path):
     folders = make.job.finished_job(tmp_path)
     page = written(tmp_path, folders, "smoke")
     assert "no target applies" in page
@@ -219,7 +219,7 @@ def test_a_recipe_that_is_too_small_for_the_targets_is_held_against_none(tmp_pat
 @pytest.mark.waits
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.usefixtures("grouped")
-def test_on_a_narrow_screen_no_word_is_broken_and_nobody_is_kept_out(tmp_path, scheme):
+def test_on_a_narrow_screen_no_word_breaks_and_the_page_is_accessible(tmp_path, scheme):
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.waits
-def test_a_page_has_the_state_and_a_plot_in_words_for_each_figure(folder: Path) -> None:
+def test_a_stage_page_shows_its_state_and_labeled_plots_of_its_figures(folder: Path) -> None:
     page = render_stage(folder, "Running: 60 % done.", is_running=True)
     assert "Running: 60 % done." in page
     assert "Figures up to step 60." in page
@@ -42,7 +42,7 @@ def test_a_page_has_the_state_and_a_plot_in_words_for_each_figure(folder: Path) 
 
 
 @pytest.mark.waits
-def test_a_page_without_figures_says_so_and_names_what_is_no_number(tmp_path: Path) -> None:
+def test_a_stage_page_reports_missing_and_non_finite_figures(tmp_path: Path) -> None:
     page = render_stage(tmp_path, "Running.", is_running=True)
     assert "There are no figures yet." in page
     assert "is no number" not in page
@@ -51,7 +51,7 @@ def test_a_page_without_figures_says_so_and_names_what_is_no_number(tmp_path: Pa
 
 
 @pytest.mark.waits
-def test_a_page_fits_every_screen_and_nobody_is_kept_out(folder: Path) -> None:
+def test_a_stage_page_fits_narrow_and_wide_screens_and_is_accessible(folder: Path) -> None:
     write_stage_page(folder, "Finished.", is_running=False)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(

@@ -34,7 +34,7 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
     assert set(tree["seconds"]) == set(MAIN_JOB)
 
 
-def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(tmp_path):
+def test_the_summary_of_a_refused_job_has_a_reason_and_no_simulator_or_agent(tmp_path):
     summary = summarise("demo", make.job.refused_job(tmp_path), peak_memory_gib=2.5)
     reason = "rl.rule is 0.3, which is under 0.5"
     assert summary.gate.model_dump() == {"verdict": "refused", "reason": reason}
@@ -46,25 +46,23 @@ def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(
 
 
 @pytest.mark.parametrize(("watched", "known"), [(2.5, 2.5), (0.1, 1.25)])
-def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
-    tmp_path, watched, known
-):
+def test_peak_memory_is_the_maximum_of_this_and_earlier_runs(tmp_path, watched, known):
     folders = make.job.finished_job(tmp_path)
     assert summarise("demo", folders, watched).peak_memory_gib == known
 
 
-def test_the_better_of_sft_and_rl_is_held_against_the_targets(summary):
+def test_the_better_of_sft_and_rl_is_compared_with_the_targets(summary):
     figures = {figure.name: figure for figure in figures_of(summary)}
     assert figures["exact match, all turns"].value == summary.world_model.rl.exact_match
     assert figures["lead over the baselines"].value == pytest.approx(0.82 - 0.3)
 
 
-def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
+def test_all_figures_of_a_successful_job_meet_their_bounds(summary):
     assert [figure.name for figure in figures_of(summary) if not figure.holds] == []
 
 
 @pytest.mark.parametrize(("recipe", "seconds"), [("long", 3599.0), ("my-own", 1e6)])
-def test_a_longer_recipe_may_take_longer(summary, recipe, seconds):
+def test_the_time_limit_depends_on_the_recipe(summary, recipe, seconds):
     changed = summary.model_copy(update={"recipe": recipe, "seconds": {"collect": seconds}})
     assert all(figure.holds for figure in figures_of(changed))
 
@@ -77,12 +75,12 @@ def test_a_longer_recipe_may_take_longer(summary, recipe, seconds):
         ({"seconds": {"collect": 3601.0}, "recipe": "long"}, "time of all steps"),
     ],
 )
-def test_a_figure_that_does_not_hold_is_named(summary, changed, name):
+def test_a_figure_outside_its_bound_does_not_hold(summary, changed, name):
     changed = summary.model_copy(update=changed)
     assert [figure.name for figure in figures_of(changed) if not figure.holds] == [name]
 
 
-def test_one_live_step_in_training_is_one_too_many(summary):
+def test_a_single_live_step_in_training_exceeds_the_bound(summary):
     agent = summary.agent.model_copy(update={"live_steps_in_training": 1})
     changed = summary.model_copy(update={"agent": agent})
     assert [figure.name for figure in figures_of(changed) if not figure.holds] == [
@@ -110,19 +108,19 @@ def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figu
         (found(-0.02, -0.04, -0.001), "no"),
     ],
 )
-def test_a_gain_is_told_only_where_its_whole_interval_is_above_zero(summary, gain, verdict):
+def test_a_gain_counts_only_if_its_whole_interval_is_above_zero(summary, gain, verdict):
     figure = changed_world(summary, rl_gain=gain)["gain of RL over SFT"]
     assert figure.verdict(figure.goal) == verdict
     assert figure.text.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
 
 
-def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
+def test_a_lead_holds_only_if_its_whole_interval_meets_the_bound(summary):
     figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over the baselines"]
     assert (figure.holds, figure.verdict(0.1)) == (False, "no")
     assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over the baselines"].holds
 
 
-def test_the_recipe_of_mcp_must_lead_and_gain_and_has_no_other_bound(summary):
+def test_the_mcp_recipe_has_bounds_on_lead_gain_and_time_but_not_on_shares(summary):
     changed = summary.model_copy(update={"recipe": "mcp"})
     figures = {figure.name: figure for figure in figures_of(changed)}
     lead, gain = figures["lead over the baselines"], figures["live gain of RL"]
@@ -132,14 +130,14 @@ def test_the_recipe_of_mcp_must_lead_and_gain_and_has_no_other_bound(summary):
     assert figures["time of all steps"].must == 900
 
 
-def test_the_share_without_reads_of_the_start_is_told_where_there_is_one(summary):
+def test_the_exact_match_without_reads_of_the_start_is_shown_only_if_present(summary):
     name = "exact match, start left out"
     rl = summary.world_model.rl.model_copy(update={"without_start": 0.5})
     assert changed_world(summary, rl=rl)[name].value == 0.5
     assert name not in changed_world(summary, rl=rl.model_copy(update={"without_start": None}))
 
 
-def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
+def test_a_live_gain_whose_interval_contains_zero_does_not_hold(summary):
     agent = summary.agent.model_copy(update={"live_gain_interval": (-0.01, 0.2)})
     figures = {
         figure.name: figure for figure in figures_of(summary.model_copy(update={"agent": agent}))
@@ -148,12 +146,12 @@ def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
     assert figures["live gain of RL"].verdict(1e-9) == "no difference seen"
 
 
-def test_every_figure_that_is_a_difference_has_its_interval(summary):
+def test_only_differences_have_an_interval(summary):
     told = {figure.name for figure in figures_of(summary) if figure.interval}
     assert told == {"lead over the baselines", "gain of RL over SFT", "live gain of RL"}
 
 
-def test_an_evaluation_without_differences_claims_none(summary):
+def test_an_evaluation_without_differences_shows_no_gain(summary):
     assert "gain of RL over SFT" not in changed_world(summary, rl_gain=None, lead=None)
 
 
@@ -161,5 +159,5 @@ def test_an_evaluation_without_differences_claims_none(summary):
     ("value", "unit", "shown"),
     [(1_113.4, "s", "1113 s"), (778.2, "s", "778 s"), (0.7264, "", "0.726"), (0, "", "0")],
 )
-def test_a_value_is_shown_as_people_read_it(value, unit, shown):
+def test_a_value_is_rounded_and_shown_with_its_unit(value, unit, shown):
     assert Figure("any", value, unit=unit).text == shown

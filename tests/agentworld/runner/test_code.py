@@ -7,11 +7,11 @@ from agentworld.steps.table import STEPS
 
 
 @pytest.mark.compute
-def test_every_step_has_code_of_its_own():
+def test_every_step_has_a_different_code_digest():
     assert len({code_digest(step) for step in STEPS}) == len(STEPS)
 
 
-def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
+def test_the_code_of_a_step_includes_its_imports_and_excludes_other_steps():
     from agentworld.runner import code
 
     reached: dict[str, Path | None] = {}
@@ -21,11 +21,11 @@ def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
     assert "steps/cpt.py" not in names
 
 
-def test_the_commit_is_said():
+def test_the_commit_is_not_empty():
     assert commit()
 
 
-def test_a_module_that_is_loaded_by_its_name_has_a_digest_over_what_it_reaches():
+def test_an_importers_digest_covers_its_imports_and_is_not_part_of_collect():
     from agentworld.runner import code
 
     package = "agentworld.data.importers"

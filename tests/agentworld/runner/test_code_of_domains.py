@@ -79,43 +79,41 @@ def changed_in_copy(file, step):
 
 @pytest.mark.parametrize("step", ["prepare", "cpt", "agent"])
 @pytest.mark.parametrize("file", ["domain.py", "tags.py", "prompts.txt", "judge_prompt.txt"])
-def test_a_byte_of_the_shell_changes_the_steps_of_shells_and_of_no_other_domain(
-    package, step, file
-):
+def test_a_change_of_the_shell_domain_changes_only_steps_of_the_shell(package, step, file):
     path = package / "domains/shell" / file
     assert changed_in_copy(path, step) == {"shell"}
 
 
 @pytest.mark.parametrize("file", ["domains/text/domain.py", "domains/text/judge_prompt.txt"])
-def test_a_byte_of_text_changes_the_steps_of_text_alone(package, file):
+def test_a_change_of_the_text_domain_changes_only_steps_of_text(package, file):
     assert changed_in_copy(package / file, "cpt") == {"text"}
 
 
-def test_a_byte_of_what_all_domains_share_changes_the_steps_of_all(package):
+def test_a_change_of_shared_domain_code_changes_the_steps_of_all_domains(package):
     assert changed_in_copy(package / "domains/rubric.py", "cpt") == {"shell", "text"}
 
 
 @pytest.mark.parametrize(
     ("step", "counts"), [("collect", True), ("validate", True), ("cpt", False)]
 )
-def test_the_environments_count_where_a_step_can_open_them(package, step, counts):
+def test_environment_code_counts_only_for_steps_that_open_environments(package, step, counts):
     session = package / "domains/shell/session.py"
     assert changed_in_copy(session, step) == ({"shell"} if counts else set())
 
 
-def test_a_step_without_domains_has_the_code_of_none(package):
+def test_the_code_digest_without_domains_excludes_domain_code(package):
     before = code.code_digest("cpt")
     (package / "domains/shell/domain.py").write_text("")
     forget()
     assert code.code_digest("cpt") == before
 
 
-def test_a_domain_that_is_not_there_is_refused():
+def test_an_unknown_domain_is_refused():
     with pytest.raises(InputError, match="no domain 'web' here"):
         code.code_digest("cpt", ("web",))
 
 
-def test_the_key_of_a_step_is_that_of_its_domains_in_any_order():
+def test_the_order_of_domains_does_not_change_the_key_of_a_step():
     folders = {
         domains: folder_of(Path("store"), "cpt", [], {}, domains=domains)
         for domains in [("shell", "text"), ("text", "shell", "text"), ("text",), ()]
@@ -178,13 +176,13 @@ FILES = {
         ("unrelated.py", False),
     ],
 )
-def test_a_byte_of_a_domain_of_another_package_changes_its_steps(added, file, counts):
+def test_a_change_of_a_domain_in_another_package_changes_only_its_steps(added, file, counts):
     site = added("web", "of_others.web.domain", FILES)
     changed = changed_by(site / "of_others" / file, "cpt", "web", "text")
     assert changed == ({"web"} if counts else set())
 
 
-def test_what_a_domain_of_another_package_takes_of_ours_counts(added, package):
+def test_code_that_a_domain_in_another_package_imports_from_agentworld_counts(added, package):
     added("web", "of_others.web.domain", FILES)
     assert "web" in changed_by(package / "domains/rubric.py", "register", "web")
 
@@ -195,14 +193,14 @@ def test_a_domain_may_be_a_module_without_a_package(added):
     assert changed_by(site / "notes.txt", "cpt", "web", "text") == set()
 
 
-def test_the_environments_of_another_package_count_where_a_step_can_open_them(added):
+def test_environment_code_in_another_package_counts_only_for_steps_that_open_it(added):
     site = added("web", "of_others.web.domain", {**FILES, "of_others/live.py": ""})
     added("web", "of_others.live", {}, group="agentworld.live_domains")
     assert changed_by(site / "of_others/live.py", "collect", "web") == {"web"}
     assert changed_by(site / "of_others/live.py", "cpt", "web") == set()
 
 
-def test_a_package_that_is_installed_elsewhere_has_the_same_code(added, tmp_path, monkeypatch):
+def test_moving_an_installed_package_does_not_change_the_code_digest(added, tmp_path, monkeypatch):
     site = added("web", "of_others.web.domain", FILES)
     before = digests("cpt", "web")
     shutil.move(site, tmp_path / "elsewhere")
@@ -220,5 +218,5 @@ def test_a_package_that_is_installed_elsewhere_has_the_same_code(added, tmp_path
         ("rl", "train/algorithms/gspo.py"),
     ],
 )
-def test_a_module_that_a_table_names_is_code_of_the_step_that_reads_the_table(step, file):
+def test_modules_named_in_a_table_are_code_of_the_step_that_reads_the_table(step, file):
     assert code._PACKAGE / file in code._reached_from(f"agentworld.steps.{step}")

@@ -9,7 +9,7 @@ from agentworld.steps.table import STEPS
 
 
 @pytest.mark.compute
-def test_what_lasts_is_not_collected_again():
+def test_objects_created_in_the_block_are_frozen():
     before = gc.get_freeze_count()
     with frozen_gc():
         assert not gc.isenabled()
@@ -18,14 +18,14 @@ def test_what_lasts_is_not_collected_again():
     assert gc.get_freeze_count() >= before + len(kept)
 
 
-def test_an_import_that_fails_leaves_the_collector_on():
+def test_garbage_collection_is_enabled_after_a_failed_import():
     with pytest.raises(ImportError), frozen_gc():
         raise ImportError
     assert gc.isenabled()
 
 
 @pytest.mark.compute
-def test_a_step_that_is_used_again_waits_for_no_torch():
+def test_importing_the_steps_does_not_import_torch():
     steps = "".join(f"import agentworld.steps.{step}\n" for step in STEPS)
     command = [sys.executable, "-c", f"{steps}import sys; print('torch' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"

@@ -99,7 +99,7 @@ def while_the_end_of_a_run_is_written_down(store: Path) -> None:
         "while_the_end_of_a_run_is_written_down",
     ],
 )
-def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(
+def test_a_full_disk_is_reported_and_work_succeeds_after_space_is_freed(
     tmp_path: Path, instant: str
 ) -> None:
     program = "import sys; from pathlib import Path; import test_full_disk as here; "

@@ -11,7 +11,7 @@ HOLD = "import sys, pathlib; from agentworld.runner.lock import hold\n"
 HOLD += "with hold(pathlib.Path(sys.argv[1]), 'held'): print('held', flush=True); input()"
 
 
-def test_a_lock_is_held_by_one(tmp_path):
+def test_a_held_lock_refuses_a_second_holder(tmp_path):
     with (
         hold(tmp_path / "lock", "first"),
         pytest.raises(StoreError, match="busy"),
@@ -20,14 +20,14 @@ def test_a_lock_is_held_by_one(tmp_path):
         pass
 
 
-def test_a_lock_that_was_let_go_can_be_held_again(tmp_path):
+def test_a_released_lock_can_be_held_again(tmp_path):
     for _ in range(2):
         with hold(tmp_path / "lock", "busy"):
             assert holder_of(tmp_path / "lock")
     assert not holder_of(tmp_path / "lock")
 
 
-def test_every_holder_has_another_name(tmp_path):
+def test_every_holder_has_a_unique_name(tmp_path):
     names = []
     for _ in range(2):
         with hold(tmp_path / "lock", "busy"):
@@ -36,7 +36,7 @@ def test_every_holder_has_another_name(tmp_path):
     assert len(set(names)) == 2
 
 
-def test_patience_waits_for_a_lock_to_be_let_go(tmp_path):
+def test_patience_waits_until_a_lock_is_released(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
         assert holder.stdout
@@ -46,11 +46,11 @@ def test_patience_waits_for_a_lock_to_be_let_go(tmp_path):
             assert holder.wait() != 0
 
 
-def test_a_lock_that_never_was_is_not_held(tmp_path):
+def test_a_lock_that_never_existed_is_not_held(tmp_path):
     assert not holder_of(tmp_path / "lock")
 
 
-def test_a_killed_process_holds_nothing(tmp_path):
+def test_a_killed_process_releases_its_lock(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
         assert holder.stdout

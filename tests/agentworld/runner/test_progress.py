@@ -8,7 +8,7 @@ from agentworld.runner import progress as module
 from agentworld.runner.progress import ProgressFile, forget_progress, read_progress, watched_by
 
 
-def test_progress_before_a_step_is_nothing(tmp_path):
+def test_a_step_that_has_not_started_has_no_progress(tmp_path):
     assert read_progress(tmp_path, "cpt") is None
 
 
@@ -25,13 +25,13 @@ def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
     assert 3 <= len(set(seen)) <= 7
 
 
-def test_a_torn_file_is_no_progress(tmp_path):
+def test_a_truncated_progress_file_gives_no_progress(tmp_path):
     ProgressFile(tmp_path, "cpt").begin()
     (tmp_path / "progress/cpt.json").write_text('{"step": "cp')
     assert read_progress(tmp_path, "cpt") is None
 
 
-def test_what_an_earlier_job_said_is_forgotten(tmp_path):
+def test_forget_progress_deletes_the_progress_of_an_earlier_job(tmp_path):
     ProgressFile(tmp_path, "cpt").begin()
     forget_progress(tmp_path)
     assert read_progress(tmp_path, "cpt") is None
@@ -41,7 +41,7 @@ def test_what_an_earlier_job_said_is_forgotten(tmp_path):
     ("begin", "end", "done", "total", "expected"),
     [(0, 1, 5, 10, 500), (0, 0.25, 10, 10, 250), (0.25, 1, 0, 7, 250), (0.25, 1, 7, 7, 1000)],
 )
-def test_a_part_of_the_work_moves_its_part_of_the_bar(begin, end, done, total, expected):
+def test_the_progress_of_a_part_is_scaled_to_its_share(begin, end, done, total, expected):
     told = []
     share_of(lambda *numbers: told.append(numbers), begin, end)(done, total)
     assert told == [(expected, 1000)]
@@ -53,7 +53,7 @@ def test_a_part_without_work_does_not_divide_by_zero():
     assert told == [(0, 1000)]
 
 
-def test_parts_that_go_on_side_by_side_add_up():
+def test_the_progress_of_concurrent_parts_adds_up():
     told = []
     first, second = concurrent_parts(lambda *numbers: told.append(numbers), 2)
     first(1, 2)
@@ -63,7 +63,7 @@ def test_parts_that_go_on_side_by_side_add_up():
 
 
 @pytest.mark.compute
-def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
+def test_concurrent_parts_in_threads_end_with_full_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_WRITES", 0.0)
     file = ProgressFile(tmp_path, "evaluate")
     file.begin()
@@ -73,7 +73,7 @@ def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
     assert read_progress(tmp_path, "evaluate").done == 1000
 
 
-def test_who_watches_sees_what_a_step_of_this_process_says(tmp_path, monkeypatch):
+def test_a_watcher_receives_progress_only_inside_its_block(tmp_path, monkeypatch):
     clock = itertools.count(1)
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     file, seen = ProgressFile(tmp_path, "collect"), []

@@ -96,7 +96,7 @@ def prepare(store: str, collected: str) -> str:
     return str(run_step(Path(store), "prepare", [Part()], inputs, work, reads=reads))
 
 
-def test_a_step_hands_on_an_address_that_the_next_pod_reads(pods):
+def test_a_step_returns_an_address_that_the_next_pod_can_read(pods):
     collected = collect(pods.store)
     assert collected.startswith(f"{pods.store}/steps/collect/")
     pods.begin("second")
@@ -104,7 +104,7 @@ def test_a_step_hands_on_an_address_that_the_next_pod_reads(pods):
     assert open_folder(prepared).read("pool") == b"AN EPISODE"
 
 
-def test_a_finished_step_is_used_again_by_its_receipt_alone(pods):
+def test_a_finished_step_is_reused_by_downloading_only_its_receipt(pods):
     prepared = prepare(pods.store, collect(pods.store))
     pods.begin("second")
     again = prepare(pods.store, collect(pods.store, lambda *_: pytest.fail("done again")))
@@ -114,13 +114,13 @@ def test_a_finished_step_is_used_again_by_its_receipt_alone(pods):
     assert read_progress(local_store(pods.store), "prepare").state == "reused"
 
 
-def test_a_folder_store_is_left_as_it_was(tmp_path):
+def test_a_store_in_a_local_folder_is_used_directly(tmp_path):
     folder = collect(str(tmp_path))
     assert Path(folder).parent == tmp_path / "steps/collect"
     assert prepare(str(tmp_path), folder).startswith(str(tmp_path))
 
 
-def test_what_a_failed_step_made_is_there_for_its_retry(pods):
+def test_the_files_of_a_failed_step_are_available_to_its_retry(pods):
     def fails(out: Path, _: OnProgress) -> Digest:
         (out / "half").write_text("done")
         raise InputError("no")
@@ -140,7 +140,7 @@ def test_what_a_failed_step_made_is_there_for_its_retry(pods):
 
 
 @pytest.mark.parametrize("gone", ["the receipt", "the folder"])
-def test_what_the_bucket_has_no_more_is_made_again(pods, gone):
+def test_a_step_whose_receipt_or_folder_was_deleted_runs_again(pods, gone):
     folder = open_folder(collect(pods.store))
     for name in ["receipt.json"] if gone == "the receipt" else folder.names(""):
         folder.remove(name)
@@ -148,7 +148,7 @@ def test_what_the_bucket_has_no_more_is_made_again(pods, gone):
     assert folder.names("") == ["log/1", "receipt.json"]
 
 
-def test_who_waited_for_a_step_uses_what_was_made(pods):
+def test_a_pod_that_waited_for_a_step_reuses_its_result(pods):
     begun, waited = threading.Event(), []
 
     def first(out: Path, tick: OnProgress) -> Digest:
@@ -168,7 +168,7 @@ def test_who_waited_for_a_step_uses_what_was_made(pods):
     assert waited == [made]
 
 
-def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
+def test_a_checkpoint_record_is_not_uploaded_before_its_step_finishes(pods):
     seen: list[list[str]] = []
 
     def trains(out: Path, _: OnProgress) -> Digest:
@@ -187,7 +187,7 @@ def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
     assert not [name for name in open_folder(pods.store).names("") if "checkpoint" in name]
 
 
-def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
+def test_a_retry_continues_with_the_files_of_the_last_pod(pods):
     def notes(words: str):
         def work(out: Path, _: OnProgress) -> Digest:
             found.append((out / "notes").read_text() if (out / "notes").exists() else "")
@@ -204,7 +204,7 @@ def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
     assert found == ["", "one", "two"]
 
 
-def test_of_two_pods_only_one_works_on_a_step(pods):
+def test_a_second_pod_cannot_work_on_the_same_step(pods):
     def other_pod(out: Path, tick: OnProgress) -> Digest:
         pods.begin("second")
         with pytest.raises(StoreError, match="another process works on collect"):
@@ -214,7 +214,7 @@ def test_of_two_pods_only_one_works_on_a_step(pods):
     collect(pods.store, other_pod)
 
 
-def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
+def test_a_step_that_lost_its_lease_writes_no_receipt(pods):
     for name in ("LEASE", "KEEP"):  # so that no renewal under way overwrites the other's lease
         pods.patch.setenv(f"AGENTWORLD_{name}_SECONDS", "60")
 
@@ -227,7 +227,7 @@ def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
     assert not [name for name in open_folder(pods.store).names("") if "receipt" in name]
 
 
-def test_a_run_has_its_name_before_anything_is_asked(pods):
+def test_pods_share_a_run_name_until_it_is_forgotten(pods):
     home = local_store(pods.store)
     first = run_name(home / "steps/open_run/a")
     pods.begin("second")
@@ -238,7 +238,7 @@ def test_a_run_has_its_name_before_anything_is_asked(pods):
     assert run_name(local_store(pods.store) / "steps/open_run/a") != first
 
 
-def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
+def test_a_store_in_a_bucket_requires_settings_for_ledger_registry_and_keys(pods, monkeypatch):
     home = local_store(pods.store)
     with pytest.raises(InputError, match="cannot hold a ledger; set AGENTWORLD_LEDGER_URL"):
         Stores.of(home)
@@ -255,9 +255,7 @@ def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
             ensure_signer(stores.keys / name)
 
 
-def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucket(
-    pods, monkeypatch
-):
+def test_a_private_key_comes_from_a_variable_and_only_its_public_key_is_uploaded(pods, monkeypatch):
     pem = new_signer().decode()
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", pem)
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
@@ -312,7 +310,7 @@ def receipt_of(pods: Pods, folder: str) -> StepReceipt:
     return read_receipt(local_store(pods.store) / folder.removeprefix(f"{pods.store}/"))
 
 
-def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_bucket):
+def test_a_training_continues_in_another_pod_after_its_pod_was_killed(pods, trained, in_bucket):
     pods.begin("second")
     killed = process("-m", "make.paused_training", *in_bucket)
     wait_for_checkpoint(pods.store, killed)
@@ -337,7 +335,9 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_buc
 
 
 @pytest.mark.long
-def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket):
+def test_a_training_on_two_machines_resumes_from_its_checkpoint_after_a_kill(
+    pods, trained, in_bucket
+):
     killed = machines(pods, "before", in_bucket)
     wait_for_checkpoint(pods.store, killed[0])
     for each in killed:

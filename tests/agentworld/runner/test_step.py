@@ -38,17 +38,17 @@ def run(store: Path, work: Worker, words: str = "a recipe's part", **inputs: Dig
     return run_step(store, "collect", [Part(words=words)], inputs, work)
 
 
-def test_a_finished_step_is_used_again(tmp_path):
+def test_a_finished_step_is_reused(tmp_path):
     work = Worker()
     assert run(tmp_path, work) == run(tmp_path, work)
     assert len(work.found) == 1
 
 
-def test_another_recipe_is_another_step(tmp_path):
+def test_another_recipe_gives_another_step_folder(tmp_path):
     assert run(tmp_path, Worker()) != run(tmp_path, Worker(), "others")
 
 
-def test_another_input_is_another_step(tmp_path):
+def test_another_input_gives_another_step_folder(tmp_path):
     assert run(tmp_path, Worker()) != run(tmp_path, Worker(), data=records.digest("data"))
 
 
@@ -60,11 +60,11 @@ def test_a_step_that_failed_continues_in_its_folder(tmp_path):
     assert work.found == [[], ["half"]]
 
 
-def test_the_output_of_a_finished_step_is_what_its_work_named(tmp_path):
+def test_the_output_of_a_finished_step_is_the_digest_that_its_work_returned(tmp_path):
     assert output_of(str(run(tmp_path, Worker()))) == digest_bytes(b"made")
 
 
-def test_a_folder_that_no_step_finished_has_no_output(tmp_path):
+def test_a_folder_without_a_finished_step_has_no_output(tmp_path):
     with pytest.raises(InputError, match="is not a finished step"):
         output_of(str(tmp_path))
 
@@ -73,7 +73,7 @@ def test_a_folder_that_no_step_finished_has_no_output(tmp_path):
     ("failures", "states"),
     [([], ["finished", "reused"]), ([InputError("no")], ["failed", "finished"])],
 )
-def test_progress_says_how_a_step_ended(tmp_path, failures, states):
+def test_progress_shows_how_a_step_ended(tmp_path, failures, states):
     work, seen = Worker(*failures), []
     for _ in states:
         with suppress(InputError):
@@ -84,7 +84,7 @@ def test_progress_says_how_a_step_ended(tmp_path, failures, states):
     assert seen == states
 
 
-def test_a_failure_is_told_in_one_sentence(tmp_path):
+def test_a_failure_is_recorded_with_its_type_and_message(tmp_path):
     with pytest.raises(InputError):
         run(tmp_path, Worker(InputError("the recipe is wrong at data; mend it")))
     progress = read_progress(tmp_path, "collect")
@@ -95,7 +95,7 @@ def test_a_failure_is_told_in_one_sentence(tmp_path):
     )
 
 
-def test_a_full_disk_is_told_with_the_path_of_the_store(tmp_path):
+def test_a_full_disk_is_reported_with_the_path_of_the_store(tmp_path):
     with pytest.raises(StoreError, match="is full; free space"):
         run(tmp_path, Worker(OSError(errno.ENOSPC, "No space left on device")))
     progress = read_progress(tmp_path, "collect")
@@ -103,7 +103,7 @@ def test_a_full_disk_is_told_with_the_path_of_the_store(tmp_path):
     assert progress.sentence.startswith(f"the disk that holds {tmp_path} is full; free space")
 
 
-def test_a_step_that_another_process_works_on_is_left_to_it(tmp_path, monkeypatch):
+def test_a_step_locked_by_another_process_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("agentworld.runner.step._PATIENCE_SECONDS", 0.0)
     folder = run(tmp_path, Worker())
     (folder / "receipt.json").unlink()
@@ -114,7 +114,7 @@ def test_a_step_that_another_process_works_on_is_left_to_it(tmp_path, monkeypatc
         run(tmp_path, Worker())
 
 
-def test_a_step_that_cannot_be_done_here_begins_nothing_and_says_why(tmp_path):
+def test_a_failed_check_prevents_an_unfinished_step_and_records_the_reason(tmp_path):
     def check() -> None:
         raise InputError("no shell can be had here")
 
@@ -131,13 +131,13 @@ def test_a_step_that_cannot_be_done_here_begins_nothing_and_says_why(tmp_path):
     assert again == folder  # what is finished needs nothing
 
 
-def test_a_full_disk_is_known_by_the_words_of_libraries_that_are_not_python(tmp_path):
+def test_a_full_disk_is_recognized_in_the_message_of_a_library_error(tmp_path):
     error = RuntimeError("I/O error: No space left on device (os error 28)")
     with pytest.raises(StoreError, match=f"the disk that holds {tmp_path} is full"):
         run(tmp_path, Worker(error))
 
 
-def test_a_defect_keeps_its_type_and_its_words(tmp_path):
+def test_an_unexpected_error_keeps_its_type_and_message(tmp_path):
     with pytest.raises(ValueError, match="odd"):
         run(tmp_path, Worker(ValueError("an odd value")))
     progress = read_progress(tmp_path, "collect")

@@ -27,7 +27,7 @@ with Watch(Path(sys.argv[1])):
 
 
 @pytest.mark.compute
-def test_memory_counts_the_processes_that_a_process_started():
+def test_memory_includes_child_processes():
     before = tree_memory_gib()
     with subprocess.Popen(
         [sys.executable, "-c", "x = b'1' * (128 << 20); input()"], stdin=-1
@@ -39,14 +39,14 @@ def test_memory_counts_the_processes_that_a_process_started():
         child.kill()
 
 
-def test_a_watch_knows_the_most_memory_that_was_taken(tmp_path):
+def test_a_watch_records_the_peak_memory(tmp_path):
     with Watch(tmp_path / "nobody.lock") as watch:
         pass
     assert 0 < watch.peak_memory_gib < 64
 
 
 @pytest.mark.compute
-def test_a_step_ends_with_all_that_it_started_when_its_driver_is_killed(tmp_path):
+def test_a_step_and_its_children_end_when_their_driver_is_killed(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path / "driver.lock"), WORK]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout

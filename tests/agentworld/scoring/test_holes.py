@@ -13,7 +13,7 @@ def counted(*problems):
     return limit
 
 
-def test_nineteen_holes_may_be_chance_and_the_twentieth_is_not():
+def test_twenty_missing_verdicts_in_a_row_raise_an_error():
     limit = counted(*[GONE] * 19)
     with pytest.raises(
         JudgeError, match="^20 of the last 20 answers have no verdict.*is gone.*run"
@@ -21,20 +21,20 @@ def test_nineteen_holes_may_be_chance_and_the_twentieth_is_not():
         limit.add(GONE)
 
 
-def test_a_judge_that_fails_late_is_noticed_as_soon_as_one_that_fails_at_once():
+def test_twenty_missing_verdicts_among_the_last_forty_answers_raise_an_error():
     limit = counted(*[None] * 1000, *[GONE] * 19)
     with pytest.raises(JudgeError, match="20 of the last 40 answers"):
         limit.add(GONE)
 
 
-def test_fewer_than_half_of_the_last_are_counted_and_no_more():
+def test_fewer_than_half_missing_verdicts_are_counted_without_an_error():
     limit = counted(*[GONE, None, None] * 100)
     limit.check()
     assert (limit.num, limit.num_holes) == (300, 100)
 
 
 @pytest.mark.parametrize(("problems", "ends"), [((GONE, None), True), ((GONE, None, None), False)])
-def test_at_the_end_half_of_few_is_half(problems, ends):
+def test_the_final_check_fails_if_half_of_a_few_verdicts_are_missing(problems, ends):
     limit = counted(*problems)
     if ends:
         with pytest.raises(
@@ -45,7 +45,7 @@ def test_at_the_end_half_of_few_is_half(problems, ends):
         limit.check()
 
 
-def test_nothing_is_no_half():
+def test_the_final_check_passes_without_answers():
     limit = counted()
     limit.check()
     assert limit.num_holes == 0

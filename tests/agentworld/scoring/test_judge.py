@@ -67,7 +67,7 @@ def judging(*answers, timeout_seconds=60.0):
         server.server_close()
 
 
-def test_a_verdict_is_taken_from_the_endpoint():
+def test_a_verdict_is_parsed_from_the_endpoints_answer():
     with judging(says(f"```json\n{SCORES}\n```")) as (judge, asked):
         assert tuple(judge.score(SHELL, "a", "b", MESSAGES)) == (5, 4, 3, 2, 1)
     assert len(asked) == 1
@@ -75,7 +75,7 @@ def test_a_verdict_is_taken_from_the_endpoint():
 
 
 @pytest.mark.parametrize("problem", [fails(500), says("I would rather not"), (200, "[]")])
-def test_a_failure_is_tried_again_and_three_are_no_verdict(problem):
+def test_a_failure_is_retried_and_three_failures_give_no_verdict(problem):
     with judging(problem, problem, says(SCORES), *[problem] * 3) as (judge, asked):
         assert judge.score(SHELL, "a", "b").format == 5
         with pytest.raises(JudgeError, match="gave no verdict"):
@@ -89,7 +89,7 @@ def test_a_judge_that_hangs_gives_no_verdict():
         judge.score(SHELL, "a", "b")
 
 
-def test_an_endpoint_that_is_not_there_gives_no_verdict():
+def test_an_unreachable_endpoint_gives_no_verdict():
     with judging() as (judge, _):
         pass
     recipe = EndpointRecipe(url="http://127.0.0.1:9")
@@ -104,7 +104,7 @@ def test_a_misconfigured_endpoint_stops_the_run_at_once():
     assert len(asked) == 1
 
 
-def test_the_judge_sees_history_action_prediction_and_truth_each_in_a_fence():
+def test_the_judges_prompt_fences_history_action_prediction_and_truth():
     with judging(says(SCORES)) as (judge, asked):
         judge.score(SHELL, "guess", "truth", MESSAGES)
     system, user = (message["content"] for message in asked[0]["messages"])
@@ -116,7 +116,7 @@ def test_the_judge_sees_history_action_prediction_and_truth_each_in_a_fence():
 
 
 @pytest.mark.parametrize("domain", [SHELL, PLAIN], ids=lambda each: each.name)
-def test_the_judge_is_instructed_as_the_domain_says(domain):
+def test_the_judge_receives_the_judge_prompt_of_the_domain(domain):
     with judging(says(SCORES)) as (judge, asked):
         judge.score(domain, "guess", "truth")
     assert asked[0]["messages"][0]["content"] == domain.rubric.judge_prompt
@@ -136,7 +136,7 @@ def prefers(name):
 
 
 @pytest.mark.parametrize("name", ["A", "B", "tie"])
-def test_a_comparison_is_taken_from_the_end_of_the_answer(name):
+def test_a_comparison_uses_the_last_preference_of_the_answer(name):
     with judging(prefers(name)) as (judge, asked):
         assert judge.compare(SHELL, "kolu", "tane", "truth", MESSAGES) == name
     system, user = (message["content"] for message in asked[0]["messages"])
@@ -145,7 +145,7 @@ def test_a_comparison_is_taken_from_the_end_of_the_answer(name):
     assert user.endswith("## Truth\n```\ntruth\n```")
 
 
-def test_a_comparison_without_a_verdict_is_no_tie():
+def test_a_comparison_without_a_verdict_raises_an_error():
     silent = judging(*[says("Both are good, A and B.")] * 3)
     none = pytest.raises(JudgeError, match="no verdict in 'Both are good")
     with silent as (judge, asked), none:

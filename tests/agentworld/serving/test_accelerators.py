@@ -22,7 +22,7 @@ def opening(served, episode):
     return served.ledger.episode(episode).opening
 
 
-def test_an_opening_tells_what_the_engine_computes_on(served, here):
+def test_an_opening_records_the_accelerators_of_the_engine(served, here):
     first = served.reset()
     here[:] = H200
     second = served.reset()
@@ -30,7 +30,7 @@ def test_an_opening_tells_what_the_engine_computes_on(served, here):
     assert served.ledger.episode(first).intact
 
 
-def test_where_nobody_tells_it_openings_are_named_as_before(serve):
+def test_an_opening_without_known_accelerators_has_no_accelerators_field(serve):
     served = serve()
     run = served.run()
     episode = served.ledger.episode(served.reset(run))
@@ -38,14 +38,14 @@ def test_where_nobody_tells_it_openings_are_named_as_before(serve):
     assert "accelerators" not in episode.opening.text
 
 
-def test_what_an_engine_computes_on_is_no_callers_word(served):
+def test_a_caller_cannot_set_the_accelerators(served):
     body = {"run": served.run(), "accelerators": ["1 x H100"]}
     refused = served.http("POST", "/episodes", body)
     assert refused.status_code == 422
     assert "accelerators are recorded by the service" in refused.text
 
 
-def test_an_episode_that_is_begun_again_elsewhere_is_the_same_one(served, here):
+def test_a_repeated_reset_on_other_accelerators_returns_the_same_episode(served, here):
     body, name = {"run": served.run()}, {"idempotency_key": "a" * 32}
     first = served.http("POST", "/episodes", body, **name)
     here[:] = H200
@@ -55,7 +55,7 @@ def test_an_episode_that_is_begun_again_elsewhere_is_the_same_one(served, here):
     assert other.status_code == 409
 
 
-def test_a_fork_is_computed_here_and_a_replay_where_it_was_recorded(served, here):
+def test_a_fork_records_current_accelerators_and_a_replay_those_of_its_source(served, here):
     run = served.run()
     source = served.reset(run)
     assert served.step(source, "echo a", 1).status_code == 200

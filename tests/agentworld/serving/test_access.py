@@ -136,7 +136,7 @@ def routes(found: list[BaseRoute], before: str = "") -> Iterator[tuple[str, str]
 
 
 @pytest.mark.waits
-def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
+def test_every_route_except_health_requires_a_valid_credential(two):
     app = two.served.transport.app
     found = sorted(routes(app.routes))
     assert {path for _, path in found} >= set(app.openapi()["paths"])
@@ -180,7 +180,7 @@ def test_the_table_holds_every_route_that_names_a_run_or_an_episode(unchanged):
 
 @pytest.mark.waits
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
-def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
+def test_runs_and_episodes_of_another_tenant_look_nonexistent(two, method, path):
     before = two.logs()
     theirs = two.named("acme-agent", method, path, two.run, two.episode)
     nobodys = two.named("acme-agent", method, path, UNKNOWN, UNKNOWN)
@@ -192,7 +192,7 @@ def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
 
 
 @pytest.mark.waits
-def test_a_runs_token_says_nothing_of_what_its_run_made(two):
+def test_a_run_token_cannot_attest_an_edge(two):
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
     token = two.ask("acme-agent", "POST", "/runs", opening).json()["token"]
     headers = {"authorization": f"Bearer {token}"}
@@ -203,7 +203,7 @@ def test_a_runs_token_says_nothing_of_what_its_run_made(two):
 
 @pytest.mark.waits
 @pytest.mark.parametrize(("method", "path", "body"), IN_OWN_RUN.values(), ids=IN_OWN_RUN)
-def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, method, path, body):
+def test_an_episode_of_another_tenant_looks_nonexistent_in_the_callers_run(two, method, path, body):
     def ask(episode):
         where = path.format(own=two.own, e=episode)
         return two.ask("acme-agent", method, where, body(two.own, episode))
@@ -216,7 +216,7 @@ def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, meth
 
 @pytest.mark.waits
 @pytest.mark.parametrize("made", ["closed", "erased", "of another simulator"])
-def test_the_state_of_anothers_episode_is_told_to_nobody_else(two, serve, made):
+def test_errors_reveal_no_state_of_an_episode_of_another_tenant(two, serve, made):
     if made == "of another simulator":
         two.client = TestClient(serve(access=two.access, context_tokens=512).transport.app)
     else:
@@ -241,7 +241,7 @@ def frames(two, who, path, *sent):
 
 
 @pytest.mark.waits
-def test_over_a_socket_anothers_run_is_what_nobody_has_too(two):
+def test_a_run_of_another_tenant_looks_nonexistent_over_a_socket(two):
     resets = ("reset", {}), ("reset", {"episode_id": two.episode}), ("step", {"action": "ls"})
     (theirs, nobodys) = (
         frames(two, bearer("acme-agent"), f"/runs/{run}/ws", *resets) for run in (two.run, UNKNOWN)
@@ -253,7 +253,7 @@ def test_over_a_socket_anothers_run_is_what_nobody_has_too(two):
 
 @pytest.mark.waits
 @pytest.mark.parametrize("path", ["/runs", "/episodes"])
-def test_a_name_that_another_tenant_gave_opens_nothing_and_tells_nothing(two, path):
+def test_an_idempotency_key_of_another_tenant_conflicts_and_opens_nothing(two, path):
     before = two.logs()
     key, sent = (two.run, OPENING) if path == "/runs" else (two.episode, {"run": two.own})
     answer = two.ask("acme-agent", "POST", path, sent, idempotency_key=key)
@@ -264,7 +264,7 @@ def test_a_name_that_another_tenant_gave_opens_nothing_and_tells_nothing(two, pa
 
 
 @pytest.mark.waits
-def test_a_name_that_another_simulator_knows_does_not_tell_which_simulator_that_is(two, serve):
+def test_a_conflict_with_a_name_of_another_simulator_does_not_reveal_its_digest(two, serve):
     two.client = TestClient(serve(access=two.access, context_tokens=512).transport.app)
     run = two.ask("acme-agent", "POST", "/runs", OPENING).json()["run"]["id"]
     for path, body, name in [
@@ -277,7 +277,7 @@ def test_a_name_that_another_simulator_knows_does_not_tell_which_simulator_that_
 
 
 @pytest.mark.waits
-def test_a_run_is_not_opened_again_by_another_key_of_its_tenant(two):
+def test_another_api_key_of_the_tenant_cannot_repeat_the_opening_of_a_run(two):
     name = new_name()
     for who, status in [("acme-agent", 200), ("acme-second", 409), ("acme-agent", 200)]:
         answer = two.ask(who, "POST", "/runs", OPENING, idempotency_key=name)
@@ -285,16 +285,14 @@ def test_a_run_is_not_opened_again_by_another_key_of_its_tenant(two):
 
 
 @pytest.mark.waits
-def test_who_opened_a_run_is_whom_the_service_found_and_not_whom_they_say(two):
+def test_a_run_records_the_authenticated_caller_as_its_opener(two):
     told = {**OPENING, "opened_by": "the boss"}
     run = two.ask("acme-agent", "POST", "/runs", told).json()["run"]
     assert (run["opening"]["opened_by"], run["tenant"]) == ("acme/agent", "acme")
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
-def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(
-    unchanged, method, path
-):
+def test_an_operator_gets_the_same_refusal_for_existing_and_unknown_runs(unchanged, method, path):
     answers = {
         unchanged.named("acme-operator", method, path, run, episode).text
         for run, episode in [
@@ -308,7 +306,9 @@ def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(
 
 
 @pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
-def test_an_auditor_reads_what_every_tenant_has_and_changes_nothing(unchanged, method, path):
+def test_an_auditor_reads_runs_and_episodes_of_every_tenant_and_changes_nothing(
+    unchanged, method, path
+):
     before = unchanged.logs()
     reads = method == "GET" or path.endswith("/mcp")
     for run, episode in [
@@ -332,7 +332,7 @@ def test_an_auditor_calls_no_tool(unchanged):
     assert unchanged.logs() == before
 
 
-def test_metrics_are_an_operators(unchanged):
+def test_only_an_operator_may_read_metrics(unchanged):
     for who, status in [("acme-operator", 200), ("acme-agent", 403), ("office-auditor", 403)]:
         assert (who, unchanged.ask(who, "GET", "/metrics").status_code) == (who, status)
 
@@ -345,7 +345,7 @@ def test_an_auditor_opens_no_run(unchanged):
 
 
 @pytest.mark.waits
-def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):
+def test_an_agent_with_the_auditor_role_replays_an_episode_of_another_tenant(two):
     run = two.ask("office-both", "POST", "/runs", OPENING).json()["run"]["id"]
     replay = {"run": run, "replay": {"episode": two.episode, "step": 1}}
     episode = two.ask("office-both", "POST", "/episodes", replay).json()["episode"]
@@ -354,11 +354,11 @@ def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):
 
 
 @pytest.mark.parametrize("who", ["acme-agent", "acme-operator", "office-auditor"])
-def test_whoever_is_known_reads_what_the_simulator_is(unchanged, who):
+def test_every_authenticated_caller_may_read_the_manifest(unchanged, who):
     assert unchanged.ask(who, "GET", "/manifest").status_code == 200
 
 
-def test_what_is_asked_at_once_by_two_tenants_is_answered_to_each_for_itself(two):
+def test_clients_of_two_tenants_each_get_their_own_run(two):
     async def work():
         clients = [
             two.served.client(credential=make.access.key(who))
@@ -374,7 +374,7 @@ def test_what_is_asked_at_once_by_two_tenants_is_answered_to_each_for_itself(two
 
 
 @pytest.mark.waits
-def test_a_tenant_that_is_taken_out_finds_its_door_closed_and_comes_back_to_what_it_had(two):
+def test_a_removed_tenant_is_rejected_and_regains_its_runs_when_added_again(two):
     token = TOKENS.token(two.own, "acme")
     two.access.write(without="acme")
     for credential in (bearer("acme-agent"), f"Bearer {token}"):

@@ -35,7 +35,7 @@ def test_a_reset_gives_the_instruction_and_no_observation(serve):
     assert served.engine.requests == []
 
 
-def test_a_step_shows_what_the_engine_said(serve):
+def test_a_step_returns_the_engine_answer_without_its_reasoning(serve):
     served = serve(lambda messages: "<think>easy</think>besa\n[0] ~")
     answer = served.step(served.reset(), "cat rimo.txt", 1).json()
     assert answer["observation"] == "besa\n[0] ~"
@@ -52,7 +52,7 @@ def test_the_engine_reads_the_start_and_every_earlier_turn(serve):
     assert turns == ["echo a", "a\n[0] ~", "echo b"]
 
 
-def test_a_simulators_control_text_holds_where_an_episode_has_none(serve):
+def test_the_simulators_control_text_applies_to_episodes_without_an_instruction(serve):
     served = serve(control_text="fail twice")
     served.step(served.reset(), "ls", 1)
     served.step(served.reset(simulation_instruction="be slow"), "ls", 1)
@@ -77,7 +77,7 @@ def test_a_task_ends_at_its_turn_limit_with_reward_0(serve):
     assert (answers[-1]["reward"], answers[-1]["truncated"]) == (0.0, True)
 
 
-def test_without_a_task_there_is_no_reward_and_the_limit_is_the_openings(serve):
+def test_an_episode_without_a_task_has_no_reward_and_the_turn_limit_of_its_opening(serve):
     served = serve()
     answer = served.step(served.reset(turn_limit=1), "echo besa", 1).json()
     assert (answer["reward"], answer["done"], answer["truncated"]) == (None, True, True)
@@ -91,7 +91,7 @@ def test_a_repeated_step_gets_the_recorded_answer(serve):
     assert len(served.engine.requests) == 1
 
 
-def test_the_last_step_of_a_finished_episode_can_be_repeated_and_none_follows(serve):
+def test_a_finished_episode_repeats_its_last_step_and_refuses_a_next_step(serve):
     served = serve()
     episode = served.reset(task=TASK)
     closing = served.step(episode, "echo besa", 1)
@@ -104,7 +104,7 @@ def test_the_last_step_of_a_finished_episode_can_be_repeated_and_none_follows(se
     [("ls", 3, "is 2, not 3"), ("pwd", 1, "with another action")],
     ids=["a gap", "another action"],
 )
-def test_a_step_out_of_turn_is_refused(serve, action, step, message):
+def test_a_step_with_a_wrong_number_or_action_is_refused(serve, action, step, message):
     served = serve()
     episode = served.reset()
     served.step(episode, "ls", 1)
@@ -114,7 +114,7 @@ def test_a_step_out_of_turn_is_refused(serve, action, step, message):
     assert len(served.ledger.episode(episode).steps) == 1
 
 
-def test_the_same_step_asked_for_by_many_at_once_has_one_answer(serve):
+def test_concurrent_requests_for_the_same_step_get_one_answer(serve):
     served = serve()
     episode = served.reset()
 
@@ -127,7 +127,7 @@ def test_the_same_step_asked_for_by_many_at_once_has_one_answer(serve):
 
 
 @pytest.mark.waits
-def test_many_episodes_at_once_are_each_written_once(serve):
+def test_concurrent_episodes_are_each_recorded_once(serve):
     served = serve()
     run = served.run()
 
@@ -156,7 +156,9 @@ def test_many_episodes_at_once_are_each_written_once(serve):
         (EngineError("open", kind="open"), 503, "open", True),
     ],
 )
-def test_a_failing_engine_is_a_typed_failure_and_no_step(serve, error, status, kind, retryable):
+def test_an_engine_failure_returns_a_typed_error_and_records_no_step(
+    serve, error, status, kind, retryable
+):
     served = serve(lambda messages: error)
     episode = served.reset()
     answer = served.step(episode, "ls", 1)
@@ -166,7 +168,7 @@ def test_a_failing_engine_is_a_typed_failure_and_no_step(serve, error, status, k
 
 
 @pytest.mark.parametrize("text", ["", "<think>no end", "<think>so</think>\n\n"])
-def test_an_answer_without_an_observation_is_a_typed_failure_and_no_step(serve, text):
+def test_an_answer_without_an_observation_returns_an_error_and_records_no_step(serve, text):
     served = serve(lambda messages: text)
     episode = served.reset()
     assert problem(served.step(episode, "ls", 1)) == (502, "unparsable")
@@ -184,7 +186,7 @@ def test_a_failed_step_may_be_tried_again(serve):
 @pytest.mark.parametrize(
     ("retry_on", "status", "asked"), [(["engine"], 200, 2), (["unparsable"], 503, 1), ([], 503, 1)]
 )
-def test_the_engine_is_asked_again_only_as_the_manifest_says(serve, retry_on, status, asked):
+def test_only_the_error_kinds_named_in_the_manifest_are_retried(serve, retry_on, status, asked):
     answers = iter([EngineError("gone"), "[0] ~"])
     retry = {"attempts": 2, "retry_on": retry_on}
     served = serve(lambda messages: next(answers), retry=retry)
@@ -192,13 +194,13 @@ def test_the_engine_is_asked_again_only_as_the_manifest_says(serve, retry_on, st
     assert len(served.engine.requests) == asked
 
 
-def test_an_error_that_a_retry_cannot_help_is_not_retried(serve):
+def test_an_unparsable_answer_is_not_retried_at_temperature_zero(serve):
     served = serve(lambda messages: "", retry={"attempts": 3, "retry_on": ["unparsable"]})
     assert served.step(served.reset(), "ls", 1).status_code == 502
     assert len(served.engine.requests) == 1
 
 
-def test_an_episode_too_long_for_the_context_is_a_typed_failure(serve):
+def test_a_step_that_exceeds_the_context_returns_a_context_error(serve):
     served = serve(context_tokens=300, sampling={"max_tokens": 200})
     episode = served.reset()
     assert served.step(episode, "ls", 1).status_code == 200
@@ -206,7 +208,7 @@ def test_an_episode_too_long_for_the_context_is_a_typed_failure(serve):
     assert len(served.ledger.episode(episode).steps) == 1
 
 
-def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
+def test_a_seeded_simulator_uses_equal_seeds_for_equal_episodes(serve):
     served = serve(sampling={"seed_policy": "seeded", "temperature": 1.0})
     for _ in range(2):
         episode = served.reset(task=TASK)
@@ -228,7 +230,7 @@ def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
         ("GET", "/nowhere", None),
     ],
 )
-def test_what_is_not_there_is_404(serve, method, path, body):
+def test_an_unknown_run_episode_or_path_is_404(serve, method, path, body):
     assert problem(serve().http(method, path, body)) == (404, "not-found")
 
 
@@ -245,18 +247,18 @@ def test_what_is_not_there_is_404(serve, method, path, body):
         ("/steps", {"episode": "e", "action": "ls"}),
     ],
 )
-def test_a_wrong_request_is_422(serve, path, body):
+def test_an_invalid_request_body_is_422(serve, path, body):
     assert problem(serve().http("POST", path, body)) == (422, "input")
 
 
-def test_a_task_with_a_broken_rule_is_refused_before_it_begins(serve):
+def test_a_task_with_an_invalid_success_rule_is_refused_at_reset(serve):
     served = serve()
     task = {**TASK, "success": {"closing": "echo (", "output": ""}}
     answer = served.http("POST", "/episodes", {"run": served.run(), "task": task})
     assert problem(answer) == (422, "input")
 
 
-def test_a_closed_run_is_409(serve):
+def test_a_closed_run_refuses_steps_episodes_and_other_final_weights(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -267,7 +269,7 @@ def test_a_closed_run_is_409(serve):
     assert problem(served.http("POST", f"/runs/{run}/close", other)) == (409, "conflict")
 
 
-def test_a_run_and_its_episodes_never_move_to_another_simulator(serve):
+def test_another_simulator_refuses_a_run_and_its_episodes(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -277,7 +279,7 @@ def test_a_run_and_its_episodes_never_move_to_another_simulator(serve):
     assert problem(other.step(episode, "ls", 1)) == (409, "conflict")
 
 
-def test_a_second_service_on_the_same_ledger_goes_on_with_an_episode(serve):
+def test_a_second_service_on_the_same_ledger_continues_an_episode(serve):
     first = serve()
     episode = first.reset()
     first.step(episode, "echo a", 1)
@@ -286,7 +288,7 @@ def test_a_second_service_on_the_same_ledger_goes_on_with_an_episode(serve):
     assert second.engine.requests[-1].messages[-2]["content"] == "a\n[0] ~"
 
 
-def test_the_state_of_an_episode_is_all_that_was_answered(serve):
+def test_an_episode_response_has_its_steps_closing_reason_and_head(serve):
     served = serve()
     episode = served.reset(task=TASK)
     served.step(episode, "echo besa", 1)
@@ -303,7 +305,7 @@ def test_every_response_names_the_simulator(serve, method, path):
     assert serve().http(method, path).headers["x-agentworld-simulator"] == SIMULATOR
 
 
-def test_every_record_that_answers_holds_the_simulator(serve):
+def test_every_record_in_a_response_names_the_simulator(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -326,7 +328,7 @@ def test_every_record_that_answers_holds_the_simulator(serve):
         ({}, "healthy"),
     ],
 )
-def test_a_service_is_there_whatever_became_of_its_engines_and_says_so(serve, states, status):
+def test_health_returns_200_and_reports_the_state_of_the_engines(serve, states, status):
     answer = serve(states=lambda: states).http("GET", "/health")
     assert (answer.status_code, answer.json()) == (
         200,
@@ -334,11 +336,11 @@ def test_a_service_is_there_whatever_became_of_its_engines_and_says_so(serve, st
     )
 
 
-def test_the_manifest_is_served_as_it_was_pinned(serve):
+def test_the_pinned_manifest_is_served_unchanged(serve):
     assert serve().http("GET", "/manifest").json() == records.manifest().model_dump(mode="json")
 
 
-def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
+def test_a_step_that_cannot_be_written_returns_a_retryable_store_error(serve):
     class FullLedger(Ledger):
         def write(self, writes):
             if any(isinstance(write, NewStep) for write in writes):
@@ -352,20 +354,20 @@ def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
     assert answer.headers["retry-after"] == "1"
 
 
-def test_a_mistake_of_ours_is_a_failure_that_names_the_simulator(serve):
+def test_an_internal_error_names_the_simulator(serve):
     served = serve(lambda messages: 1 / 0)
     answer = served.step(served.reset(), "ls", 1)
     assert problem(answer) == (500, "internal")
     assert answer.headers["x-agentworld-simulator"] == SIMULATOR
 
 
-def test_a_request_that_is_no_text_is_422_or_400_and_never_a_missing_route(serve):
+def test_a_body_that_is_not_utf8_is_an_input_error(serve):
     assert problem(serve().send("POST", "/episodes", b"\xff")) == (400, "input")
     assert problem(serve().send("POST", "/steps", b"\xff")) == (422, "input")
 
 
 @pytest.mark.parametrize("path", ["/steps", "/episodes"])
-def test_a_client_that_goes_away_in_a_request_is_no_mistake_of_ours(serve, path):
+def test_a_client_disconnect_during_a_request_is_400(serve, path):
     answers = []
 
     async def receive():
@@ -379,13 +381,13 @@ def test_a_client_that_goes_away_in_a_request_is_no_mistake_of_ours(serve, path)
     assert answers[0]["status"] == 400
 
 
-def test_a_manifest_of_other_code_is_not_served(serve):
+def test_a_manifest_with_another_renderer_version_is_not_served(serve):
     with pytest.raises(InputError, match="pins renderer 'another'"):
         serve(renderer="another")
 
 
 @pytest.mark.waits
-def test_every_failure_is_declared(serve):
+def test_openapi_declares_every_error_status_of_a_step(serve):
     declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
     refused = 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
     assert declared.keys() == {"200", *map(str, refused)}

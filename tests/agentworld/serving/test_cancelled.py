@@ -64,7 +64,9 @@ async def begun(service, ledger):
     return (await service.reset(EpisodeOpening(run=run, turn_limit=2))).episode
 
 
-def test_it_is_there_for_who_reads_the_episode_next(service, episode_store, ledger):
+def test_a_canceled_step_is_visible_to_the_next_reader_of_the_episode(
+    service, episode_store, ledger
+):
     async def work():
         episode = await begun(service, ledger)
         await cancel_while_written(service, ledger, episode, 1)
@@ -77,7 +79,7 @@ def test_it_is_there_for_who_reads_the_episode_next(service, episode_store, ledg
     assert [step.action for step in asyncio.run(work()).steps] == ["ls"]
 
 
-def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(
+def test_a_canceled_step_can_be_repeated_from_the_record_and_followed(
     service, episode_store, ledger
 ):
     async def work():
@@ -94,7 +96,7 @@ def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(
     assert (after.step.number, after.step.done) == (2, True)
 
 
-def test_an_end_that_nobody_waited_for_is_counted_once(service, episode_store, ledger):
+def test_an_episode_ended_by_a_canceled_step_is_counted_once(service, episode_store, ledger):
     async def work():
         episode = await begun(service, ledger)
         await service.step(episode, Request(1, "ls"))
@@ -107,9 +109,7 @@ def test_an_end_that_nobody_waited_for_is_counted_once(service, episode_store, l
     assert service.counts.ended["limit"] == 1
 
 
-def test_two_steps_of_an_episode_may_be_cancelled_while_both_are_written(
-    service, episode_store, ledger
-):
+def test_two_concurrent_writes_of_a_step_can_both_be_canceled(service, episode_store, ledger):
     """The second one waits for the episode's lock, which the first one's cancelling frees."""
 
     async def work():

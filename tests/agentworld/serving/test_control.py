@@ -18,14 +18,14 @@ def served(serve):
     return serve()
 
 
-def test_the_answer_to_a_reset_names_the_instruction(served):
+def test_a_reset_response_has_the_digest_of_the_instruction(served):
     body = {"run": served.run(), "simulation_instruction": INSTRUCTION}
     assert served.http("POST", "/episodes", body).json()["control"] == SAID
     without = served.http("POST", "/episodes", {"run": served.run()}).json()
     assert without["control"] == digest_bytes(b"")
 
 
-def test_a_client_is_told_the_digest_too(served):
+def test_the_client_returns_the_digest_of_the_instruction(served):
     async def begin():
         client = served.client()
         await client.resume_run(served_run)
@@ -39,7 +39,7 @@ def test_a_client_is_told_the_digest_too(served):
     assert asyncio.run(begin()).control == SAID
 
 
-def test_the_log_that_is_signed_names_the_instruction(served):
+def test_the_run_log_contains_the_digest_of_the_instruction(served):
     run = served.run()
     episode = served.reset(run, simulation_instruction=INSTRUCTION)
     (opened,) = [
@@ -49,14 +49,14 @@ def test_the_log_that_is_signed_names_the_instruction(served):
 
 
 @given(st.text(max_size=9), st.text(max_size=9))
-def test_the_first_head_and_the_digest_are_those_of_the_instruction(one, other):
+def test_first_head_and_control_digest_differ_exactly_when_the_instruction_differs(one, other):
     openings = [EpisodeOpening(run="r", simulation_instruction=text) for text in (one, other)]
     heads = [Episode.new("e", SAID, opening).first_head for opening in openings]
     assert (heads[0] == heads[1]) == (one == other)
     assert (openings[0].control == openings[1].control) == (one == other)
 
 
-def test_a_fork_and_a_replay_keep_the_instruction_and_may_have_no_other(served):
+def test_a_fork_or_replay_keeps_the_instruction_and_refuses_another(served):
     run = served.run()
     episode = served.reset(run, simulation_instruction=INSTRUCTION)
     served.step(episode, "ls", 1)

@@ -9,7 +9,7 @@ def client(folder) -> TestClient:
 
 
 @pytest.mark.compute
-def test_the_address_of_a_service_says_where_its_documentation_is(tmp_path):
+def test_the_root_of_a_service_links_to_docs_openapi_and_health(tmp_path):
     service = client(tmp_path)
     links = service.get("/").json()
     assert [service.get(links[name]).status_code for name in ("docs", "openapi", "health")] == [
@@ -23,7 +23,7 @@ def test_the_address_of_a_service_says_where_its_documentation_is(tmp_path):
     assert "<script" not in page.text
 
 
-def test_a_body_that_is_no_json_is_told_the_content_type_to_send(tmp_path):
+def test_the_error_for_a_wrong_content_type_names_application_json(tmp_path):
     answer = client(tmp_path).post("/runs", content="{}", headers={"content-type": "text/plain"})
     assert answer.status_code == 422
     message = answer.json()["error"]["message"]

@@ -21,7 +21,7 @@ def prompt(served) -> str:
 
 
 @pytest.mark.parametrize("domain", ["shell", "text"])
-def test_an_episode_is_asked_with_the_prompt_of_its_domain_and_records_it(served, domain):
+def test_an_episode_uses_the_prompt_of_its_domain_and_records_the_domain(served, domain):
     episode = served.reset(domain=domain, initial_state="rimo.txt: besa")
     served.step(episode, "ls", 1)
     assert prompt(served) == f"{PROMPTS[domain].system_prompt}\nrimo.txt: besa"
@@ -39,7 +39,7 @@ def test_two_episodes_of_one_run_may_be_of_different_domains(served):
     assert asked == ["You are a shell.", "You are a log."] * 2
 
 
-def test_a_task_names_its_domain_and_that_holds(served):
+def test_the_domain_of_a_task_overrides_the_domain_of_the_reset(served):
     task = records.task(domain="text").model_dump(mode="json")
     episode = served.reset(task=task, domain="shell")
     assert served.ledger.episode(episode).opening.domain == "text"
@@ -49,7 +49,7 @@ def test_a_task_names_its_domain_and_that_holds(served):
     assert (answer["done"], answer["reward"]) == (True, 0.0)
 
 
-def test_a_tasks_rule_is_read_as_the_episodes_domain_reads_it(served):
+def test_a_success_rule_is_evaluated_by_the_domain_of_the_episode(served):
     task = records.task(domain="").model_dump(mode="json")
     rewards = {}
     for domain in PROMPTS:
@@ -66,20 +66,22 @@ def test_a_tasks_rule_is_read_as_the_episodes_domain_reads_it(served):
     ],
     ids=["no domain", "another domain"],
 )
-def test_an_opening_that_names_no_domain_of_several_is_refused(served, opening, sentence):
+def test_a_simulator_of_several_domains_refuses_a_missing_or_unknown_domain(
+    served, opening, sentence
+):
     refused = served.http("POST", "/episodes", {"run": served.run(), **opening})
     assert refused.status_code == 422
     assert refused.json()["error"]["message"] == sentence
 
 
-def test_a_task_of_another_domain_is_refused(served):
+def test_a_task_of_an_unknown_domain_is_refused(served):
     task = records.task(domain="sql").model_dump(mode="json")
     refused = served.http("POST", "/episodes", {"run": served.run(), "task": task})
     assert refused.status_code == 422
     assert "has no domain 'sql'" in refused.json()["error"]["message"]
 
 
-def test_a_simulator_of_one_domain_records_it_for_whoever_names_none(serve):
+def test_a_simulator_of_one_domain_records_that_domain_by_default(serve):
     served = serve()
     run = served.run()
     named, unnamed = served.reset(run, domain="shell"), served.reset(run)
@@ -88,7 +90,7 @@ def test_a_simulator_of_one_domain_records_it_for_whoever_names_none(serve):
 
 
 @pytest.mark.parametrize("way", ["fork", "replay"])
-def test_an_episode_from_another_is_of_its_domain_and_takes_no_other(served, way):
+def test_a_fork_or_replay_keeps_the_domain_of_its_source_and_refuses_another(served, way):
     run = served.run()
     source = served.reset(run, domain="text")
     served.step(source, "echo a", 1)

@@ -37,7 +37,7 @@ def trace() -> Iterator[Trace]:
 
 
 @pytest.mark.compute
-def test_one_step_runs_through_few_files(trace, serve, capsys):
+def test_one_step_runs_code_of_a_bounded_number_of_files(trace, serve, capsys):
     served = serve()
     episode = served.reset()
     served.step(episode, "echo before", 1)  # what is loaded once is loaded

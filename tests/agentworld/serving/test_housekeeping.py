@@ -10,7 +10,7 @@ from make.service import OPENING, listening, play, service
 from waiting import wait_for
 
 
-def test_work_is_done_again_and_again_and_ends_with_the_block():
+def test_repeated_work_runs_until_the_end_of_the_block():
     done = []
 
     async def work():
@@ -31,7 +31,7 @@ def test_work_is_done_again_and_again_and_ends_with_the_block():
     ("error", "told"),
     [(StoreError("the disk is full"), "the disk is full"), (KeyError("a"), "internal error")],
 )
-def test_work_that_fails_is_told_and_tried_again(caplog, error, told):
+def test_failing_work_is_logged_and_retried(caplog, error, told):
     done = []
 
     async def work():
@@ -61,7 +61,7 @@ def play_at(url):
 
 
 @pytest.mark.compute
-def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
+def test_a_running_service_expires_idle_episodes_and_signs_logs(tmp_path):
     served = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
     with listening(served.app) as url:
         run, episode = play_at(url)
@@ -71,7 +71,7 @@ def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
         )
 
 
-def test_a_service_that_ends_where_nothing_can_be_signed_says_so_and_ends(tmp_path, caplog):
+def test_a_service_logs_a_failed_signing_at_shutdown_and_ends(tmp_path, caplog):
     served = service(tmp_path)
     with caplog.at_level(logging.WARNING), listening(served.app) as url:
         run, _ = play_at(url)
@@ -80,7 +80,7 @@ def test_a_service_that_ends_where_nothing_can_be_signed_says_so_and_ends(tmp_pa
     assert not served.ledger.logs.checkpoints(run)
 
 
-def test_a_service_that_ends_signs_all_that_it_served(tmp_path):
+def test_a_service_signs_the_whole_log_of_a_run_at_shutdown(tmp_path):
     served = service(tmp_path)
     with listening(served.app) as url:
         run, _ = play_at(url)

@@ -59,7 +59,7 @@ async def play(url, attempts=5):
 
 
 @pytest.mark.waits
-def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path):
+def test_a_pinned_simulator_serves_a_run_and_records_the_run_in_the_ledger(tiny_model, tmp_path):
     manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
     with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
         run, shown = asyncio.run(play(simulator.url))
@@ -89,7 +89,7 @@ def engine_process():
 
 
 @pytest.mark.waits
-def test_a_dead_engine_is_started_again_and_answers_at_the_same_address(tiny_model, tmp_path):
+def test_a_killed_engine_is_restarted_at_the_same_address(tiny_model, tmp_path):
     manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
     with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
         url, first = simulator.engine.url, engine_process()
@@ -105,7 +105,7 @@ def test_a_dead_engine_is_started_again_and_answers_at_the_same_address(tiny_mod
 
 
 @pytest.mark.waits
-def test_an_engine_whose_files_were_changed_is_not_started_again(tiny_model, tmp_path):
+def test_an_engine_with_changed_model_files_is_not_restarted(tiny_model, tmp_path):
     model = shutil.copytree(tiny_model, tmp_path / "model")
     manifest, logs, stores = pinned(model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
 
@@ -124,7 +124,7 @@ def health(url):
 
 
 @pytest.mark.waits
-def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypatch):
+def test_a_simulator_pinned_to_an_endpoint_is_served_without_a_local_engine(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", "a key")
     recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
@@ -153,7 +153,9 @@ def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypa
     ],
     ids=["another engine", "another file"],
 )
-def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, served, problem):
+def test_nothing_starts_when_engine_or_weights_differ_from_the_manifest(
+    tmp_path, engine, served, problem
+):
     folder, logs = tmp_path / "model", tmp_path / "logs"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(weights())
@@ -173,14 +175,14 @@ def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, serve
     [(None, r"access\.yaml is wrong: it cannot be read"), ("tenants: 7", "is wrong: tenants: ")],
     ids=["no file", "another file"],
 )
-def test_nothing_is_started_where_the_access_file_is_wrong(tmp_path, text, problem):
+def test_nothing_starts_with_a_missing_or_invalid_access_file(tmp_path, text, problem):
     path, logs = tmp_path / "access.yaml", tmp_path / "logs"
     if text:
         path.write_text(text)
     assert_refused(tmp_path, logs, ListenOptions(str(path)), problem)
 
 
-def test_nothing_is_started_where_somebody_else_listens(tmp_path):
+def test_nothing_starts_when_the_port_is_in_use(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         at = ListenOptions(port=port)
@@ -199,7 +201,7 @@ def assert_refused(tmp_path, logs, at, problem):
     assert not logs.exists()
 
 
-def test_an_access_file_is_the_same_one_in_whichever_folder_it_is_read(tmp_path, monkeypatch):
+def test_a_relative_access_path_is_resolved_to_an_absolute_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert ListenOptions("access.yaml").resolved_access == str(tmp_path / "access.yaml")
     assert ListenOptions().resolved_access == "local"

@@ -118,7 +118,7 @@ async def play(url, num_episodes, num_steps):
 
 
 @pytest.mark.waits
-def test_a_killed_service_has_lost_nothing_that_it_answered(folder, engine_url):
+def test_a_killed_service_loses_no_answered_step(folder, engine_url):
     answered = {}
 
     def work():
@@ -162,7 +162,7 @@ async def go_on(url, run, episode):
 
 
 @pytest.mark.waits
-def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_url):
+def test_a_service_refuses_a_model_folder_that_differs_from_the_manifest(folder, engine_url):
     (folder / "model.safetensors").write_bytes(weights("others"))
 
     def work():
@@ -176,7 +176,7 @@ def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_ur
 
 
 @pytest.mark.waits
-def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
+def test_a_seeded_service_does_not_start_if_its_engine_ignores_seeds(folder):
     path = folder.parent / "manifest.json"
     known = SimulatorManifest.read(path)
     seeded = known.sampling.model_copy(update={"temperature": 1.0, "seed_policy": "seeded"})
@@ -206,7 +206,7 @@ def apps(folder, engine_url, monkeypatch):
 
 
 @pytest.mark.waits
-def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_signed(
+def test_environment_variables_set_the_idle_time_and_the_signing_interval(
     folder, apps, monkeypatch
 ):
     monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "2")
@@ -224,7 +224,7 @@ def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_sig
 
 @pytest.mark.parametrize("name", ["IDLE_SECONDS", "SEAL_SECONDS"])
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "soon"])
-def test_an_interval_that_is_none_is_one_sentence(apps, monkeypatch, capsys, name, value):
+def test_an_invalid_interval_is_a_one_line_error(apps, monkeypatch, capsys, name, value):
     monkeypatch.setenv(f"AGENTWORLD_{name}", value)
     assert (main.main(), apps) == (2, [])
     said = capsys.readouterr().err
@@ -232,7 +232,9 @@ def test_an_interval_that_is_none_is_one_sentence(apps, monkeypatch, capsys, nam
     assert said.count("\n") == 1
 
 
-def test_what_is_not_set_is_named_and_no_password_is_told(apps, monkeypatch, capsys):
+def test_a_missing_variable_is_named_without_printing_the_ledger_password(
+    apps, monkeypatch, capsys
+):
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:secret@host/ledger")
     monkeypatch.delenv("AGENTWORLD_OBJECTS_URL")
     assert (main.main(), apps) == (2, [])
@@ -241,7 +243,7 @@ def test_what_is_not_set_is_named_and_no_password_is_told(apps, monkeypatch, cap
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "simulator.example"])
-def test_where_nobody_is_asked_nobody_from_elsewhere_is_listened_to(
+def test_local_access_refuses_to_listen_on_a_non_loopback_host(
     folder, apps, monkeypatch, capsys, host
 ):
     monkeypatch.setenv("AGENTWORLD_HOST", host)
@@ -253,7 +255,7 @@ def test_where_nobody_is_asked_nobody_from_elsewhere_is_listened_to(
     assert (main.main(), len(apps)) == (0, 1)
 
 
-def test_a_service_that_is_not_told_who_may_come_does_not_start(apps, monkeypatch, capsys):
+def test_a_service_without_an_access_setting_does_not_start(apps, monkeypatch, capsys):
     for access in ("", None):
         if access is None:
             monkeypatch.delenv("AGENTWORLD_ACCESS")
@@ -263,7 +265,7 @@ def test_a_service_that_is_not_told_who_may_come_does_not_start(apps, monkeypatc
         assert "wrong at access: Field required" in capsys.readouterr().err
 
 
-def test_a_wrong_access_file_is_one_sentence(folder, apps, monkeypatch, capsys):
+def test_a_missing_access_file_is_a_one_line_error(folder, apps, monkeypatch, capsys):
     monkeypatch.setenv("AGENTWORLD_ACCESS", str(folder / "gone.yaml"))
     assert (main.main(), apps) == (2, [])
     said = capsys.readouterr().err
@@ -271,14 +273,14 @@ def test_a_wrong_access_file_is_one_sentence(folder, apps, monkeypatch, capsys):
     assert said.count("\n") == 1
 
 
-def test_replicas_with_the_same_keys_know_each_others_run_tokens(apps):
+def test_replicas_with_the_same_keys_accept_each_others_run_tokens(apps):
     assert (main.main(), main.main()) == (0, 0)
     one, other = (app.state.app_state.access for app in apps)
     token = one.run_token("0" * 32, "local")
     assert asyncio.run(other.caller(token)).run == "0" * 32
 
 
-def test_a_service_without_an_engine_says_what_is_missing(folder):
+def test_a_service_without_an_engine_names_the_missing_variables(folder):
     settings = ServiceSettings(
         manifest=folder.parent / "manifest.json",
         ledger_url="sqlite://",
@@ -292,7 +294,7 @@ def test_a_service_without_an_engine_says_what_is_missing(folder):
 
 
 @pytest.mark.parametrize("is_manifest", [True, False])
-def test_a_service_serves_one_simulator_or_a_cluster_and_not_both(
+def test_a_service_requires_either_a_manifest_or_a_namespace(
     apps, monkeypatch, capsys, is_manifest
 ):
     if is_manifest:
@@ -305,7 +307,9 @@ def test_a_service_serves_one_simulator_or_a_cluster_and_not_both(
     assert said.count("\n") == 1
 
 
-def test_an_address_that_is_no_json_is_one_sentence(apps, monkeypatch, capsys):
+def test_engine_urls_that_are_not_json_are_a_one_line_error_without_secrets(
+    apps, monkeypatch, capsys
+):
     monkeypatch.setenv("AGENTWORLD_ENGINE_URLS", "http://ada:secret@host")
     assert (main.main(), apps) == (2, [])
     said = capsys.readouterr().err

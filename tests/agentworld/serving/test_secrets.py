@@ -99,7 +99,7 @@ def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
         assert secret[-20:] not in everything
 
 
-def test_a_run_that_is_opened_shows_its_token_in_no_log(serve, tmp_path):
+def test_str_and_repr_of_client_and_opened_run_omit_the_token(serve, tmp_path):
     served = serve(access=make.access.Checked(tmp_path))
 
     async def work():
@@ -117,7 +117,7 @@ def test_a_run_that_is_opened_shows_its_token_in_no_log(serve, tmp_path):
 @pytest.mark.parametrize(
     "credential", ["a\nb" * 9, "a b" * 9, "schlüssel" * 3, "x\r\nhost: y", "a\0b"]
 )
-def test_what_no_header_can_hold_is_refused_before_it_is_sent_and_not_told(credential):
+def test_a_credential_invalid_in_a_header_is_refused_and_not_printed(credential):
     with pytest.raises(InputError, match="the credential holds") as refused:
         SimulatorClient("http://127.0.0.1:9", credential=credential)
     assert credential not in told_of(refused.value)
@@ -127,7 +127,7 @@ def test_what_no_header_can_hold_is_refused_before_it_is_sent_and_not_told(crede
     "url",
     ["http://run:{}", "http//run:{}@host", "run:{}@host", "ftp://run:{}@host", "http://run:{}/@h"],
 )
-def test_an_address_that_is_none_does_not_tell_the_token_in_it(url):
+def test_the_error_for_an_invalid_address_omits_its_token(url):
     with pytest.raises(InputError, match="address") as refused:
         SimulatorClient(url.format(GOOD))
     assert GOOD not in told_of(refused.value)

@@ -23,7 +23,7 @@ def problem(response):
     return response.status_code, response.json()["error"]["kind"]
 
 
-def test_a_text_of_any_kind_goes_in_and_comes_out_as_it_is(serve):
+def test_nul_and_lone_surrogates_pass_through_a_step_unchanged(serve):
     served = serve()
     episode = served.reset()
     said = "echo nul \0, half \ud83d of a pair"
@@ -33,7 +33,7 @@ def test_a_text_of_any_kind_goes_in_and_comes_out_as_it_is(serve):
     assert served.ledger.episode(episode).steps[0].action == said
 
 
-def test_an_episode_is_forked_at_a_step_and_goes_its_own_way(serve):
+def test_a_fork_continues_from_its_step_without_changing_its_source(serve):
     served = serve()
     run = served.run()
     parent = served.reset(run, initial_state="rimo.txt: besa", turn_limit=5)
@@ -52,7 +52,7 @@ def begin(served, name, **opening):
     return served.http("POST", "/episodes", opening, idempotency_key=name)
 
 
-def test_a_reset_that_is_sent_again_begins_one_episode(serve):
+def test_a_repeated_reset_begins_one_episode(serve):
     served, second = serve(), serve()
     run, name = served.run(), uuid.uuid4().hex
     first = begin(served, name, run=run, turn_limit=5)
@@ -64,7 +64,7 @@ def test_a_reset_that_is_sent_again_begins_one_episode(serve):
     assert served.ledger.run(run).num_episodes == 1
 
 
-def test_a_fork_that_is_asked_for_again_begins_where_it_began(serve):
+def test_a_repeated_fork_request_gets_the_first_response(serve):
     served = serve()
     run, name = served.run(), uuid.uuid4().hex
     source = {"episode": served.reset(run), "step": 1}
@@ -75,7 +75,7 @@ def test_a_fork_that_is_asked_for_again_begins_where_it_began(serve):
     assert first.json()["step"] == 1
 
 
-def test_another_opening_under_a_name_that_is_taken_is_refused(serve):
+def test_another_opening_under_a_used_idempotency_key_is_refused(serve):
     served = serve()
     run, name = served.run(), uuid.uuid4().hex
     begin(served, name, run=run)
@@ -90,7 +90,7 @@ def play(served, episode, *actions):
     return [{**answer, "episode": ""} for answer in answers]
 
 
-def test_a_replay_answers_byte_for_byte_and_never_asks_the_engine(serve):
+def test_a_replay_repeats_the_recorded_answers_without_calling_the_engine(serve):
     served = serve()
     run = served.run()
     source = served.reset(run, task=TASK)
@@ -119,7 +119,7 @@ def test_a_replay_of_another_action_is_refused(serve):
     assert problem(served.step(replay, "ls", 2)) == (409, "conflict")
 
 
-def test_a_fork_takes_its_start_from_its_source_alone(serve):
+def test_a_fork_with_its_own_initial_state_is_refused(serve):
     served = serve()
     run = served.run()
     body = {"run": run, "fork": {"episode": served.reset(run), "step": 0}, "initial_state": "b.txt"}
@@ -128,14 +128,14 @@ def test_a_fork_takes_its_start_from_its_source_alone(serve):
     assert "takes initial_state from it" in answer.json()["error"]["message"]
 
 
-def test_a_seed_is_refused_where_it_cannot_be_honoured(serve):
+def test_an_unseeded_simulator_refuses_a_seed(serve):
     served = serve()
     answer = served.http("POST", "/episodes", {"run": served.run(), "seed": 7})
     assert problem(answer) == (422, "input")
     assert "cannot be used" in answer.json()["error"]["message"]
 
 
-def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
+def test_a_run_resolves_its_simulator_alias_only_once(serve):
     served = serve()
     served.ledger.aliases.set("stable", SIMULATOR, "ada")
     body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
@@ -148,7 +148,7 @@ def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
     assert served.http("POST", "/runs", body, **once).json()["run"]["id"] == run["id"]
 
 
-def test_a_closed_episode_takes_no_step_and_repeats_its_last_one(serve):
+def test_a_closed_episode_refuses_new_steps_and_repeats_its_last_answer(serve):
     served = serve()
     episode = served.reset()
     first = served.step(episode, "ls", 1)
@@ -160,7 +160,7 @@ def test_a_closed_episode_takes_no_step_and_repeats_its_last_one(serve):
 
 
 @pytest.mark.parametrize("way", ["close", "step"])
-def test_an_episode_is_closed_though_another_replica_was_faster(serve, way):
+def test_closing_an_episode_succeeds_despite_a_concurrent_change_by_another_replica(serve, way):
     second = serve()
 
     class Overtaken(Ledger):
@@ -179,7 +179,7 @@ def test_an_episode_is_closed_though_another_replica_was_faster(serve, way):
     assert len(second.ledger.episode(episode).steps) == (way == "step")
 
 
-def test_replicas_that_take_turns_go_on_with_each_others_steps(serve):
+def test_replicas_alternately_continue_the_same_episode(serve):
     replicas = serve(), serve()
     episode = replicas[0].reset()
     for number in range(1, 7):
@@ -189,7 +189,7 @@ def test_replicas_that_take_turns_go_on_with_each_others_steps(serve):
     assert len(replicas[0].engine.requests[-1].messages) == 12
 
 
-def test_a_replica_that_is_overtaken_again_and_again_gives_the_recorded_answer(serve):
+def test_a_replica_returns_the_answer_that_another_replica_recorded_first(serve):
     second = serve()
 
     async def overtaken(messages):
@@ -212,7 +212,7 @@ def served_steps(served, episode):
     return [step.action for step in served.ledger.episode(episode).steps]
 
 
-def test_a_refusal_says_when_to_come_again(serve):
+def test_a_capacity_refusal_has_the_retry_time_of_the_engine(serve):
     busy = EngineError("full", kind="capacity", retry_after_seconds=1.2)
     answer = serve(lambda messages: busy)
     answer = answer.step(answer.reset(), "ls", 1)
@@ -221,13 +221,13 @@ def test_a_refusal_says_when_to_come_again(serve):
 
 
 @pytest.mark.parametrize(("kind", "status"), [("engine", 503), ("slow", 504)])
-def test_a_failure_that_may_pass_says_when_to_come_again(serve, kind, status):
+def test_a_retryable_engine_failure_has_a_retry_after_header(serve, kind, status):
     served = serve(lambda messages: EngineError("gone", kind=kind))
     answer = served.step(served.reset(), "ls", 1)
     assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
 
 
-def test_an_unsure_answer_is_marked_or_refused_as_the_manifest_says(serve):
+def test_a_low_confidence_answer_is_marked_or_refused_per_the_manifest(serve):
     says = Completion("[0] ~", 10, 3, "stop", mean_logprob=-2.0)
     for below, status in (("mark", 200), ("refuse", 502)):
         served = serve(lambda messages: says, confidence={"min_logprob": -1.0, "below": below})
@@ -238,7 +238,7 @@ def test_an_unsure_answer_is_marked_or_refused_as_the_manifest_says(serve):
     assert answer.json()["error"]["kind"] == "unsure"
 
 
-def test_agreement_is_the_share_of_further_samples_that_say_the_same(serve):
+def test_agreement_is_the_share_of_equal_further_samples(serve):
     answers = iter(["a\n[0] ~", "a\n[0] ~", "b\n[0] ~", EngineError("gone")])
     served = serve(
         lambda messages: next(answers), confidence={"num_samples": 4, "min_agreement": 0.6}
@@ -253,7 +253,7 @@ def sign(tmp_path, run, weights):
     return sign_weights(made, ensure_signer(tmp_path / "keys" / STEP_KEYS))
 
 
-def test_a_run_is_closed_with_the_signature_of_who_wrote_its_weights(serve, tmp_path):
+def test_closing_a_run_records_the_signature_of_its_final_weights(serve, tmp_path):
     served = serve()
     run, weights = served.run(), records.digest("final")
     body = {"final_weights": weights, "signature": sign(tmp_path, run, weights)}
@@ -261,7 +261,7 @@ def test_a_run_is_closed_with_the_signature_of_who_wrote_its_weights(serve, tmp_
     assert served.ledger.run(run).closing.signature == body["signature"]
 
 
-def test_a_run_is_not_closed_with_the_signature_of_other_weights(serve, tmp_path):
+def test_a_run_is_not_closed_with_the_signature_of_another_run(serve, tmp_path):
     served = serve()
     run, signature = served.run(), sign(tmp_path, "another run", records.digest("final"))
     body = {"final_weights": records.digest("final"), "signature": signature}
@@ -270,7 +270,7 @@ def test_a_run_is_not_closed_with_the_signature_of_other_weights(serve, tmp_path
     assert served.ledger.run(run).closing is None
 
 
-def test_a_closed_run_is_signed_to_its_end_in_both_stores(serve, tmp_path):
+def test_the_whole_log_of_a_closed_run_is_signed_in_ledger_and_mirror(serve, tmp_path):
     served = serve()
     run = served.run()
     served.step(served.reset(run), "ls", 1)
@@ -281,7 +281,7 @@ def test_a_closed_run_is_signed_to_its_end_in_both_stores(serve, tmp_path):
     assert (found.problems, found.signed_length) == ((), found.log_length)
 
 
-def test_an_idle_episode_expires_and_one_that_goes_on_does_not(serve):
+def test_an_open_episode_expires_only_after_the_idle_time(serve):
     served = serve()
     run = served.run()
     idle, ended = served.reset(run), served.reset(run)

@@ -82,7 +82,7 @@ def step(http, name, number):
 
 
 @NAMES
-def test_a_tenant_that_a_simulator_is_not_for_is_told_so_and_opens_no_run(http, cluster, name):
+def test_a_tenant_without_access_to_a_simulator_cannot_open_a_run(http, cluster, name):
     cluster.change("stable", "rival", "third")
     refused = opened(http, name)
     told = refused.json()["error"]
@@ -99,7 +99,7 @@ def meaning(http, alias="world", who="acme-agent"):
     return http.get(f"/aliases/{alias}/simulator", headers=headers)
 
 
-def test_a_name_tells_an_agent_the_simulator_that_it_means_and_no_canary(http, aliases):
+def test_an_agent_resolves_an_alias_to_its_simulator_and_not_its_canary(http, aliases):
     canary = Canary(simulator=CANARY.digest, percent=99)
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     key = next(key for key in (f"{n:032}" for n in range(9)) if gets_canary("world", key, 99))
@@ -109,7 +109,7 @@ def test_a_name_tells_an_agent_the_simulator_that_it_means_and_no_canary(http, a
     assert meaning(http, "Nobody").status_code == 422
 
 
-def test_a_name_tells_nothing_to_whom_its_simulator_is_not_for(http, cluster):
+def test_an_alias_is_not_resolved_for_a_tenant_without_access(http, cluster):
     cluster.change("stable", "rival")
     refused = meaning(http)
     assert (refused.status_code, refused.json()) == (403, opened(http).json())
@@ -118,18 +118,18 @@ def test_a_name_tells_nothing_to_whom_its_simulator_is_not_for(http, cluster):
 
 
 @pytest.mark.parametrize("who", ["acme-operator", "office-auditor"])
-def test_a_name_tells_its_meaning_to_those_who_open_runs_alone(http, who):
+def test_operators_and_auditors_cannot_resolve_an_alias(http, who):
     assert meaning(http, who=who).status_code == 403
 
 
-def test_a_runs_token_is_not_told_what_a_name_means(http):
+def test_a_run_token_cannot_resolve_an_alias(http):
     token = opened(http).json()["token"]
     refused = http.get("/aliases/world/simulator", headers={"authorization": f"Bearer {token}"})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "input")
 
 
 @NAMES
-def test_a_run_that_is_open_stays_open_whoever_the_simulator_is_for(http, start, cluster, name):
+def test_an_open_run_stays_usable_after_its_tenant_loses_access(http, start, cluster, name):
     run = opened(http, name, key="1" * 32).json()["run"]["id"]
     first = episode(http, run)
     cluster.change("stable", "rival")
@@ -141,7 +141,9 @@ def test_a_run_that_is_open_stays_open_whoever_the_simulator_is_for(http, start,
 
 
 @pytest.mark.parametrize("way", ["gone", "unreachable"])
-def test_what_is_open_needs_no_object_and_no_api(http, start, cluster, way):
+def test_open_runs_continue_without_the_custom_resource_or_the_cluster_api(
+    http, start, cluster, way
+):
     run = opened(http).json()["run"]["id"]
     first = episode(http, run)
     if way == "gone":
@@ -160,7 +162,7 @@ def test_what_is_open_needs_no_object_and_no_api(http, start, cluster, way):
     ("way", "status", "kind", "retryable"),
     [("gone", 404, "not-found", False), ("unreachable", 503, "unavailable", True)],
 )
-def test_without_its_object_a_simulator_opens_no_new_run(
+def test_no_new_run_is_opened_without_the_custom_resource_or_the_cluster_api(
     http, cluster, name, way, status, kind, retryable
 ):
     opened(http, name)
@@ -173,7 +175,7 @@ def test_without_its_object_a_simulator_opens_no_new_run(
     assert (refused.status_code, told["kind"], told["retryable"]) == (status, kind, retryable)
 
 
-def test_an_api_that_hangs_keeps_no_step_waiting(http, cluster):
+def test_a_hanging_cluster_api_does_not_block_steps(http, cluster):
     first = episode(http, opened(http).json()["run"]["id"])
     cluster.answers.clear()
     asked = [http.portal.start_task_soon(wanting, http) for _ in range(40)]
@@ -194,7 +196,7 @@ async def wanting(http):
     )
 
 
-def test_a_retry_gets_the_simulator_of_the_first_try_and_the_runs_name_tells_which(http, aliases):
+def test_the_run_id_decides_between_the_simulator_and_its_canary(http, aliases):
     canary = Canary(simulator=CANARY.digest, percent=30)
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     for number in range(20):

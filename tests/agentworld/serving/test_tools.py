@@ -22,13 +22,13 @@ def prompts(served):
     return [asked.messages[0]["content"] for asked in served.engine.requests]
 
 
-def test_the_tools_stand_between_the_pinned_prompt_and_the_start(served):
+def test_tools_are_rendered_between_the_system_prompt_and_the_initial_state(served):
     served.step(served.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
     prompt = records.manifest().domains["shell"].system_prompt
     assert prompts(served) == [f"{prompt}\n{LINE}\nrimo.txt"]
 
 
-def test_another_replica_reads_the_same(serve):
+def test_replicas_render_the_same_prompt_with_tools(serve):
     one, other = serve(), serve()
     episode = one.reset(tools=[TOOL])
     one.step(episode, "ls", 1)
@@ -36,7 +36,7 @@ def test_another_replica_reads_the_same(serve):
     assert prompts(one) == prompts(other)
 
 
-def test_a_fork_and_a_replay_keep_the_tools_and_may_have_no_others(served):
+def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
     run = served.run()
     episode = served.reset(run, tools=[TOOL])
     served.step(episode, "ls", 1)
@@ -60,7 +60,7 @@ def test_a_fork_and_a_replay_keep_the_tools_and_may_have_no_others(served):
     ],
     ids=["name", "pattern", "elsewhere", "number"],
 )
-def test_an_episode_begins_with_no_tool_that_cannot_be_called(served, tool, problem):
+def test_an_episode_with_an_invalid_tool_is_refused(served, tool, problem):
     refused = served.http("POST", "/episodes", {"run": served.run(), "tools": [tool]})
     assert refused.status_code == 422
     assert problem in refused.json()["error"]["message"]

@@ -33,7 +33,7 @@ def taken(served, action="ls", **opening):
     return step.usage
 
 
-def test_a_step_used_what_its_engine_read_and_wrote(serve):
+def test_step_usage_counts_the_tokens_of_prompt_and_answer(serve):
     served = serve()
     usage = taken(served, "echo besa")
     (asked,) = served.engine.requests
@@ -41,33 +41,33 @@ def test_a_step_used_what_its_engine_read_and_wrote(serve):
     assert tokens(usage) == (read, 0, len("besa\n[0] ~"))
 
 
-def test_what_the_engine_still_held_is_a_part_of_what_it_read(serve):
+def test_step_usage_counts_cached_tokens_as_part_of_input_tokens(serve):
     assert tokens(taken(serve(answering(SAID)))) == (100, 40, 7)
 
 
-def test_the_retries_that_led_to_a_step_are_its_own(serve):
+def test_step_usage_includes_its_retries(serve):
     served = serve(answering(NO_OBSERVATION, NO_OBSERVATION, SAID), retry=RETRIES, sampling=DRAWN)
     assert tokens(taken(served)) == (200, 120, 13)
 
 
-def test_a_retry_that_got_no_answer_used_time_alone(serve):
+def test_a_failed_engine_request_adds_no_tokens_to_step_usage(serve):
     served = serve(answering(EngineError("gone"), SAID), retry=RETRIES)
     assert tokens(taken(served)) == (100, 40, 7)
 
 
-def test_every_sample_that_a_step_was_compared_with_is_its_own(serve):
+def test_step_usage_includes_all_confidence_samples(serve):
     answers = SAID, SAID._replace(text="kolu\n[0] ~", num_tokens=9), EngineError("gone"), SAID
     served = serve(answering(*answers), confidence={"num_samples": 4})
     assert tokens(taken(served)) == (300, 120, 23)
 
 
-def test_the_samples_of_every_retry_are_the_steps_own(serve):
+def test_step_usage_includes_the_samples_of_every_retry(serve):
     answers = NO_OBSERVATION, SAID, SAID, SAID
     settings = {"retry": RETRIES, "sampling": DRAWN, "confidence": {"num_samples": 2}}
     assert tokens(taken(serve(answering(*answers), **settings))) == (350, 160, 24)
 
 
-def test_a_step_that_failed_in_the_end_is_nowhere_and_what_follows_does_not_pay_for_it(serve):
+def test_the_usage_of_a_failed_step_is_not_recorded(serve):
     served = serve(answering(EngineError("gone"), NO_OBSERVATION, SAID))
     episode = served.reset()
     assert [served.step(episode, "ls", 1).status_code for _ in range(3)] == [503, 502, 200]
@@ -75,7 +75,7 @@ def test_a_step_that_failed_in_the_end_is_nowhere_and_what_follows_does_not_pay_
     assert (used.num_steps, tokens(used.usage)) == (1, (100, 40, 7))
 
 
-def test_a_step_that_is_sent_again_is_used_once(serve):
+def test_the_usage_of_a_repeated_step_is_counted_once(serve):
     served = serve()
     episode = served.reset()
     for _ in range(3):
@@ -85,7 +85,7 @@ def test_a_step_that_is_sent_again_is_used_once(serve):
     assert (used.num_steps, used.usage) == (1, step.usage)
 
 
-def test_a_run_used_what_all_its_steps_used(serve):
+def test_run_usage_is_the_sum_of_the_usage_of_its_steps(serve):
     served = serve()
     run = served.run()
     episodes = [served.reset(run) for _ in range(2)]
@@ -99,7 +99,7 @@ def test_a_run_used_what_all_its_steps_used(serve):
     assert used.usage.engine_seconds == pytest.approx(seconds)
 
 
-def test_an_episode_is_shown_with_what_each_step_used(serve):
+def test_an_episode_response_has_the_usage_of_each_step(serve):
     served = serve(answering(SAID, SAID._replace(num_cached_tokens=100)))
     episode = served.reset()
     for number in (1, 2):
@@ -112,12 +112,12 @@ def test_an_episode_is_shown_with_what_each_step_used(serve):
     ]
 
 
-def test_an_agent_is_not_told_what_its_step_used(serve):
+def test_a_step_response_has_no_usage(serve):
     served = serve()
     assert "usage" not in served.step(served.reset(), "ls", 1).json()
 
 
-def test_a_fork_uses_what_follows_its_copies(serve):
+def test_fork_usage_excludes_its_copied_steps(serve):
     served = serve(answering(*[SAID] * 3))
     run = served.run()
     source = served.reset(run)
@@ -133,7 +133,7 @@ def test_a_fork_uses_what_follows_its_copies(serve):
     assert (used.num_steps, tokens(used.usage)) == (3, (300, 120, 21))
 
 
-def test_a_replay_uses_nothing(serve):
+def test_a_replay_has_zero_usage(serve):
     served = serve(answering(SAID))
     run = served.run()
     source = served.reset(run, task=records.task().model_dump(mode="json"))
@@ -144,7 +144,7 @@ def test_a_replay_uses_nothing(serve):
     assert (used.num_steps, used.usage) == (1, Usage())
 
 
-def test_what_a_step_used_is_in_no_head(serve):
+def test_step_usage_is_not_part_of_its_head(serve):
     served = serve()
     name = served.reset()
     served.step(name, "ls", 1)

@@ -83,12 +83,12 @@ SAID = [
 ]
 
 
-def test_what_the_renderer_of_this_name_renders():
+def test_the_renderer_version_produces_the_known_output():
     known = "sha256:2d7788731bde33c06945b0c62e52e41a6e4164936556f5da0c1637181555fb31"
     assert (RENDERER, digest_json(rendered())) == ("chat-v1", known)
 
 
-def test_what_the_parser_of_this_name_parses():
+def test_the_parser_version_produces_the_known_output():
     parsed = [parse_observation(text) for text in SAID]
     known = "sha256:ce1431a162fdbc532fa0600a58d90e167cf4e6b58b2dd33ec36ab2c4f6adde4f"
     assert (PARSER, digest_json(parsed)) == ("observation-v2", known)
@@ -102,5 +102,5 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("kind", REQUESTS)
-def test_what_an_engine_is_asked_under_this_name(kind):
+def test_the_request_version_produces_the_known_engine_requests(kind):
     assert (REQUEST, digest_json(asked(kind))) == ("chat-completions-v1", REQUESTS[kind])

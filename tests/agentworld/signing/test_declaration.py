@@ -45,7 +45,7 @@ def keys(tmp_path):
 
 
 @pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
-def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
+def test_statements_signed_before_and_after_a_key_rotation_verify(keys, told):
     before = attest(told, load_signer(keys))
     rotate(keys)
     after = attest(told, load_signer(keys))
@@ -57,25 +57,25 @@ def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
 
 @pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
 @pytest.mark.parametrize("column", ["name", "kind", "subject", "simulator", "run", "at"])
-def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, told, column):
+def test_a_row_that_differs_from_its_signed_statement_is_refused(keys, told, column):
     kept = attest(told, load_signer(keys))._replace(**{column: "other"})
     with pytest.raises(EvidenceError, match="its row differs from what was signed"):
         verify_row(kept, type(told), load_trusted(keys))
 
 
-def test_one_kind_is_not_taken_for_another(keys):
+def test_a_statement_of_another_kind_is_refused(keys):
     restore = attest(TOLD[3], load_signer(keys)).envelope
     with pytest.raises(EvidenceError, match="is not of kind erasure"):
         verify_envelope(restore, Erasure, load_trusted(keys))
 
 
-def test_what_a_stranger_signed_is_refused(keys, tmp_path_factory):
+def test_a_statement_signed_by_an_untrusted_key_is_refused(keys, tmp_path_factory):
     stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
     with pytest.raises(EvidenceError, match="is not trusted"):
         verify_envelope(attest(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
 
 
-def test_the_copies_of_an_agents_aliases_are_in_one_folder_and_a_simulators_in_another():
+def test_alias_statements_of_agents_and_simulators_have_separate_folders():
     own, of_agent = TOLD[0], TOLD[1]
     assert own.path.startswith("alias-changes/simulator/stable/")
     assert of_agent.path.startswith("alias-changes/agent/shell-agent/production/")
@@ -88,7 +88,7 @@ def test_the_copies_of_an_agents_aliases_are_in_one_folder_and_a_simulators_in_a
 @pytest.mark.parametrize(
     "other", [{"kind": "simulator"}, {"agent": None}, {"alias": "stable"}], ids=str
 )
-def test_an_agents_alias_has_a_version_and_no_other_has(other):
+def test_only_an_alias_of_an_agent_has_a_version(other):
     with pytest.raises(
         ValidationError,
         match="an alias of an agent, NAME@ALIAS, has a version; other aliases have none",
@@ -96,7 +96,7 @@ def test_an_agents_alias_has_a_version_and_no_other_has(other):
         AliasChange.model_validate(OF_AGENT.model_dump() | other)
 
 
-def test_equal_changes_of_an_alias_have_places_of_their_own():
+def test_equal_changes_of_an_alias_have_different_digests():
     other = CHANGE.model_copy(update={"alias": "other"})
     entries = alias_entries([CHANGE, CHANGE, other, CHANGE])
     assert len({entry.digest for entry in entries}) == 4

@@ -52,7 +52,7 @@ def test_an_edge_with_both_ends_signed_is_proven():
     assert (edge.grade, edge.reasons, edge.traffic.num_steps) == ("proven", (), 2)
 
 
-def test_weights_that_are_a_trainers_word_are_observed():
+def test_an_edge_with_unsigned_final_weights_is_observed():
     assert join(CLAIM, WHOLE._replace(run=run(None)), AT).grade == "observed"
 
 
@@ -75,18 +75,18 @@ def test_weights_that_are_a_trainers_word_are_observed():
         (WHOLE._replace(contradicting=("run q made the same",)), {}, "run q made the same"),
     ],
 )
-def test_what_contradicts_or_is_missing_is_disputed_with_its_reason(seen, claim, words):
+def test_an_edge_with_contradicting_or_missing_evidence_is_disputed(seen, claim, words):
     edge = join(CLAIM.model_copy(update=claim), seen, AT)
     assert edge.grade == "disputed"
     assert any(words in reason for reason in edge.reasons)
 
 
-def test_an_evaluation_makes_no_agent():
+def test_an_edge_of_an_evaluation_run_is_disputed():
     opening = RunOpening(agent="a", starting_weights=STARTED, purpose="evaluation")
     assert join(CLAIM, WHOLE._replace(run=run(opening=opening)), AT).grade == "disputed"
 
 
-def test_what_is_signed_is_an_in_toto_statement_of_the_artifact_and_its_materials(tmp_path):
+def test_a_signed_edge_is_an_in_toto_statement_with_artifact_and_materials(tmp_path):
     edge = join(CLAIM, WHOLE, AT)
     envelope = attest(edge, ensure_signer(tmp_path)).envelope
     assert verify_envelope(envelope, Edge, load_trusted(tmp_path)) == edge
@@ -97,7 +97,7 @@ def test_what_is_signed_is_an_in_toto_statement_of_the_artifact_and_its_material
     assert materials == ["simulator", "starting-weights", "world-model", "data"]
 
 
-def test_traffic_without_a_fork_is_told_as_it_was_before_forks_were(tmp_path):
+def test_signed_traffic_contains_num_copied_only_with_a_fork(tmp_path):
     signer = ensure_signer(tmp_path)
     plain = json.loads(sealed(sign_checkpoint(checkpoint(), signer)))["predicate"]["traffic"]
     assert plain == {
@@ -168,7 +168,7 @@ entries = st.one_of(
 
 
 @given(st.lists(entries, max_size=300))
-def test_traffic_is_what_the_entries_add_up_to(told):
+def test_traffic_is_the_sum_of_the_log_entries(told):
     count = TrafficCount()
     for place, fields in enumerate(told):
         count.add({**fields, "at": f"{place:03}"})

@@ -60,12 +60,12 @@ def raw(payload: bytes, signer, payload_type: str = PAYLOAD_TYPE) -> bytes:
 
 
 @given(st.integers(0, 2**53 - 1), st.text(st.characters(exclude_categories=["Cs"])))
-def test_what_was_signed_is_what_is_verified(signer, trusted, number, text):
+def test_verifying_a_signed_statement_returns_the_same_statement(signer, trusted, number, text):
     statement = records.statement(number=number, text=text)
     assert verify(sign(statement, signer), trusted) == statement
 
 
-def test_the_signature_is_dsses_for_anybody_who_has_the_key(signer, envelope):
+def test_the_signature_covers_the_dsse_encoding_of_the_payload(signer, envelope):
     form = json.loads(envelope)
     payload = base64.b64decode(form["payload"])
     signature = base64.b64decode(form["signatures"][0]["sig"])
@@ -94,7 +94,7 @@ def test_a_flipped_bit_anywhere_in_an_envelope_is_refused(envelope, trusted, dat
         verify(flipped(envelope, place, bit), trusted)
 
 
-def test_the_same_signature_in_other_letters_is_refused(envelope, trusted):
+def test_a_noncanonical_base64_encoding_of_the_signature_is_refused(envelope, trusted):
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     form = json.loads(envelope)
     signature = form["signatures"][0]["sig"]
@@ -106,13 +106,13 @@ def test_the_same_signature_in_other_letters_is_refused(envelope, trusted):
         verify(written(form), trusted)
 
 
-def test_a_key_that_is_not_trusted_is_named(tmp_path, trusted):
+def test_an_untrusted_key_is_refused_by_its_id(tmp_path, trusted):
     other = ensure_signer(tmp_path)
     with pytest.raises(EvidenceError, match=f"the key '{other.public_key.keyid}' is not trusted"):
         verify(sign(records.statement(), other), trusted)
 
 
-def test_a_trusted_keys_name_under_anothers_signature_is_refused(tmp_path, signer, trusted):
+def test_a_trusted_key_id_with_the_signature_of_another_key_is_refused(tmp_path, signer, trusted):
     other = ensure_signer(tmp_path)
     forged = sign(records.statement(), other).replace(
         other.public_key.keyid.encode(), signer.public_key.keyid.encode()
@@ -121,7 +121,7 @@ def test_a_trusted_keys_name_under_anothers_signature_is_refused(tmp_path, signe
         verify(forged, trusted)
 
 
-def test_what_a_stranger_signed_can_be_read_and_what_a_known_key_did_not_sign_cannot(
+def test_read_unverified_accepts_unknown_keys_and_rejects_forged_trusted_keys(
     tmp_path, signer, trusted
 ):
     other = ensure_signer(tmp_path)
@@ -148,14 +148,14 @@ NO_ENVELOPES = {
 
 
 @pytest.mark.parametrize("change", NO_ENVELOPES.values(), ids=NO_ENVELOPES.keys())
-def test_what_is_no_envelope_is_refused(envelope, trusted, change):
+def test_an_invalid_envelope_is_refused(envelope, trusted, change):
     changed = change(json.loads(envelope))
     data = changed if isinstance(changed, bytes) else written(changed)
     with pytest.raises(EvidenceError, match="not an envelope of ours"):
         verify(data, trusted)
 
 
-def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted):
+def test_a_signed_payload_of_another_type_is_refused(signer, trusted):
     with pytest.raises(
         EvidenceError, match=r"type is 'text/plain' instead of application/vnd\.in-toto"
     ):
@@ -163,7 +163,7 @@ def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted)
 
 
 @pytest.mark.parametrize("payload", [b"", b"{}", b'{"_type":"https://in-toto.io/Statement/v0.1"}'])
-def test_what_is_no_statement_is_refused_though_it_is_signed(signer, trusted, payload):
+def test_a_signed_payload_that_is_not_a_statement_is_refused(signer, trusted, payload):
     with pytest.raises(EvidenceError, match="is not an in-toto statement"):
         verify(raw(payload, signer), trusted)
 
@@ -178,7 +178,7 @@ def stated(told: Told, under: str = "") -> Statement:
 
 
 @pytest.mark.parametrize("under", ["", "told"])
-def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
+def test_read_predicate_returns_the_record_of_a_matching_statement(under):
     told = Told(length=3)
     made = stated(told, under)
     assert read_predicate(made, Told, "word", lambda each: stated(each, under), under) == told
@@ -201,14 +201,14 @@ def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
         ),
     ],
 )
-def test_a_statement_of_another_kind_or_of_another_subject_says_nothing(statement, words):
+def test_a_statement_of_another_kind_or_another_subject_is_refused(statement, words):
     with pytest.raises(EvidenceError, match=words):
         read_predicate(statement, Told, "word", stated)
 
 
 @pytest.mark.compute
 @given(PREDICATES)
-def test_a_statement_comes_back_from_its_canonical_bytes(predicate):
+def test_a_statement_is_read_back_from_its_canonical_bytes(predicate):
     statement = records.statement(**predicate)
     read = Statement.parse(statement.canonical)
     assert read == statement
@@ -217,7 +217,7 @@ def test_a_statement_comes_back_from_its_canonical_bytes(predicate):
 
 @pytest.mark.compute
 @given(PREDICATES)
-def test_in_toto_reads_and_accepts_a_statement(predicate):
+def test_the_in_toto_library_accepts_a_statement(predicate):
     statement = records.statement(**predicate)
     read = json_format.Parse(statement.canonical, in_toto.spb.Statement())
     in_toto.Statement.copy_from_pb(read).validate()
@@ -226,11 +226,11 @@ def test_in_toto_reads_and_accepts_a_statement(predicate):
     assert json_format.MessageToDict(read.predicate) == predicate
 
 
-def test_the_order_of_keys_is_no_part_of_a_statement():
+def test_the_order_of_keys_does_not_change_the_canonical_bytes():
     assert records.statement(a=1, b=2).canonical == records.statement(b=2, a=1).canonical
 
 
-def test_a_digest_of_ours_is_named_by_its_algorithm():
+def test_the_digest_of_a_subject_is_keyed_by_its_algorithm():
     digest = records.digest("weights")
     assert Subject.of("model", digest).digests == {"sha256": digest.removeprefix("sha256:")}
 
@@ -247,13 +247,13 @@ def test_a_digest_of_ours_is_named_by_its_algorithm():
         ("more", 1),
     ],
 )
-def test_what_is_no_statement_is_refused(field, value):
+def test_an_invalid_statement_is_refused(field, value):
     wrong = {**json.loads(records.statement().canonical), field: value}
     with pytest.raises(ValidationError):
         Statement.parse(json.dumps(wrong).encode())
 
 
-def test_only_in_totos_own_keys_are_read():
+def test_a_statement_with_a_snake_case_key_is_refused():
     form = json.loads(records.statement().canonical)
     form["predicate_type"] = form.pop("predicateType")
     with pytest.raises(ValidationError):

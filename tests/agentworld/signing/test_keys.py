@@ -38,7 +38,7 @@ def pem(key, encryption=None):
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
 
 
-def test_a_signer_is_made_once_and_for_its_owner_alone(tmp_path):
+def test_a_signer_is_created_once_and_accessible_only_to_its_owner(tmp_path):
     folder = tmp_path / "keys"
     first = ensure_signer(folder)
     assert (mode_of(folder), mode_of(folder / SIGNER)) == (0o700, 0o600)
@@ -47,21 +47,21 @@ def test_a_signer_is_made_once_and_for_its_owner_alone(tmp_path):
     assert (folder / SIGNER).read_bytes() == written
 
 
-def test_a_keys_id_is_the_digest_of_its_public_half(tmp_path):
+def test_a_key_id_is_the_sha256_of_the_public_key(tmp_path):
     signer = ensure_signer(tmp_path)
     public = load_pem_private_key((tmp_path / SIGNER).read_bytes(), None).public_key()
     der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     assert signer.public_key.keyid == hashlib.sha256(der).hexdigest()
 
 
-def test_no_signer_is_made_where_none_was_asked_for(tmp_path):
+def test_load_signer_does_not_create_a_missing_signer(tmp_path):
     with pytest.raises(NotFound, match=r"there is no signer .*signer\.pem"):
         load_signer(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("turn", range(10))
-def test_of_many_that_make_a_signer_at_once_all_get_the_same(tmp_path, turn):
+def test_concurrent_creators_of_a_signer_get_the_same_key(tmp_path, turn):
     folder, start = tmp_path / str(turn), threading.Barrier(8, timeout=DEADLINE)
 
     def make_one(_: int) -> str:
@@ -75,7 +75,7 @@ def test_of_many_that_make_a_signer_at_once_all_get_the_same(tmp_path, turn):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
-def test_a_signer_that_is_open_to_others_is_refused(tmp_path, mode):
+def test_a_signer_accessible_to_other_users_is_refused(tmp_path, mode):
     ensure_signer(tmp_path)
     (tmp_path / SIGNER).chmod(mode)
     with pytest.raises(InputError, match=rf"is accessible to other users \(mode {mode:04o}\)"):
@@ -91,7 +91,7 @@ def test_a_signer_that_is_open_to_others_is_refused(tmp_path, mode):
     ],
     ids=["empty", "another kind", "encrypted"],
 )
-def test_what_is_no_signer_is_refused(tmp_path, data, problem):
+def test_an_invalid_signer_file_is_refused(tmp_path, data, problem):
     ensure_signer(tmp_path)
     (tmp_path / SIGNER).write_bytes(data)
     with pytest.raises(InputError, match=problem):
@@ -107,7 +107,7 @@ def test_after_a_rotation_old_and_new_records_verify(tmp_path):
     assert verify(new, trusted) == records.statement(by="new")
 
 
-def test_a_rotation_leaves_one_signer_which_is_new_and_closed_to_others(tmp_path):
+def test_a_rotation_leaves_one_new_signer_accessible_only_to_its_owner(tmp_path):
     first = ensure_signer(tmp_path)
     second = rotate(tmp_path)
     assert second.public_key.keyid != first.public_key.keyid
@@ -116,7 +116,7 @@ def test_a_rotation_leaves_one_signer_which_is_new_and_closed_to_others(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [SIGNER, TRUSTED]
 
 
-def test_a_signer_that_is_no_key_is_replaced(tmp_path):
+def test_a_rotation_replaces_an_invalid_signer(tmp_path):
     ensure_signer(tmp_path)
     (tmp_path / SIGNER).write_text("no key")
     with pytest.raises(InputError, match="restore or rotate it"):
@@ -126,25 +126,25 @@ def test_a_signer_that_is_no_key_is_replaced(tmp_path):
     assert len(load_trusted(tmp_path)) == 2
 
 
-def test_only_a_signer_that_is_there_is_rotated(tmp_path):
+def test_rotating_a_missing_signer_is_refused(tmp_path):
     with pytest.raises(NotFound, match="there is no signer"):
         rotate(tmp_path)
 
 
-def test_a_signer_that_came_as_a_file_is_trusted_once_it_is_loaded(tmp_path):
+def test_a_signer_added_as_a_file_is_trusted_after_loading(tmp_path):
     (tmp_path / SIGNER).write_bytes(pem(Ed25519PrivateKey.generate()))
     (tmp_path / SIGNER).chmod(0o600)
     signer = load_signer(tmp_path)
     assert list(load_trusted(tmp_path)) == [signer.public_key.keyid]
 
 
-def test_who_has_only_the_public_keys_can_verify(tmp_path):
+def test_records_verify_with_only_the_public_keys(tmp_path):
     record = sign(records.statement(), ensure_signer(tmp_path))
     (tmp_path / SIGNER).unlink()
     assert verify(record, load_trusted(tmp_path)) == records.statement()
 
 
-def test_a_key_that_was_taken_out_verifies_nothing(tmp_path):
+def test_a_key_removed_from_the_trusted_keys_verifies_nothing(tmp_path):
     first = ensure_signer(tmp_path)
     record = sign(records.statement(), first)
     rotate(tmp_path)
@@ -153,7 +153,7 @@ def test_a_key_that_was_taken_out_verifies_nothing(tmp_path):
         verify(record, load_trusted(tmp_path))
 
 
-def test_a_public_key_under_anothers_name_is_refused(tmp_path):
+def test_a_public_key_under_the_wrong_name_is_refused(tmp_path):
     signer = ensure_signer(tmp_path)
     path = tmp_path / TRUSTED / f"{signer.public_key.keyid}.pem"
     path.rename(path.with_stem("0" * 64))
@@ -161,14 +161,14 @@ def test_a_public_key_under_anothers_name_is_refused(tmp_path):
         load_trusted(tmp_path)
 
 
-def test_what_is_no_public_key_is_refused(tmp_path):
+def test_an_invalid_public_key_is_refused(tmp_path):
     ensure_signer(tmp_path)
     (tmp_path / TRUSTED / "a.pem").write_bytes(b"no key")
     with pytest.raises(InputError, match=r"a\.pem is not a public key"):
         load_trusted(tmp_path)
 
 
-def test_the_current_key_is_told_without_trusting_it(tmp_path):
+def test_current_key_returns_the_key_id_without_trusting_the_key(tmp_path):
     assert current_key(tmp_path) is None
     signer = ensure_signer(tmp_path)
     (tmp_path / TRUSTED / f"{signer.public_key.keyid}.pem").unlink()
@@ -176,6 +176,6 @@ def test_the_current_key_is_told_without_trusting_it(tmp_path):
     assert list((tmp_path / TRUSTED).iterdir()) == []
 
 
-def test_a_folder_without_keys_is_named(tmp_path):
+def test_a_folder_without_public_keys_is_refused(tmp_path):
     with pytest.raises(NotFound, match="holds no public key"):
         load_trusted(tmp_path)

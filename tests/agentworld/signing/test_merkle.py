@@ -37,19 +37,19 @@ KNOWN_ROOTS = [
 
 
 @pytest.mark.parametrize(("length", "root"), enumerate(KNOWN_ROOTS))
-def test_the_roots_are_those_that_certificate_transparency_knows(length, root):
+def test_roots_match_the_certificate_transparency_test_vectors(length, root):
     leaves = [bytes.fromhex(leaf) for leaf in KNOWN_LEAVES[:length]]
     assert merkle_root(leaves) == f"sha256:{root}"
 
 
 @given(LOGS)
-def test_the_root_is_the_one_of_the_definition(leaves):
+def test_the_root_matches_the_definition_of_rfc_6962(leaves):
     assert merkle_root(leaves) == f"sha256:{defined(leaves).hex()}"
 
 
 @pytest.mark.compute
 @given(LOGS)
-def test_a_growing_tree_has_the_root_of_every_length(leaves):
+def test_a_growing_tree_has_the_root_of_each_prefix(leaves):
     tree = MerkleTree()
     for length, leaf in enumerate(leaves):
         assert (len(tree), tree.root) == (length, merkle_root(leaves[:length]))
@@ -73,7 +73,7 @@ def test_an_entry_left_out_or_doubled_gives_another_root(leaves, data):
     assert merkle_root([*leaves[: place + 1], *leaves[place:]]) != root
 
 
-def test_an_inner_node_cannot_be_shown_as_an_entry():
+def test_an_inner_node_as_an_entry_gives_another_root():
     left, right = (hashlib.sha256(b"\x00" + leaf).digest() for leaf in (b"a", b"b"))
     root = merkle_root([b"a", b"b"])
     assert merkle_root([left + right]) != root

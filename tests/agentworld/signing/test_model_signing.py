@@ -91,7 +91,7 @@ def verify(folder: Path, signature: Path, public: Path) -> None:
 
 @examples(30)
 @given(st.dictionaries(NAMES, st.binary(max_size=3), min_size=1, max_size=8))
-def test_subject_and_resources_are_those_that_the_program_finds(files):
+def test_subject_and_resources_match_the_payload_of_model_signing(files):
     files = {
         name: content
         for name, content in files.items()
@@ -104,7 +104,7 @@ def test_subject_and_resources_are_those_that_the_program_finds(files):
         assert ours(model) == told(json_format.MessageToDict(theirs))
 
 
-def test_a_signature_of_the_program_is_over_our_resources(model, keys):
+def test_a_signature_by_model_signing_covers_the_same_resources(model, keys):
     private, _ = keys
     path = model.parent / "model.sig"
     signing.Config().use_elliptic_key_signer(private_key=private).sign(model, path)
@@ -122,7 +122,7 @@ def test_a_signature_of_the_program_is_over_our_resources(model, keys):
     ],
     ids=["changed", "missing", "more", "renamed"],
 )
-def test_by_our_statement_the_program_refuses_a_model_that_is_another(model, keys, change):
+def test_model_signing_rejects_a_changed_model_with_an_agentworld_statement(model, keys, change):
     private, public = keys
     signature = signed_here(model, private)
     change(model)
@@ -130,7 +130,7 @@ def test_by_our_statement_the_program_refuses_a_model_that_is_another(model, key
         verify(model, signature, public)
 
 
-def test_what_lies_beside_a_model_is_left_out_by_both(model, keys):
+def test_model_signing_and_the_manifest_ignore_the_same_extra_files(model, keys):
     private, public = keys
     signature = signed_here(model, private)
     before = ArtifactManifest.of(model).digest
@@ -139,7 +139,7 @@ def test_what_lies_beside_a_model_is_left_out_by_both(model, keys):
     assert ArtifactManifest.of(model).digest == before
 
 
-def test_a_renamed_file_changes_our_digest_and_not_the_one_of_the_subject(model):
+def test_renaming_a_file_changes_the_artifact_digest_but_not_the_subject_digest(model):
     before, (subject, _) = ArtifactManifest.of(model).digest, ours(model)
     (model / "config.json").rename(model / "config.jsom")
     assert ours(model)[0] == subject

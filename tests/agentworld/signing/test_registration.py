@@ -43,13 +43,13 @@ def test_a_statement_verifies_and_is_about_the_artifact(signer, trusted):
         {"materials": ()},
     ],
 )
-def test_a_statement_of_something_else_is_refused(signer, trusted, other):
+def test_a_statement_of_another_registration_is_refused(signer, trusted, other):
     envelope = sign_registration(MADE.model_copy(update=other), signer)
     with pytest.raises(EvidenceError, match="what was signed is the record"):
         check_registration(MADE, envelope, trusted)
 
 
-def test_a_key_that_nobody_trusts_is_refused(tmp_path, trusted):
+def test_an_untrusted_key_is_refused(tmp_path, trusted):
     envelope = sign_registration(MADE, ensure_signer(tmp_path / "other"))
     with pytest.raises(EvidenceError, match="is not trusted"):
         check_registration(MADE, envelope, trusted)

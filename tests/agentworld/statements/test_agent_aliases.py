@@ -28,7 +28,7 @@ def copies(made):
     return WriteOnce(Stores.of(made.store).mirror_url).names("alias-changes/")
 
 
-def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
+def test_an_agent_alias_is_signed_with_the_simulator_of_the_agents_edge(made):
     used = made.use()
     assert (used.target, used.alias, used.kind) == (
         "shell-agent@1",
@@ -40,21 +40,21 @@ def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
     assert kept(made) == copies(made)
 
 
-def test_the_same_again_is_signed_once_whoever_says_it(made):
+def test_repeating_an_alias_move_is_not_signed_again(made):
     first = made.use()
     assert made.signed(by="bob", reason="again") == first
     assert len(kept(made)) == 1
 
 
 @pytest.mark.compute
-def test_what_is_used_again_after_another_is_signed_again(made):
+def test_moving_an_alias_back_to_an_earlier_version_is_signed_again(made):
     other = make.agent.registered(made.store, made.registry, "other")
     assert [each.use().target[-1] for each in (made, other, made)] == ["1", "2", "1"]
     assert len(kept(made)) == 3
 
 
 @pytest.mark.compute
-def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
+def test_an_ended_alias_keeps_its_version_and_can_be_moved_again(made):
     made.use()
     ended = made.retire(by="bob")
     assert (ended.target, ended.ended, ended.set_by) == ("shell-agent@1", True, "bob")
@@ -63,7 +63,7 @@ def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
     assert len(kept(made)) == 3
 
 
-def test_what_was_never_in_use_is_not_taken_out_of_it(made):
+def test_ending_a_missing_alias_is_refused(made):
     with pytest.raises(NotFound, match="there is no alias 'shell-agent@production'"):
         made.retire()
 
@@ -77,7 +77,7 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
     ],
     ids=["name", "artifact", "run"],
 )
-def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
+def test_an_alias_of_an_agent_without_a_signed_edge_is_refused(made, name, told):
     with pytest.raises(NotFound, match="no signed statement says which simulator made"):
         made.moves.move(
             f"{name}@shop", made.move(agent=made.version(**told)), None, new_name(), dry_run=False
@@ -85,7 +85,7 @@ def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
     assert kept(made) == copies(made) == []
 
 
-def test_a_name_for_one_kind_means_nothing_of_the_other(made):
+def test_an_alias_name_of_another_kind_is_refused(made):
     simulator = AliasMove(kind="simulator", simulator=made.simulator.digest, by="ada")
     for alias, move in (("shop", made.move()), ("shell-agent@shop", simulator)):
         with pytest.raises(InputError, match="is not an alias of"):
@@ -96,7 +96,7 @@ def test_a_name_for_one_kind_means_nothing_of_the_other(made):
 
 
 @pytest.mark.compute
-def test_names_that_differ_by_their_case_are_two(made):
+def test_alias_names_are_case_sensitive(made):
     other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
     assert made.use() != other.use()
     other.retire()
@@ -105,7 +105,7 @@ def test_names_that_differ_by_their_case_are_two(made):
 
 
 @pytest.mark.parametrize("follows", ["the same", "another"])
-def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
+def test_the_next_alias_change_writes_a_missing_copy(made, follows):
     made.use()
     shutil.rmtree(made.store / "mirror/alias-changes")
     assert copies(made) == []
@@ -116,7 +116,7 @@ def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
     assert sorted(kept(made)) == copies(made)
 
 
-def test_an_evaluation_in_another_simulator_contradicts_no_edge(made):
+def test_an_evaluation_in_another_simulator_does_not_dispute_the_edge(made):
     """For it ends with the weights that it began with."""
     opening = RunOpening(agent="a", starting_weights=made.agent.artifact, purpose="evaluation")
     ledger = made.ledger
@@ -127,7 +127,7 @@ def test_an_evaluation_in_another_simulator_contradicts_no_edge(made):
     assert made.statement_signer.edge(ledger.run(made.agent.run), claim).edge.grade == "observed"
 
 
-def test_a_training_in_another_simulator_contradicts_it(made):
+def test_a_training_in_another_simulator_disputes_the_edge(made):
     ledger = made.ledger
     opening = RunOpening(agent="a", starting_weights=make.agent.STARTED)
     elsewhere = ledger.open_run(opening, records.digest("another simulator"))

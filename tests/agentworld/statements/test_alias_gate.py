@@ -41,12 +41,12 @@ def refusal(report, *clauses, **fields):
         (None, "live_gain", None),
     ],
 )
-def test_a_figure_is_one_of_the_simulator_or_of_its_weights(report, metric, found):
+def test_a_gate_uses_only_figures_of_the_simulator_or_its_weights(report, metric, found):
     (verdict,) = judge([gate(metric)], report, OF)
     assert verdict.value == (found if found is None else pytest.approx(found))
 
 
-def test_a_gate_that_is_passed_lets_the_name_move():
+def test_a_passed_gate_allows_the_alias_move():
     assert refusal(AGENT, gate("live_gain", 0.4), gate("trained.live", 0.5)) is None
     assert refusal(None) is None
 
@@ -59,14 +59,14 @@ def test_a_gate_that_is_passed_lets_the_name_move():
         (AGENT, gate("live_gain", 0.41), "live_gain is 0.4 in the report"),
     ],
 )
-def test_a_refusal_names_the_figure_its_value_and_what_to_do(report, clause, words):
+def test_a_refusal_names_the_figure_its_value_and_the_override(report, clause, words):
     said = refusal(report, gate("trained.live", 0) if report else clause, clause)
     assert words in said
     assert "override with a reason" in said
     assert refusal(report, clause, override="an outage") is None
 
 
-def test_an_evaluation_of_something_else_is_refused_whatever_the_override_says():
+def test_an_evaluation_of_another_simulator_is_refused_despite_an_override():
     move = AliasMove(kind="simulator", simulator=SIMULATOR, by="ada", override="an outage")
     check_about(move, WORLD, OF)
     with pytest.raises(Conflict, match="is not an evaluation of"):

@@ -86,7 +86,7 @@ def key_of(envelope: bytes) -> str:
     return json.loads(envelope)["signatures"][0]["keyid"]
 
 
-def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
+def test_a_rotated_key_signs_the_next_checkpoint_and_both_checkpoints_verify(scene):
     log_signer, keys = scene.log_signer(), scene.folder / "keys"
     log_signer.seal_all()
     rotate(keys)
@@ -98,7 +98,7 @@ def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
     assert (found.grade, found.signed_length) == ("verified", 2)
 
 
-def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):
+def test_a_rotated_key_does_not_sign_an_existing_checkpoint_again(scene):
     log_signer = scene.log_signer()
     log_signer.seal(scene.run)
     before = scene.copy(1)
@@ -117,7 +117,7 @@ def test_the_ledger_keeps_the_copy_that_another_replica_signed(scene, keys):
 
 
 @pytest.mark.parametrize("keys", ["keys", "keys of its own"])
-def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
+def test_a_forked_log_is_reported_and_not_signed(scene, keys):
     with sqlite3.connect(scene.folder / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{scene.folder}/forked.db'")
     grow(scene.ledger, scene.run, "true")
@@ -132,7 +132,7 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
     forked.close()
 
 
-def test_a_copy_that_counts_other_traffic_is_of_a_forked_log(scene):
+def test_a_copy_with_other_traffic_counts_is_reported_as_a_fork(scene):
     grow(scene.ledger, scene.run, "true")
     log_signer, signer = scene.log_signer(), ensure_signer(scene.folder / "keys")
     ours = log_signer._checkpoint(scene.run)
@@ -143,7 +143,7 @@ def test_a_copy_that_counts_other_traffic_is_of_a_forked_log(scene):
         log_signer.seal(scene.run)
 
 
-def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
+def test_a_copy_with_a_forged_signature_is_not_stored_in_the_ledger(scene):
     own = ensure_signer(scene.folder / "keys").public_key.keyid
     copy = scene.seal_and_die("keys of another")
     scene.replace_copy(1, copy.replace(key_of(copy).encode(), own.encode()))
@@ -152,7 +152,7 @@ def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
     assert scene.ledger.logs.checkpoints(scene.run) == {}
 
 
-def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
+def test_an_invalid_copy_is_not_stored_in_the_ledger(scene):
     scene.seal_and_die()
     scene.replace_copy(1, b"{}")
     with pytest.raises(EvidenceError, match="this is not an envelope of ours"):
@@ -160,7 +160,7 @@ def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
     assert scene.ledger.logs.checkpoints(scene.run) == {}
 
 
-def test_trouble_with_its_own_keys_is_no_mistake_of_who_asks_a_service(scene):
+def test_unreadable_keys_of_the_service_raise_a_retryable_store_error(scene):
     signer = partial(load_signer, scene.folder / "gone")
     log_signer = LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.copies)
     with pytest.raises(StoreError, match="cannot read its keys") as told:

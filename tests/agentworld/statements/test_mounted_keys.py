@@ -28,7 +28,7 @@ def put(folder, pem):
         file.write(pem)
 
 
-def test_the_ledger_knows_the_public_key_before_anything_is_signed(folder, told):
+def test_loading_the_signer_records_its_public_key_in_the_ledger(folder, told):
     signer = MountedKeys(folder, told).signer()
     assert read_trusted_keys(told) == {signer.public_key.keyid: signer.public_key}
 
@@ -38,13 +38,13 @@ def test_nothing_is_written_beside_the_signer(folder, told):
     assert [path.name for path in folder.iterdir()] == [SIGNER]
 
 
-def test_replicas_tell_of_one_key_once(folder, told):
+def test_replicas_record_the_same_key_once(folder, told):
     for _ in range(2):
         MountedKeys(folder, told).signer()
     assert len(told.all()) == 1
 
 
-def test_a_new_signer_is_taken_up_and_the_old_one_still_verifies(folder, told):
+def test_a_new_signer_is_used_and_the_old_key_stays_trusted(folder, told):
     keys = MountedKeys(folder, told)
     old = keys.signer()
     put(folder, new_signer())
@@ -52,12 +52,12 @@ def test_a_new_signer_is_taken_up_and_the_old_one_still_verifies(folder, told):
     assert [*read_trusted_keys(told)] == [old.public_key.keyid, new.public_key.keyid]
 
 
-def test_a_folder_without_a_signer_is_told(tmp_path, told):
+def test_a_folder_without_a_signer_is_refused(tmp_path, told):
     with pytest.raises(NotFound, match="there is no signer"):
         MountedKeys(tmp_path, told).signer()
 
 
-def test_a_key_that_was_changed_in_the_ledger_is_trusted_by_nobody(folder, told, tmp_path):
+def test_a_key_changed_in_the_ledger_is_not_trusted(folder, told, tmp_path):
     own = MountedKeys(folder, told).signer().public_key
     other = ensure_signer(tmp_path / "other").public_key
     told.use("0" * 64, public_pem(other).decode())

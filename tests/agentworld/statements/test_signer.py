@@ -72,7 +72,7 @@ def scene(tmp_path):
     ledger.close()
 
 
-def test_a_move_and_an_end_are_signed_and_copied(scene):
+def test_moving_and_ending_an_alias_are_signed_and_copied(scene):
     scene.move(OLD)
     AliasMoveSigner(scene.ledger, scene.statement_signer()).end(
         "stable", "bob", "two", dry_run=False
@@ -84,7 +84,7 @@ def test_a_move_and_an_end_are_signed_and_copied(scene):
     assert told == alias_entries(scene.ledger.aliases.history("stable"))
 
 
-def test_a_move_that_was_killed_before_its_copy_gets_it_when_it_is_told_again(scene):
+def test_repeating_a_killed_move_writes_its_missing_copy(scene):
     with pytest.raises(StoreError, match="killed"):
         scene.move(OLD, store=Killed)
     assert scene.copies.names("alias-changes/") == []
@@ -93,7 +93,7 @@ def test_a_move_that_was_killed_before_its_copy_gets_it_when_it_is_told_again(sc
     assert scene.copies.names("alias-changes/") == [kept.name]
 
 
-def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
+def test_copy_missing_writes_a_missing_copy(scene):
     statement_signer = scene.statement_signer()
     statement_signer.copy_missing()
     with pytest.raises(StoreError, match="killed"):
@@ -103,7 +103,7 @@ def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
     assert scene.copies.get(kept.name) == kept.envelope
 
 
-def test_a_ledger_has_one_genesis_with_what_it_held_before(scene):
+def test_a_ledger_has_one_genesis_with_its_earlier_changes(scene):
     before = scene.ledger.aliases.set("stable", OLD, "ada")
     scene.statement_signer().copy_missing()
     scene.ledger.aliases.set("planted", OLD, "eve")
@@ -113,7 +113,7 @@ def test_a_ledger_has_one_genesis_with_what_it_held_before(scene):
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
-def test_an_old_ledger_gets_the_genesis_that_it_had(scene):
+def test_a_restored_ledger_gets_its_genesis_from_the_mirror(scene):
     scene.move(OLD)
     old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
@@ -170,14 +170,14 @@ def test_a_mirror_refuses_another_ledger(scene, other, how, has_its_own):
     assert len(other.ledger.aliases.history()) == has_its_own
 
 
-def test_a_ledger_that_has_a_mirror_takes_no_other_as_a_restored_backup(scene, other):
+def test_a_ledger_with_its_own_mirror_is_refused_as_a_restored_backup(scene, other):
     scene.move(OLD)
     other.move(NEW)
     with pytest.raises(Conflict, match="begun with another ledger"):
         scene.statement_signer(ledger=other.ledger).ensure_genesis(restored=True)
 
 
-def test_a_mirror_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
+def test_a_mirror_without_a_genesis_belongs_to_the_first_ledger_that_signs(scene, other):
     scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
     scene.move(OLD)
     with pytest.raises(Conflict, match="begun with another ledger"):
@@ -200,13 +200,13 @@ class Slow(WriteOnce):
         return found
 
 
-def test_replicas_that_come_at_once_are_of_one_ledger(scene):
+def test_concurrent_replicas_write_one_genesis(scene):
     Slow.meanwhile = scene.statement_signer(keys="keys of another replica").copy_missing
     scene.statement_signer(store=Slow).copy_missing()
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
-def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here(scene):
+def test_a_ledger_with_a_clusters_keys_is_not_signed_with_a_new_local_key(scene):
     stores = Stores.of(scene.folder)
     key = ensure_signer(scene.folder / "pod" / "simulator").public_key
     scene.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
@@ -218,7 +218,7 @@ def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here
 
 
 @pytest.mark.parametrize("kind", ["alias", "edge"])
-def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
+def test_a_statement_named_like_a_log_checkpoint_is_not_copied(scene, kind):
     scene.move(OLD)
     (kept,) = scene.ledger.attestations.find("alias")
     scene.ledger.attestations.add(kept._replace(name="run/000000000001.dsse.json", kind=kind))
@@ -227,7 +227,7 @@ def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
     assert scene.copies.names("run/") == []
 
 
-def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(scene):
+def test_a_statement_of_an_untrusted_key_is_not_copied_and_blocks_no_other_copy(scene):
     stranger = ensure_signer(scene.folder / "stranger")
     (entry,) = alias_entries([scene.ledger.aliases.set("planted", OLD, "eve")])
     scene.ledger.attestations.add(attest(entry, stranger))

@@ -63,7 +63,7 @@ def kept(store: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("told", [MADE, SEEN], ids=["registration", "validation"])
-def test_what_a_step_signed_is_kept_once_with_its_copy(asked, tmp_path, told):
+def test_a_step_statement_is_stored_once_with_its_copy(asked, tmp_path, told):
     first = asked.put("/statements", json=signed(tmp_path, told))
     assert first.status_code == 200, first.text
     later = told.model_copy(update={"at": "2026-03-02T12:00:00.000+00:00"})
@@ -72,14 +72,14 @@ def test_what_a_step_signed_is_kept_once_with_its_copy(asked, tmp_path, told):
     assert kept(tmp_path) == [told.path]
 
 
-def test_a_copy_that_was_not_made_is_made_when_it_is_told_again(asked, tmp_path):
+def test_submitting_a_statement_again_writes_its_missing_copy(asked, tmp_path):
     asked.put("/statements", json=signed(tmp_path))
     (tmp_path / "mirror" / MADE.path).unlink()
     asked.put("/statements", json=signed(tmp_path))
     assert kept(tmp_path) == [MADE.path]
 
 
-def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(asked, tmp_path):
+def test_the_first_statement_of_a_version_is_kept_after_its_links_change(asked, tmp_path):
     asked.put("/statements", json=signed(tmp_path))
     linked = MADE.model_copy(update={"links": Links(run="another", model="m")})
     assert asked.put("/statements", json=signed(tmp_path, linked)).json() == MADE.path
@@ -94,7 +94,9 @@ def test_of_a_version_the_first_word_stays_whatever_the_registry_links_later(ask
         ({"told": SEEN}, "is not of kind registration"),
     ],
 )
-def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, changes, words):
+def test_a_statement_of_an_untrusted_key_or_another_kind_is_refused(
+    asked, tmp_path, changes, words
+):
     body = {**signed(tmp_path, **changes), "kind": "registration"}
     answer = asked.put("/statements", json=body)
     assert (answer.status_code, answer.json()["error"]["kind"]) == (422, "input")
@@ -105,7 +107,7 @@ def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, chang
 @pytest.mark.parametrize(
     ("who", "status"), [("acme-agent", 200), ("office-auditor", 403), ("acme-operator", 403)]
 )
-def test_statements_are_handed_in_by_who_trains(tmp_path, who, status):
+def test_only_the_agent_role_may_submit_statements(tmp_path, who, status):
     app = make.service.service(tmp_path, access=make.access.Checked(tmp_path)).app
     headers = {"Authorization": make.access.bearer(who)}
     asked = TestClient(app, base_url="http://localhost")
@@ -113,7 +115,7 @@ def test_statements_are_handed_in_by_who_trains(tmp_path, who, status):
     assert answer.status_code == status
 
 
-def test_a_runs_token_files_nothing(tmp_path):
+def test_a_run_token_cannot_submit_statements(tmp_path):
     app = make.service.service(tmp_path, access=make.access.Checked(tmp_path)).app
     asked = TestClient(app, base_url="http://localhost")
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
@@ -126,7 +128,7 @@ def test_a_runs_token_files_nothing(tmp_path):
     assert "a run token cannot store statements" in answer.text
 
 
-def test_the_client_does_the_same(tmp_path):
+def test_the_client_submits_statements_and_raises_refusals(tmp_path):
     async def work():
         transport = httpx.ASGITransport(make.service.service(tmp_path).app)
         client = SimulatorClient("http://simulator", transport=transport)
@@ -139,7 +141,7 @@ def test_the_client_does_the_same(tmp_path):
     assert asyncio.run(work()) == MADE.path
 
 
-def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
+def test_a_step_submits_to_the_deployed_service_or_to_its_own_store(
     tmp_path, tmp_path_factory, monkeypatch
 ):
     elsewhere, alone = (tmp_path_factory.mktemp(name) for name in ("elsewhere", "alone"))
@@ -153,7 +155,7 @@ def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
     assert not (elsewhere / "ledger.db").exists()
 
 
-def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_again(
+def test_a_refused_statement_stays_in_the_steps_folder_and_is_submitted_again(
     tmp_path, tmp_path_factory, monkeypatch, caplog
 ):
     """By a service that does not trust the step's key at first."""
@@ -171,6 +173,6 @@ def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_
         assert MADE.path in kept(tmp_path)
 
 
-def test_a_step_without_a_key_has_nothing_to_hand_in(tmp_path):
+def test_a_step_without_a_key_submits_nothing(tmp_path):
     assert submit(tmp_path, tmp_path) == tmp_path
     assert not (tmp_path / "ledger.db").exists()

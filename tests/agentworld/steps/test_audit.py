@@ -13,7 +13,7 @@ _STORES = ("LEDGER_URL", "OBJECTS_URL", "MIRROR_URL")
 
 
 @pytest.mark.parametrize("named", [0, 2])
-def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
+def test_an_audit_of_a_service_run_requires_the_store_addresses_of_the_service(
     tmp_path, monkeypatch, named
 ):
     registered = records.finished_step(tmp_path, "register_agent", records.digest("trained"))

@@ -29,7 +29,7 @@ def recorded(file: Path, *seeds: int) -> Path:
     return file
 
 
-def test_trajectories_that_were_moved_are_not_taken_in_again(tmp_path, taken):
+def test_moved_trajectories_are_not_collected_again(tmp_path, taken):
     first = taken(recorded(tmp_path / "here/log.jsonl", 1, 2))
     finished = (first / "receipt.json").stat().st_mtime_ns
     (tmp_path / "there").mkdir()
@@ -38,7 +38,7 @@ def test_trajectories_that_were_moved_are_not_taken_in_again(tmp_path, taken):
     assert (first / "receipt.json").stat().st_mtime_ns == finished
 
 
-def test_trajectories_that_were_changed_are_taken_in_anew(tmp_path, taken):
+def test_changed_trajectories_are_collected_again(tmp_path, taken):
     file = recorded(tmp_path / "log.jsonl", 1, 2)
     first = taken(file)
     second = taken(recorded(file, 1, 2, 3))
@@ -46,7 +46,7 @@ def test_trajectories_that_were_changed_are_taken_in_anew(tmp_path, taken):
     assert output_of(str(second)) != output_of(str(first))
 
 
-def test_what_another_importer_reads_is_taken_in_anew(tmp_path, taken, monkeypatch):
+def test_trajectories_are_collected_again_by_a_changed_importer(tmp_path, taken, monkeypatch):
     file = recorded(tmp_path / "log.jsonl", 1, 2)
     first = taken(file)
     monkeypatch.setattr("agentworld.steps.collect.module_digest", records.digest)

@@ -38,7 +38,7 @@ def finished(store: Path, step: str, folder: Path | None = None) -> None:
     begun(store, step).finish("finished", folder or store, 1.0)
 
 
-def test_a_run_that_went_through_succeeded(tmp_path, capsys):
+def test_a_run_without_failure_is_recorded_as_succeeded(tmp_path, capsys):
     before = time.time()
     finished(tmp_path, "collect")
     told = ended(tmp_path, SUCCEEDED)
@@ -49,7 +49,7 @@ def test_a_run_that_went_through_succeeded(tmp_path, capsys):
     assert capsys.readouterr().out == "world_model succeeded\n"
 
 
-def test_a_run_that_its_gate_ended_was_refused_and_says_why(tmp_path, capsys):
+def test_a_run_ended_by_its_gate_is_recorded_as_refused_with_the_reason(tmp_path, capsys):
     make.job.verdict("rl.rule is 0.3").write(tmp_path / "steps/gate/1" / VERDICT)
     finished(tmp_path, "collect")
     finished(tmp_path, "gate", tmp_path / "steps/gate/1")
@@ -58,7 +58,7 @@ def test_a_run_that_its_gate_ended_was_refused_and_says_why(tmp_path, capsys):
     assert capsys.readouterr().out == "world_model refused at gate: rl.rule is 0.3\n"
 
 
-def test_a_run_that_failed_says_at_which_step_and_in_its_words(tmp_path):
+def test_the_conclusion_of_a_failed_run_has_the_step_and_its_error_message(tmp_path):
     finished(tmp_path, "collect")
     begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
     told = ended(tmp_path)
@@ -66,7 +66,7 @@ def test_a_run_that_failed_says_at_which_step_and_in_its_words(tmp_path):
     assert told.sentence == "the disk is full; free space"
 
 
-def test_a_step_that_was_killed_is_named_with_what_kubeflow_says(tmp_path):
+def test_a_killed_step_is_named_with_the_message_of_kubeflow(tmp_path):
     finished(tmp_path, "collect")
     begun(tmp_path, "rl")
     told = ended(tmp_path, Status("FAILED", "OOMKilled"))
@@ -81,13 +81,13 @@ def test_a_step_that_was_killed_is_named_with_what_kubeflow_says(tmp_path):
         (Status("CANCELLED"), "Kubeflow says CANCELLED, without a reason"),
     ],
 )
-def test_where_no_step_says_anything_kubeflow_is_quoted(tmp_path, status, sentence):
+def test_the_message_of_kubeflow_is_used_when_no_step_reports_an_error(tmp_path, status, sentence):
     finished(tmp_path, "collect")
     told = ended(tmp_path, status)
     assert (told.state, told.step, told.sentence) == ("failed", "", sentence)
 
 
-def test_an_earlier_runs_failure_is_not_taken_for_this_ones(tmp_path):
+def test_the_failure_of_an_earlier_run_is_ignored(tmp_path):
     finished(tmp_path, "collect")
     begun(tmp_path, "sft").fail("StoreError", "the disk is full")
     assert ended(tmp_path).step == "sft"
@@ -95,7 +95,7 @@ def test_an_earlier_runs_failure_is_not_taken_for_this_ones(tmp_path):
     assert (later.step, later.started, later.sentence) == ("", None, FAILED.error_message)
 
 
-def test_nor_is_that_of_a_run_that_came_to_no_end(tmp_path):
+def test_the_failure_of_an_earlier_run_without_conclusion_is_ignored(tmp_path):
     finished(tmp_path, "collect")
     begun(tmp_path, "sft").fail("StoreError", "the disk is full")
     finished(tmp_path, "collect")
@@ -115,7 +115,7 @@ def measured(store: Path) -> None:
     assert ended(store, SUCCEEDED, "night", "nightly").state == "succeeded"
 
 
-def test_a_night_during_a_training_that_is_refused_is_neithers_end(tmp_path):
+def test_a_nightly_run_and_a_concurrent_refused_training_conclude_separately(tmp_path):
     finished(tmp_path, "measure")
     refused(tmp_path)
     assert ended(tmp_path, SUCCEEDED, "night", "nightly").state == "succeeded"
@@ -124,7 +124,9 @@ def test_a_night_during_a_training_that_is_refused_is_neithers_end(tmp_path):
 
 
 @pytest.mark.parametrize("is_night_first", [True, False])
-def test_a_night_during_a_training_that_fails_takes_nothing_of_it(tmp_path, is_night_first):
+def test_a_nightly_run_does_not_change_the_conclusion_of_a_failed_training(
+    tmp_path, is_night_first
+):
     finished(tmp_path, "collect")
     began = time.time()
     if is_night_first:
@@ -137,14 +139,14 @@ def test_a_night_during_a_training_that_fails_takes_nothing_of_it(tmp_path, is_n
     assert told.started.timestamp() < began + 1e-3
 
 
-def test_a_training_that_failed_is_not_taken_for_a_nights_failure(tmp_path):
+def test_a_failed_training_is_not_reported_as_the_failure_of_a_nightly_run(tmp_path):
     finished(tmp_path, "collect")
     begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
     told = ended(tmp_path, FAILED, "night", "nightly")
     assert (told.step, told.sentence) == ("", FAILED.error_message)
 
 
-def test_an_agent_beside_a_refused_world_model_has_an_end_of_its_own(tmp_path):
+def test_an_agent_run_and_a_concurrent_refused_training_conclude_separately(tmp_path):
     refused(tmp_path)
     finished(tmp_path, "collect")
     finished(tmp_path, "imitate")
@@ -155,20 +157,20 @@ def test_an_agent_beside_a_refused_world_model_has_an_end_of_its_own(tmp_path):
     assert told.started is None  # an agent's collect said so since
 
 
-def test_a_record_is_written_once(tmp_path):
+def test_a_conclusion_is_written_once(tmp_path):
     finished(tmp_path, "collect")
     first = ended(tmp_path, SUCCEEDED)
     assert ended(tmp_path, FAILED) == first
 
 
-def test_records_are_told_the_newest_first(tmp_path):
+def test_conclusions_are_listed_newest_first(tmp_path):
     for job in ("b", "c", "a"):
         ended(tmp_path, SUCCEEDED, job)
     assert [each.job for each in conclusions(tmp_path)] == ["a", "c", "b"]
     assert conclusions(tmp_path / "nothing") == []
 
 
-def test_a_garbled_record_of_another_run_stops_none(tmp_path):
+def test_an_invalid_conclusion_file_of_another_run_is_ignored(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/old.json").write_text('{"job": "old"}')
     ended(tmp_path, SUCCEEDED, "new")
@@ -176,7 +178,7 @@ def test_a_garbled_record_of_another_run_stops_none(tmp_path):
 
 
 @pytest.mark.parametrize("job", ["../a", "", "{{job}}", "a/b"])
-def test_a_job_without_a_proper_id_is_refused(tmp_path, job):
+def test_an_invalid_job_id_is_refused(tmp_path, job):
     with pytest.raises(InputError, match="is not a job.s id"):
         conclude("agent", "demo", str(tmp_path), job, SUCCEEDED)
     assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ from make import records
 
 
 @pytest.mark.parametrize("stage", names_of("training"))
-def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
+def test_a_stage_uses_the_folder_computed_by_folder_for(tmp_path, stage):
     inputs = [records.prepared(tmp_path, "data")]
     if stage != "cpt":
         inputs.append(str(records.trained_step(tmp_path, "cpt")))
@@ -31,7 +31,7 @@ def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
     assert run_by_name(stage, "demo", str(tmp_path), *inputs) == str(folder)
 
 
-def test_another_recipe_and_another_input_have_another_folder(tmp_path):
+def test_another_recipe_or_input_has_another_folder(tmp_path):
     data = [records.prepared(tmp_path, name) for name in "ab"]
     told = [("demo", data[0]), ("demo", data[1]), ("smoke", data[0])]
     assert len({folder_for("cpt", recipe, str(tmp_path), each) for recipe, each in told}) == 3
@@ -82,7 +82,7 @@ def folder_of_stage(tmp_path):
 
 
 @pytest.mark.parametrize("stage", NAMED)
-def test_a_folder_that_was_moved_trains_nothing_anew(tmp_path, folder_of_stage, stage):
+def test_a_moved_model_folder_causes_no_new_training(tmp_path, folder_of_stage, stage):
     before = folder_of_stage(stage, model(tmp_path / "here"))
     shutil.move(tmp_path / "here", tmp_path / "there")
     assert folder_of_stage(stage, str(tmp_path / "there")) == before
@@ -90,7 +90,7 @@ def test_a_folder_that_was_moved_trains_nothing_anew(tmp_path, folder_of_stage, 
 
 @pytest.mark.parametrize("stage", NAMED)
 @pytest.mark.parametrize("file", ["model.safetensors", "deep/tokenizer.json", "new.json"])
-def test_a_folder_whose_content_changed_is_another_training(tmp_path, folder_of_stage, stage, file):
+def test_a_changed_model_folder_causes_a_new_training(tmp_path, folder_of_stage, stage, file):
     before = folder_of_stage(stage, model(tmp_path / "here"))
     (tmp_path / "here" / file).write_text("changed")
     assert folder_of_stage(stage, str(tmp_path / "here")) != before
@@ -106,14 +106,16 @@ def own_inputs(stage: str, chosen: Recipe, store: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("stage", "name"), [("cpt", "base"), ("rl", "reward_model")])
-def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_path, stage, name):
+def test_the_digest_of_a_folder_is_an_input_only_of_the_stage_that_reads_the_folder(
+    tmp_path, stage, name
+):
     folder = model(tmp_path / "here")
     chosen = load_recipe(Path(recipe(tmp_path, **NAMED[stage](folder))))
     assert own_inputs(stage, chosen, tmp_path) == {name: ArtifactManifest.of(Path(folder)).digest}
     assert own_inputs("sft", chosen, tmp_path) == {}
 
 
-def test_a_corpus_counts_by_its_content_and_its_weight_and_not_by_its_place(tmp_path):
+def test_cpt_depends_on_the_content_and_weight_of_a_corpus_and_not_on_its_path(tmp_path):
     store, texts = tmp_path / "store", tmp_path / "texts"
     data = records.prepared(store, "a")
     texts.mkdir()
@@ -132,7 +134,7 @@ def test_a_corpus_counts_by_its_content_and_its_weight_and_not_by_its_place(tmp_
     assert folder_of(tmp_path / "there") != before
 
 
-def test_a_checkpoint_has_no_secret_of_an_address():
+def test_a_checkpoint_omits_the_secrets_of_corpus_addresses():
     address = "https://somewhere/x.jsonl?sig=abc"
     recipe = CptRecipe.model_validate(
         {"stage": "cpt", "corpora": {"law": {"address": address, "weight": 1}}}
@@ -141,7 +143,7 @@ def test_a_checkpoint_has_no_secret_of_an_address():
     assert "https://somewhere/x.jsonl" in _without_secrets(recipe).model_dump_json()
 
 
-def test_the_embedding_model_of_an_evaluation_counts_by_its_content(tmp_path):
+def test_an_evaluation_depends_on_the_content_of_its_embedding_model_not_its_path(tmp_path):
     folder, store = model(tmp_path / "here"), tmp_path / "store"
     inputs = [
         records.prepared(store, "a"),
@@ -159,7 +161,9 @@ def test_the_embedding_model_of_an_evaluation_counts_by_its_content(tmp_path):
     assert folder_of(str(tmp_path / "there")) != before
 
 
-def test_the_embedding_model_of_a_measurement_counts_by_its_content(tmp_path, monkeypatch):
+def test_a_measurement_depends_on_the_content_of_its_embedding_model_not_its_path(
+    tmp_path, monkeypatch
+):
     folder = model(tmp_path / "here")
     pinned = records.pinned(tmp_path / "store")
 
@@ -183,14 +187,14 @@ def test_the_embedding_model_of_a_measurement_counts_by_its_content(tmp_path, mo
         folder_of(None, metrics=["bleu"])
 
 
-def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_of_stage):
+def test_new_model_sizes_are_ignored_when_the_recipe_has_a_base(tmp_path, folder_of_stage):
     base = model(tmp_path / "here")
     own = recipe(tmp_path, model={"base": base, "num_layers": 7})
     data = records.prepared(tmp_path / "store", "a")
     assert folder_for("cpt", own, str(tmp_path / "store"), data) == folder_of_stage("cpt", base)
 
 
-def test_data_of_another_domain_is_trained_by_other_code(tmp_path):
+def test_data_with_another_domain_has_another_training_folder(tmp_path):
     data = records.prepared(tmp_path, "data")
     before = folder_for("cpt", "demo", str(tmp_path), data)
     both = records.dataset().model_copy(update={"domains": {"shell": 9, "text": 1}})
@@ -198,17 +202,17 @@ def test_data_of_another_domain_is_trained_by_other_code(tmp_path):
     assert folder_for("cpt", "demo", str(tmp_path), data) != before
 
 
-def test_a_folder_that_is_missing_is_named(folder_of_stage, tmp_path):
+def test_the_error_for_a_missing_model_folder_names_the_folder(folder_of_stage, tmp_path):
     with pytest.raises(InputError, match=f"there is no folder {tmp_path}/gone"):
         folder_of_stage("cpt", str(tmp_path / "gone"))
 
 
-def test_an_embedding_model_that_weighs_nothing_is_not_read(tmp_path):
+def test_an_embedding_model_with_weight_zero_is_not_read(tmp_path):
     chosen = load_recipe(Path(recipe(tmp_path, rl=reward("/gone", weight=0))))
     assert own_inputs("rl", chosen, tmp_path) == {}
 
 
-def test_a_base_that_was_changed_while_it_was_read_is_no_base_of_what_was_made():
+def test_a_base_that_changes_during_training_is_refused():
     started, other = records.digest("base"), records.digest("another")
     made = records.checkpoint("cpt", parents=[started], data=records.digest("data"))
     check_unchanged(made, {"base": started})

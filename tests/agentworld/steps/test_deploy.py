@@ -31,7 +31,7 @@ def run(store: Path, simulator: PinnedSimulator, alias: str = "terminal", **leas
     return run_step("deploy", str(recipe), str(store), str(simulator.folder))
 
 
-def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_let_it_move(tmp_path):
+def test_a_deployment_moves_the_alias_and_records_the_gate_result(tmp_path):
     simulator = evaluated(tmp_path)
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     (change,) = alias_history(tmp_path, "terminal")
@@ -46,7 +46,7 @@ def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_le
     assert output_of(folder) == made.digest
 
 
-def test_of_the_gate_it_takes_what_is_about_the_stage_that_made_the_weights(tmp_path):
+def test_only_gate_metrics_of_the_stage_that_made_the_weights_apply(tmp_path):
     simulator = evaluated(tmp_path)
     asked = {"rl__rule": 0.5, "sft__exact_match": 0.99, "baseline__copy__rule": 0.99}
     made = DeployResult.read(Path(run(tmp_path, simulator, **asked)) / "deployed.json")
@@ -54,7 +54,7 @@ def test_of_the_gate_it_takes_what_is_about_the_stage_that_made_the_weights(tmp_
 
 
 @pytest.mark.compute
-def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
+def test_a_failed_gate_does_not_move_the_alias(tmp_path):
     before = evaluated(tmp_path)
     run(tmp_path, before, rl__exact_match=0.8)
     with pytest.raises(Conflict, match=r"exact_match is 0\.82 in the report"):
@@ -62,20 +62,20 @@ def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
     assert [change.simulator for change in alias_history(tmp_path)] == [before.digest]
 
 
-def test_a_gate_without_an_evaluation_is_no_reason_to_move(tmp_path):
+def test_a_gate_without_an_evaluation_refuses_the_deployment(tmp_path):
     with pytest.raises(InputError, match="no evaluation of sha256:"):
         run(tmp_path, records.pinned(tmp_path), rl__exact_match=0.8)
     assert alias_history(tmp_path) == []
 
 
-def test_without_a_gate_no_evaluation_is_asked_for(tmp_path):
+def test_without_a_gate_no_evaluation_is_required(tmp_path):
     simulator = records.pinned(tmp_path)
     run(tmp_path, simulator)
     (change,) = alias_history(tmp_path)
     assert (change.simulator, change.report) == (simulator.digest, None)
 
 
-def test_the_world_models_evaluation_that_was_attached_last_is_the_one(tmp_path):
+def test_the_last_attached_evaluation_of_the_world_model_is_used(tmp_path):
     simulator = evaluated(tmp_path)
     newer = records.world_report(
         data=records.digest("newer"), artifacts={"rl": simulator.manifest.artifact}
@@ -86,7 +86,7 @@ def test_the_world_models_evaluation_that_was_attached_last_is_the_one(tmp_path)
     assert made.report == newer.digest
 
 
-def test_an_evaluation_of_the_simulator_itself_counts(tmp_path):
+def test_an_evaluation_of_the_simulator_itself_can_pass_the_gate(tmp_path):
     simulator = records.pinned(tmp_path)
     attach(simulator, records.world_report(artifacts={"rl": simulator.digest}), tmp_path)
     run(tmp_path, simulator, rl__exact_match=0.8)

@@ -94,7 +94,7 @@ def questions(asked: list[Asked]) -> list[str]:
     return [tracing.question_of(request) for request in asked]
 
 
-def test_the_judges_scores_are_in_the_report_for_every_stage_and_every_baseline(
+def test_the_report_has_judge_scores_for_every_stage_and_baseline(
     evaluation: Evaluation,
 ) -> None:
     with tracing.endpoints(judge=by_length) as server:
@@ -116,7 +116,7 @@ def test_the_judges_scores_are_in_the_report_for_every_stage_and_every_baseline(
     assert len(set(questions(server.asked))) == len(server.asked)
 
 
-def test_a_killed_evaluation_asks_only_for_what_is_missing_and_serves_no_model_again(
+def test_a_resumed_evaluation_repeats_no_judge_question_and_serves_no_model_again(
     evaluation: Evaluation,
 ) -> None:
     numbers, answered = count(), list[str]()
@@ -142,7 +142,7 @@ def test_a_killed_evaluation_asks_only_for_what_is_missing_and_serves_no_model_a
     assert report.judge.usage.num_answers == len(asked)  # those of the first run too
 
 
-def test_without_a_judge_none_is_asked_and_the_report_names_none(evaluation: Evaluation) -> None:
+def test_without_a_judge_the_report_has_no_judge_scores(evaluation: Evaluation) -> None:
     folder = evaluation.run(None)
     fields = json.loads((folder / REPORT).read_text())
     assert "judge" not in fields

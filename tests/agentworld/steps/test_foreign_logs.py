@@ -68,7 +68,7 @@ def _recipe(folder: Path) -> str:
     return str(path)
 
 
-def test_every_log_is_in_one_pool_and_keeps_its_bytes(job):
+def test_every_log_is_in_a_pool_or_filtered_and_keeps_its_newlines(job):
     dataset = read_dataset(Path(job.data))
     samples = [
         sample for pool in dataset.pools for sample in read_pool(Path(job.data), dataset, pool)
@@ -79,20 +79,20 @@ def test_every_log_is_in_one_pool_and_keeps_its_bytes(job):
     assert all(observation.endswith("\n") for observation in observations)
 
 
-def test_the_checkpoints_their_pages_and_the_simulator_say_what_they_are_of(job):
+def test_checkpoint_and_simulator_record_their_domain_and_the_page_the_reward(job):
     assert checkpoint_of(Path(job.rl)).domains == ("text",)
     assert "Reward: reward" in (Path(job.rl) / STAGE_PAGE).read_text()
     assert job.simulator.manifest.domains.keys() == {"text"}
 
 
-def test_the_report_has_no_verdict_of_a_rule_where_the_domain_has_none(job):
+def test_the_report_has_no_rule_metric_for_a_domain_without_a_rule(job):
     report = WorldModelReport.read(Path(job.report) / "report.json")
     assert all("rule" not in score.metrics for score in report.stages.values())
     assert report.absent["rule"] == "no observation of these episodes has a value of it"
     assert all(score.by_tag.keys() == {"output"} for score in report.stages.values())
 
 
-def test_the_simulator_answers_an_episode_that_starts_as_a_log_does(job):
+def test_the_simulator_answers_an_episode_that_starts_like_a_log(job):
     engine = pinned_engine(job.simulator.manifest)
     with serve_client(job.simulator.folder, engine, job.store, job.store / "logs") as client:
         result = asyncio.run(_first_step(client, job.simulator.digest))

@@ -34,23 +34,23 @@ def state(store: Path) -> str | None:
     return progress.state if progress else None
 
 
-def test_a_recipe_without_a_gate_lets_everything_pass(tmp_path):
+def test_a_recipe_without_a_gate_passes(tmp_path):
     assert judge(tmp_path)[1:] == ("passed", "")
 
 
-def test_a_figure_that_is_just_large_enough_passes(tmp_path):
+def test_a_metric_equal_to_its_minimum_passes(tmp_path):
     report = records.world_report(stages={"rl": records.world_score(0.5)})
     assert judge(tmp_path, report, exact_match=0.5).verdict == "passed"
 
 
-def test_the_mean_is_compared_and_no_end_of_its_interval(tmp_path):
+def test_a_gate_compares_the_mean_and_not_the_confidence_interval(tmp_path):
     score = records.world_report().stages["rl"].exact_match
     assert score.low < 0.8 < score.mean < 0.85 < score.high
     assert judge(tmp_path, exact_match=0.8).verdict == "passed"
     assert judge(tmp_path, exact_match=0.85).verdict == "refused"
 
 
-def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(tmp_path):
+def test_a_refusal_names_every_failed_metric_and_finishes_the_step(tmp_path):
     told = judge(tmp_path, exact_match=0.9, rule=0.5, **{"by_tag.unseen": 0.75})
     assert told[1:] == (
         "refused",
@@ -59,7 +59,7 @@ def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(t
     assert state(tmp_path) == "finished"
 
 
-def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tmp_path):
+def test_the_verdict_contains_gate_values_and_report_and_is_the_step_output(tmp_path):
     told = judge(tmp_path, exact_match=0.9)
     kept = GateVerdict.read(Path(told.folder) / "verdict.json")
     assert kept.gate == (GateResult(metric="rl.exact_match", least=0.9, value=0.82),)
@@ -69,7 +69,7 @@ def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tm
 
 
 @pytest.mark.parametrize("metric", ["exactmatch", "free_running"])
-def test_a_figure_that_the_report_does_not_tell_is_named_with_those_that_it_does(tmp_path, metric):
+def test_the_error_for_an_unknown_metric_lists_the_known_metrics(tmp_path, metric):
     with pytest.raises(InputError) as refused:
         judge(tmp_path, exact_match=0.1, **{metric: 0.5})
     progress = read_progress(tmp_path, "gate")
@@ -87,12 +87,12 @@ def test_the_same_report_is_judged_once(tmp_path):
     assert state(tmp_path) == "reused"
 
 
-def test_a_refusal_is_told_again_without_judging_again(tmp_path):
+def test_a_repeated_refusal_reuses_the_verdict(tmp_path):
     assert judge(tmp_path, rule=0.99) == judge(tmp_path, rule=0.99)
     assert state(tmp_path) == "reused"
 
 
-def test_another_gate_or_another_report_is_judged_anew(tmp_path):
+def test_another_gate_or_report_is_judged_again(tmp_path):
     other = records.world_report(data=records.digest("other"))
     told = [judge(tmp_path, rule=0.99), judge(tmp_path, rule=0.5), judge(tmp_path, other, rule=0.5)]
     assert [each.verdict for each in told] == ["refused", "passed", "passed"]

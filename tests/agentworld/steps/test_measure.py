@@ -101,7 +101,7 @@ def night(pinned, recipe, tmp_path, monkeypatch) -> Iterator[Night]:
         yield night
 
 
-def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, tmp_path):
+def test_a_measurement_attaches_its_scores_and_closes_its_run(night, pinned, tmp_path):
     report = night.measured()
     turns = [turn for episode in night.live for turn in episode.turns]
     right = sum(turn.observation == "[0] ~" for turn in turns)
@@ -123,14 +123,16 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
     assert run.closing is not None
 
 
-def test_without_a_name_it_is_the_recipes_simulator(night, pinned, tmp_path):
+def test_without_a_simulator_argument_the_default_alias_is_measured(night, pinned, tmp_path):
     set_alias("world", pinned.digest, tmp_path, "me")
     recipe, store, _ = night.words
     night.words = [recipe, store, ""]
     assert night.measured().simulator == pinned.digest
 
 
-def test_a_recipe_that_names_none_means_the_name_that_it_deploys_to(night, pinned, tmp_path):
+def test_without_a_simulator_argument_the_deploy_alias_of_the_recipe_is_measured(
+    night, pinned, tmp_path
+):
     set_alias("mine", pinned.digest, tmp_path, "me")
     recipe, store, _ = night.words
     told = yaml.safe_load(Path(recipe).read_text())
@@ -139,7 +141,7 @@ def test_a_recipe_that_names_none_means_the_name_that_it_deploys_to(night, pinne
     assert night.measured().simulator == pinned.digest
 
 
-def test_a_simulator_that_shows_what_is_so_is_always_right(night):
+def test_a_simulator_with_correct_observations_scores_1(night):
     def knowing(messages):
         said = [each["content"] for each in messages if each["role"] == "user"]
         (seen,) = {
@@ -154,7 +156,7 @@ def test_a_simulator_that_shows_what_is_so_is_always_right(night):
     assert (found.exact_match.mean, found.metrics["rule"].mean) == (1, 1)
 
 
-def test_each_night_has_episodes_of_its_own_and_one_that_is_over_is_used_again(night):
+def test_each_job_has_its_own_episodes_and_a_finished_job_is_reused(night):
     first, monday = night.measured(), night.live
     num_asked = len(night.service.engine.requests)
     assert night.measured() == first
@@ -165,7 +167,7 @@ def test_each_night_has_episodes_of_its_own_and_one_that_is_over_is_used_again(n
     assert all(each.held_out for each in (*monday, *night.live))
 
 
-def test_an_engine_that_fails_leaves_holes_and_the_models_own_failures_are_wrong(night):
+def test_engine_failures_leave_holes_and_model_failures_count_as_wrong(night):
     def failing(messages):
         action = messages[-1]["content"]
         if len(messages) > 4:
@@ -186,7 +188,7 @@ PLACEHOLDER = "[REDACTED:aws-access-key:1]"
 
 
 @pytest.mark.parametrize(("redact", "shown"), [(True, PLACEHOLDER), (False, SECRET)])
-def test_live_episodes_have_no_secrets_and_no_copies_as_a_data_set_has_none(night, redact, shown):
+def test_live_episodes_are_deduplicated_and_redacted_per_the_recipe(night, redact, shown):
     recipe = yaml.safe_load(Path(night.words[0]).read_text())
     Path(night.words[0]).write_text(yaml.safe_dump(recipe | {"prepare": {"redact": redact}}))
     night.measured()
@@ -216,7 +218,7 @@ def _is_cat(turn) -> bool:
     return turn.action.startswith("cat")
 
 
-def test_an_engine_that_answers_nothing_is_an_error_until_it_is_back(night):
+def test_a_measurement_without_any_answer_fails_and_can_be_repeated(night):
     def dead(_messages):
         return EngineError("it fell over", kind="refused", retryable=False)
 
@@ -228,7 +230,7 @@ def test_an_engine_that_answers_nothing_is_an_error_until_it_is_back(night):
     assert all(run.closing for run in night.service.ledger.runs())
 
 
-def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
+def test_without_a_service_the_step_serves_the_pinned_simulator(recipe, tmp_path):
     chosen = Recipe(name="r", simulate={"domains": {"shell": "You simulate a Linux shell."}})
     with endpoint.running(lambda _asked: "[0] ~") as there:
         pinned = prompt_world(chosen, tmp_path, endpoint_at(there.url, "m"))
@@ -238,7 +240,9 @@ def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
     assert report.free_running.exact_match.num == len(there.asked) - 1
 
 
-def test_a_service_that_is_gone_is_an_error_and_no_report(pinned, recipe, tmp_path, monkeypatch):
+def test_an_unreachable_service_raises_an_error_and_leaves_no_report(
+    pinned, recipe, tmp_path, monkeypatch
+):
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://127.0.0.1:1")
     with pytest.raises(SimulatorError, match="did not answer"):
         run_by_name("measure", recipe, str(tmp_path), pinned.digest, "monday")
@@ -252,13 +256,13 @@ def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeyp
         run_by_name("measure", recipe, str(tmp_path), pinned.digest, "monday")
 
 
-def test_a_world_of_something_else_is_refused(recipe, tmp_path):
+def test_a_simulator_without_the_recipes_domain_is_refused(recipe, tmp_path):
     other = records.pinned(tmp_path, domains=records.pinned_domains("text"))
     with pytest.raises(InputError, match="has no domain 'shell'"):
         run_by_name("measure", recipe, str(tmp_path), other.digest, "monday")
 
 
-def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pinned, tmp_path):
+def test_a_simulator_with_a_lower_score_than_at_registration_has_drifted(night, pinned, tmp_path):
 
     score = records.world_score().model_copy(update={"free_running": records.estimate(0.95)})
     rl = records.checkpoint("rl", artifact=pinned.manifest.artifact)
@@ -315,7 +319,7 @@ def test_a_killed_step_repeats_no_episode_that_was_measured(night):
     assert run.closing is not None
 
 
-def test_a_step_that_was_killed_before_its_report_asks_nothing_again(night):
+def test_a_step_killed_before_its_report_repeats_no_engine_request(night):
     report = night.measured()
     (folder,) = night.store.glob("steps/measure/*/receipt.json")
     for name in ("receipt.json", "report.json"):
@@ -334,7 +338,7 @@ def killed(night: Night, run: str, *lost: str) -> None:
     RunName(run=run).write(receipt.parent / "name.json")
 
 
-def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(night):
+def test_a_step_killed_after_closing_its_run_opens_no_second_run(night):
     night.measured()
     (run,) = night.service.ledger.runs()
     num_asked = len(night.service.engine.requests)
@@ -345,7 +349,7 @@ def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(nigh
     assert not list(night.store.glob("steps/measure/*/name.json"))
 
 
-def test_episodes_without_a_verdict_of_a_run_that_was_closed_are_tried_in_another(night):
+def test_unmeasured_episodes_of_a_closed_run_are_measured_in_a_new_run(night):
     night.measured()
     (run,) = night.service.ledger.runs()
     killed(night, run.id, "replayed/00000.json")
@@ -354,7 +358,7 @@ def test_episodes_without_a_verdict_of_a_run_that_was_closed_are_tried_in_anothe
     assert all(each.closing for each in night.service.ledger.runs())
 
 
-def test_a_step_that_was_killed_before_it_heard_that_its_run_is_open_opens_no_second_one(night):
+def test_a_step_killed_while_opening_its_run_reuses_that_run(night):
     night.measured()
     (run,) = night.service.ledger.runs()
     name = new_name()

@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
 
 
 @pytest.mark.parametrize("words", [(), ("evaluate", "demo", "store"), ("no step",)])
-def test_a_step_that_several_processes_cannot_do_is_refused(words: tuple[str, ...]) -> None:
+def test_a_step_that_cannot_run_in_several_processes_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="give one of: cpt, sft, rl"):
         main(words)
 
@@ -45,7 +45,9 @@ def test_a_step_without_its_arguments_is_refused() -> None:
 
 
 @pytest.mark.compute
-def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_path: Path) -> None:
+def test_two_processes_write_the_same_record_as_one_process(
+    trained: Training, tmp_path: Path
+) -> None:
     alone = checkpoint_of(Path(run_by_name("cpt", *training(tmp_path / "store"))))
     folder = folder_of("cpt", trained)
     together = checkpoint_of(folder)
@@ -58,7 +60,7 @@ def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_pat
 
 
 @pytest.mark.compute
-def test_a_step_that_several_processes_finished_is_used_again(trained: Training) -> None:
+def test_a_step_finished_by_several_processes_is_reused(trained: Training) -> None:
     folder = folder_of("cpt", trained)
     before = {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]}
     run_with_ranks(Path(trained.store), main, ("cpt", *trained))
@@ -69,7 +71,7 @@ def test_a_step_that_several_processes_finished_is_used_again(trained: Training)
 
 
 @pytest.mark.compute
-def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
+def test_a_step_resumed_after_a_killed_process_gives_the_same_result(
     trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = training(tmp_path / "store")
@@ -91,7 +93,7 @@ def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
 
 
 @pytest.mark.compute
-def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Path) -> None:
+def test_a_terminated_launcher_leaves_a_checkpoint_to_resume_from(tmp_path: Path) -> None:
     given = training(tmp_path / "store", cpt={"epochs": 1000, "checkpoint_every": 20})
     launched = launch(*MEMBER, "cpt", *given)
     checkpoints = Path(given.store) / "steps" / "cpt"
@@ -106,7 +108,7 @@ def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Pat
 
 
 @pytest.mark.compute
-def test_a_world_is_rewarded_by_several_processes(trained: Training) -> None:
+def test_rl_runs_in_several_processes(trained: Training) -> None:
     words = ("rl", *trained, str(folder_of("cpt", trained)))
     run_with_ranks(Path(trained.store), main, words)
     made = checkpoint_of(folder_of("rl", trained))
@@ -117,7 +119,7 @@ def test_a_world_is_rewarded_by_several_processes(trained: Training) -> None:
 
 
 @pytest.mark.compute
-def test_attempts_that_cannot_be_shared_alike_are_refused(
+def test_attempts_that_do_not_divide_equally_among_processes_are_refused(
     trained: Training, tmp_path: Path
 ) -> None:
     given = training(tmp_path / "store", rl={"prompts_per_step": 1})

@@ -42,7 +42,7 @@ def written(path: Path, *texts: str) -> Path:
     return path
 
 
-def test_the_same_benchmark_elsewhere_and_other_workers_change_nothing(tmp_path, prepared):
+def test_a_moved_benchmark_and_another_worker_count_change_nothing(tmp_path, prepared):
     first = prepared(written(tmp_path / "here/bench.jsonl", FACTS[10]))
     bench = written(tmp_path / "there/bench.jsonl", FACTS[10])
     again = prepared(bench, num_workers=2)
@@ -52,7 +52,7 @@ def test_the_same_benchmark_elsewhere_and_other_workers_change_nothing(tmp_path,
     assert dataset["filtered"]["leak of a benchmark"] == 1
 
 
-def test_another_content_of_a_benchmark_prepares_anew(tmp_path, prepared):
+def test_a_changed_benchmark_prepares_the_data_again(tmp_path, prepared):
     first = prepared(written(tmp_path / "bench.jsonl", FACTS[10]))
     second = prepared(written(tmp_path / "bench.jsonl", FACTS[10], FACTS[11]))
     assert second != first

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.waits  # torch and MLflow stand behind these steps
 SCORED = ScoredWorld(score=records.world_score(), exact=((True, None), (False,)))
 
 
-def test_a_training_that_was_finished_is_not_repeated(tmp_path):
+def test_a_finished_training_is_not_repeated(tmp_path):
     made = records.checkpoint("imitation")
     made.write(tmp_path / "checkpoint.json")
     assert reuse_or_train(tmp_path, lambda: pytest.fail("trained again")) == made
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_scores_that_were_finished_are_read(tmp_path, at_once):
+def test_finished_scores_are_not_computed_again(tmp_path, at_once):
     from agentworld.steps.evaluate import _run_all
 
     asked = []
@@ -47,7 +47,7 @@ def test_scores_that_were_finished_are_read(tmp_path, at_once):
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_the_bar_of_several_scores_never_goes_back(tmp_path, at_once):
+def test_the_progress_of_several_scores_never_decreases(tmp_path, at_once):
     from agentworld.steps.evaluate import _run_all
 
     told = []

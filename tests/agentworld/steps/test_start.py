@@ -32,20 +32,20 @@ def base(tmp_path) -> Path:
     return tmp_path / "base"
 
 
-def test_a_parent_goes_before_a_base(base, tmp_path):
+def test_a_parent_takes_precedence_over_a_base(base, tmp_path):
     parent = records.trained_step(tmp_path, "cpt")
     start = start_of(task(base=str(base), parent=parent))
     assert start.parent() == Parent(parent / "model", checkpoint=records.checkpoint("cpt"))
     assert (start.inputs, start.from_scratch) == ({}, False)
 
 
-def test_a_base_counts_by_its_content(base):
+def test_a_base_is_identified_by_its_digest(base):
     start = start_of(task(base=str(base)))
     assert start.parent() == Parent(base)
     assert start.inputs == {"base": ArtifactManifest.of(base).digest}
 
 
-def test_a_base_that_was_trained_from_scratch_here_counts_as_that(base):
+def test_a_base_trained_from_scratch_here_is_marked_as_from_scratch(base):
     artifact = ArtifactManifest.of(base).digest
     checkpoint = records.checkpoint("cpt", artifact=artifact, from_scratch=True)
     checkpoint.write(base.with_name("checkpoint.json"))
@@ -55,7 +55,7 @@ def test_a_base_that_was_trained_from_scratch_here_counts_as_that(base):
     assert start.inputs == {"base": artifact}
 
 
-def test_a_chat_template_counts_by_its_text_wherever_that_is(base, tmp_path):
+def test_a_chat_template_is_identified_by_its_text_inline_or_in_a_file(base, tmp_path):
     text = "{% for m in messages %}{{ m.content }}{% endfor %}"
     (tmp_path / "own.jinja").write_text(text)
     starts = [start_of(task(str(base), given)) for given in (text, str(tmp_path / "own.jinja"))]
@@ -64,7 +64,7 @@ def test_a_chat_template_counts_by_its_text_wherever_that_is(base, tmp_path):
     assert {start.parent().chat_template for start in starts} == {text}
 
 
-def test_a_chat_template_that_is_no_file_is_named(base):
+def test_the_error_for_a_missing_chat_template_file_names_the_file(base):
     with pytest.raises(InputError, match=r"a readable file: 'gone\.jinja'; give a"):
         start_of(task(str(base), "gone.jinja"))
 
@@ -84,7 +84,7 @@ PARTS = {
 
 @pytest.mark.parametrize("rates", [{}, {"learning_rate": 9e-5}])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_model_from_scratch_is_not_trained_by_the_rates_of_a_pretrained_one(part, rates):
+def test_a_model_from_scratch_refuses_learning_rates_of_pretrained_models(part, rates):
     recipe = PARTS[part].model_copy(update=rates)
     with pytest.raises(InputError, match=rf"^{part}\.learning_rate .* is for a pretrained model"):
         check_rates(part, recipe, from_scratch=True)
@@ -92,18 +92,18 @@ def test_a_model_from_scratch_is_not_trained_by_the_rates_of_a_pretrained_one(pa
     check_rates(part, recipe.model_copy(update={"learning_rate": 1e-4}), from_scratch=True)
 
 
-def test_the_rate_of_muon_counts_too():
+def test_the_muon_learning_rate_is_checked_too():
     check_rates("cpt", NextTokenRecipe(stage="cpt", muon_learning_rate=0.02), from_scratch=True)
     with pytest.raises(InputError, match=r"^cpt\.learning_rate"):
         check_rates("cpt", NextTokenRecipe(stage="cpt", muon_learning_rate=9e-5), from_scratch=True)
 
 
-def test_without_either_a_new_model_is_made():
+def test_without_parent_and_base_a_new_model_is_created():
     assert start_of(task()) == (None, {}, True)
 
 
 @pytest.mark.compute
-def test_each_stage_knows_that_its_model_began_from_scratch(tmp_path):
+def test_later_stages_refuse_pretrained_rates_for_a_model_from_scratch(tmp_path):
     recipe, *given = training.training(tmp_path / "store", cpt={"epochs": 1}, sft={"epochs": 1})
     stages = [run_by_name("cpt", recipe, *given)]
     stages.append(run_by_name("sft", recipe, *given, stages[0]))
@@ -116,7 +116,9 @@ def test_each_stage_knows_that_its_model_began_from_scratch(tmp_path):
 
 @pytest.mark.waits
 @pytest.mark.parametrize("part", ["imitation", "rl"])
-def test_an_agent_knows_that_its_world_model_began_from_scratch(tmp_path, monkeypatch, part):
+def test_an_agent_refuses_pretrained_rates_for_a_world_model_from_scratch(
+    tmp_path, monkeypatch, part
+):
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     pinned = records.pinned(tmp_path)
@@ -134,6 +136,6 @@ def test_an_agent_knows_that_its_world_model_began_from_scratch(tmp_path, monkey
         imitate.plan(Task(Recipe(name="mine", agent=slow), *given))
 
 
-def test_rl_has_to_start_somewhere(tmp_path):
+def test_rl_without_a_model_to_start_from_is_refused(tmp_path):
     with pytest.raises(InputError, match="no model to start from; give --parent, or name model"):
         rl.plan(task(data=tmp_path))

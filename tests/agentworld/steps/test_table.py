@@ -18,14 +18,14 @@ pytestmark = pytest.mark.compute
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_a_step_plans_its_task_in_the_module_of_its_name(name):
+def test_the_module_of_each_step_has_a_plan_function(name):
     plan = inspect.signature(import_module(f"agentworld.steps.{name}").plan)
     assert [each.annotation for each in plan.parameters.values()] == [Task]
     assert plan.return_annotation is Plan
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_no_steps_code_is_another_when_the_table_changes(name):
+def test_the_code_reached_by_a_step_excludes_the_step_table(name):
     reached: dict[str, Path | None] = {}
     code._reach(f"agentworld.steps.{name}", reached, set())
     names = {path.relative_to(code._PACKAGE).as_posix() for path in reached.values() if path}
@@ -40,7 +40,7 @@ def test_a_step_declares_a_part_of_the_recipe(name):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_neither_processes_nor_addresses_of_data_are_part_of_a_step(name):
+def test_worker_counts_and_data_addresses_are_not_part_of_a_step(name):
     recipe = load_recipe(recipe_path("demo"))
     collect = {"num_workers": 7, "trajectories": "s3://user:password@bucket/logs"}
     prepare = {"num_workers": 7, "benchmarks": ("s3://user:password@bucket/bench",)}
@@ -54,7 +54,7 @@ def test_neither_processes_nor_addresses_of_data_are_part_of_a_step(name):
 
 
 @pytest.mark.parametrize("name", ["rl", "evaluate"])
-def test_a_judge_counts_by_what_it_is_asked_and_not_by_where_it_is(name):
+def test_a_step_depends_on_the_judge_model_and_not_on_the_judge_address(name):
     recipe = load_recipe(recipe_path("demo"))
 
     def part(**fields):
@@ -70,7 +70,7 @@ def test_a_judge_counts_by_what_it_is_asked_and_not_by_where_it_is(name):
     assert part(**moved) == part() != part(model="another")
 
 
-def test_a_step_reads_steps_that_come_before_it():
+def test_every_step_reads_only_earlier_steps():
     order = list(STEPS)
     for step in STEPS.values():
         for each in step.inputs:
@@ -79,7 +79,7 @@ def test_a_step_reads_steps_that_come_before_it():
             assert each.step or not each.reads_files
 
 
-def test_the_main_job_is_the_world_models_pipeline_and_then_the_agents():
+def test_the_main_job_is_the_world_model_pipeline_followed_by_the_agent_pipeline():
     world_model, agent = steps_of("world_model"), steps_of("agent")
     assert (*world_model, *(each for each in agent if each not in world_model)) == MAIN_JOB
 
@@ -91,12 +91,12 @@ def test_the_main_job_is_the_world_models_pipeline_and_then_the_agents():
         (("demo", "store", "a", "b", "c"), {"imitated": "a", "agent": "b", "simulator": "c"}),
     ],
 )
-def test_the_arguments_of_a_step_have_the_names_that_it_declares(words, inputs):
+def test_arguments_are_bound_to_the_declared_input_names_of_a_step(words, inputs):
     assert STEPS["validate"].bind(words) == inputs
 
 
 @pytest.mark.parametrize("num", [0, 1, 3, 6])
-def test_too_few_arguments_and_too_many_are_answered_with_those_that_a_step_takes(num):
+def test_a_wrong_number_of_arguments_raises_an_error_with_the_usage(num):
     usage = f"validate takes RECIPE STORE IMITATED AGENT SIMULATOR, not {num} arguments"
     with pytest.raises(InputError, match=usage):
         STEPS["validate"].bind(["word"] * num)

@@ -38,7 +38,7 @@ def repeats_the_key(asked):
     return Reply(401, {"error": f"bad {asked.headers['authorization']}"})
 
 
-def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
+def test_a_killed_step_requests_only_the_missing_answers(tmp_path):
     with tracing.endpoints() as server:
         run_by_name("traces", *store_with_traces(tmp_path / "whole", server.url))
     num_needed = len(server.asked)
@@ -68,7 +68,7 @@ def test_a_killed_step_asks_only_for_what_is_missing(tmp_path):
     assert len(read_traces(Path(made))) == 12
 
 
-def test_a_finished_step_asks_for_nothing_and_neither_does_one_at_another_address(tmp_path):
+def test_a_finished_step_is_reused_even_with_another_endpoint_address(tmp_path):
     with tracing.endpoints() as server:
         own = store_with_traces(tmp_path / "store", server.url)
         made = run_by_name("traces", *own)
@@ -80,7 +80,7 @@ def test_a_finished_step_asks_for_nothing_and_neither_does_one_at_another_addres
     assert run_by_name("traces", *own) == made
 
 
-def test_a_key_is_written_nowhere_not_even_by_a_failure(tmp_path, monkeypatch, capfd):
+def test_api_keys_are_not_stored_or_printed_even_after_a_failure(tmp_path, monkeypatch, capfd):
     secrets = {"teacher": "sk-rimo-4711", "judge": "sk-rimo-4712"}
     monkeypatch.setenv("TEACHER_KEY", secrets["teacher"])
     (tmp_path / "key").write_text(secrets["judge"])
@@ -107,7 +107,7 @@ def test_a_key_is_written_nowhere_not_even_by_a_failure(tmp_path, monkeypatch, c
     assert "sk-rimo" not in "".join([*shown, *capfd.readouterr()])
 
 
-def test_a_recipe_without_a_teacher_has_no_traces(tmp_path):
+def test_traces_without_a_teacher_in_the_recipe_are_refused(tmp_path):
     with pytest.raises(InputError, match="names no teacher; add a section `traces`"):
         run_by_name("traces", *training.training(tmp_path / "store"))
 
@@ -118,7 +118,7 @@ def test_sft_refuses_a_recipe_with_traces_that_are_not_given(tmp_path):
         run_by_name("sft", *own)
 
 
-def test_sft_refuses_traces_of_other_data_and_thoughts_of_two_kinds(tmp_path):
+def test_sft_refuses_traces_of_other_data_or_with_recorded_reasoning(tmp_path):
     with tracing.endpoints() as server:
         own = store_with_traces(tmp_path / "store", server.url)
         traces = run_by_name("traces", *own)

@@ -35,7 +35,7 @@ def tried(folder, says):
     return _try(agent, worlds, "shell", chosen, folder, ignore_progress)
 
 
-def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
+def test_an_agent_is_validated_in_its_simulator_on_a_service_of_several(tmp_path):
     found = tried(tmp_path, "ls")
     assert {each.turns[0].observation for each in found.simulated} == {"second: ls\n[0] ~"}
     (run,) = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").runs()
@@ -43,13 +43,13 @@ def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
     assert (run.opening.purpose, run.final_weights) == ("evaluation", WEIGHTS)
 
 
-def test_a_live_episode_whose_agent_takes_no_action_is_ended_in_silence(tmp_path, caplog):
+def test_a_live_episode_without_actions_fails_without_asyncio_warnings(tmp_path, caplog):
     found = tried(tmp_path, "")
     assert [each.success for each in found.live] == [False, False]
     assert [each for each in caplog.records if each.name == "asyncio"] == []
 
 
-def test_the_base_is_the_weights_that_the_agent_began_with(tmp_path):
+def test_the_base_is_the_starting_weights_of_the_agent(tmp_path):
     from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
     from agentworld.steps.validate import _base
 

@@ -12,7 +12,7 @@ LINE = b"x" * 399 + b"\n"
 
 
 @pytest.mark.compute
-def test_the_line_of_a_batch_late_in_a_large_file_is_counted_in_pieces(tmp_path):
+def test_a_line_number_late_in_a_large_file_is_counted_with_little_memory(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(LINE * LINES + b'{"domain": 7}\n')
     part = Part(path, LINES * len(LINE), path.stat().st_size)

@@ -34,14 +34,14 @@ def test_a_trained_model_is_complete(tiny_model):
         ("chat_template.jinja", "has no chat template"),
     ],
 )
-def test_what_a_folder_lacks_is_named(model, file, words):
+def test_a_missing_file_of_a_model_is_reported(model, file, words):
     check_complete(model)
     (model / file).unlink()
     with pytest.raises(InputError, match=words):
         check_complete(model)
 
 
-def test_an_adapter_among_the_weights_is_told_where_to_go(model):
+def test_the_error_for_an_adapter_beside_the_weights_names_its_folder(model):
     says(model, "adapter_config.json", r=8)
     with pytest.raises(InputError, match=f"put it into {model}/adapter"):
         check_complete(model)
@@ -54,18 +54,18 @@ def test_a_chat_template_may_be_among_the_settings(model, file):
     assert accepts(check_complete, model)
 
 
-def test_the_context_of_a_model_that_also_sees_is_that_of_its_text(model):
+def test_the_context_length_of_a_vision_model_is_read_from_its_text_config(model):
     says(model, "config.json", text_config={"max_position_embeddings": 262144})
     assert context_tokens(model) == 262144
 
 
-def test_a_config_without_a_length_is_answered_with_where_to_say_it(model):
+def test_the_error_for_a_config_without_context_length_names_the_recipe_field(model):
     says(model, "config.json", hidden_size=8)
     with pytest.raises(InputError, match=r"set simulate\.context_tokens in the recipe"):
         context_tokens(model)
 
 
-def test_a_world_is_drawn_as_its_maker_says_where_the_recipe_says_nothing(model):
+def test_generation_defaults_of_the_model_apply_where_the_recipe_sets_nothing(model):
     says(model, "generation_config.json", do_sample=True, temperature=0.6, top_k=20, min_p=0.1)
     drawn = with_generation_defaults(Sampling(top_p=0.9, max_tokens=7), model)
     assert drawn == Sampling(temperature=0.6, top_k=20, top_p=0.9, max_tokens=7)
@@ -73,13 +73,13 @@ def test_a_world_is_drawn_as_its_maker_says_where_the_recipe_says_nothing(model)
 
 
 @pytest.mark.parametrize("values", [None, {"temperature": 0.6}, {"do_sample": False}])
-def test_a_model_that_is_not_drawn_from_is_greedy(model, values):
+def test_generation_defaults_without_do_sample_are_ignored(model, values):
     if values is not None:
         says(model, "generation_config.json", **values)
     assert with_generation_defaults(Sampling(max_tokens=7), model) == Sampling(max_tokens=7)
 
 
-def test_defaults_that_cannot_be_are_named(model):
+def test_invalid_generation_defaults_are_refused(model):
     says(model, "generation_config.json", do_sample=True, top_p=7)
     with pytest.raises(InputError, match=r"generation_config\.json cannot be used: top_p"):
         with_generation_defaults(Sampling(), model)

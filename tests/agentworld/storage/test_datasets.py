@@ -18,23 +18,23 @@ def dataset(store):
 
 
 @pytest.mark.parametrize("start", [71, 20, 12], ids=["whole", "start", "short"])
-def test_a_data_set_is_named_by_its_digest_or_the_start_of_it(store, dataset, start):
+def test_a_data_set_is_found_by_its_digest_or_a_prefix(store, dataset, start):
     assert find_dataset(dataset.digest[:start], store) == dataset
     assert find_dataset(dataset.digest[7:start], store) == dataset
 
 
-def test_a_folder_is_named_with_the_store_that_it_is_in(dataset, tmp_path):
+def test_a_data_set_is_found_by_its_folder(dataset, tmp_path):
     assert find_dataset(str(dataset.folder), tmp_path) == dataset
 
 
-def test_what_is_no_data_set_is_answered_with_those_that_are_there(store, dataset):
+def test_the_error_for_an_unknown_data_set_lists_the_existing_data_sets(store, dataset):
     with pytest.raises(NotFound, match=f"data sets are {dataset.digest}"):
         find_dataset("sha256:abc", store)
     with pytest.raises(InputError, match=r"has no dataset\.json"):
         find_dataset(str(store), store)
 
 
-def test_the_start_of_several_is_refused(tmp_path):
+def test_an_ambiguous_digest_prefix_is_refused(tmp_path):
     for seed in (0, 1):
         make.datasets.stored(tmp_path, seed=seed)
     assert len(list_datasets(tmp_path)) == 2
@@ -52,11 +52,11 @@ def test_the_import_and_its_quarantine_are_in_the_manifest(dataset):
     assert {record.reason for record in records} == dataset.dataset.quarantined.keys()
 
 
-def test_all_its_trajectories_are_those_that_it_counts(dataset):
+def test_a_data_set_has_as_many_trajectories_as_its_manifest_counts(dataset):
     assert len(dataset.trajectories()) == dataset.dataset.num_trajectories
 
 
-def test_a_manifest_that_was_changed_is_not_that_of_its_digest(tmp_path):
+def test_a_data_set_with_a_changed_manifest_is_refused(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     assert prepared_dataset(dataset.digest, tmp_path) == dataset
     changed = dataset.dataset.model_copy(update={"num_read": 7})
@@ -65,12 +65,12 @@ def test_a_manifest_that_was_changed_is_not_that_of_its_digest(tmp_path):
         prepared_dataset(dataset.digest, tmp_path)
 
 
-def test_another_store_did_not_prepare_it(dataset, tmp_path):
+def test_a_data_set_of_another_store_is_not_found(dataset, tmp_path):
     assert prepared_dataset(dataset.digest, tmp_path) is None
     assert list_datasets(tmp_path) == []
 
 
-def test_a_pool_that_is_gone_is_named(tmp_path):
+def test_a_missing_pool_file_is_reported(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     (dataset.folder / "rl.parquet").unlink()
     with pytest.raises(EvidenceError, match=r"rl\.parquet is garbled: No such file"):

@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[3] / "docs/exports.md"
 
 @pytest.mark.waits
 @given(st.lists(st.text(st.characters()), max_size=5))
-def test_any_texts_come_back_as_their_bytes(tmp_path_factory, observations):
+def test_any_text_is_exported_as_its_bytes(tmp_path_factory, observations):
     path = tmp_path_factory.getbasetemp() / "any.parquet"
     assert write_transitions(path, [records.episode(*observations)]) == len(observations)
     rows = pq.read_table(path).to_pylist()
@@ -41,26 +41,26 @@ def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
     assert row["observation_digest"] == episode.steps[0].observation_digest
 
 
-def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
+def test_steps_copied_by_a_fork_are_marked_as_copied(tmp_path):
     fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
     episode = records.episode("a", "b", base=Episode.new("e", records.digest("s"), fork))
     write_transitions(tmp_path / "a.parquet", [episode])
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 
 
-def test_what_the_simulator_was_not_sure_of_is_told_on_the_agents_side_too(tmp_path):
+def test_exported_trajectories_contain_the_low_confidence_flag(tmp_path):
     acted = records.acted(records.episode("a"), 1)
     write_trajectories(tmp_path / "a.parquet", [acted, acted._replace(low_confidence=True)])
     told = pq.read_table(tmp_path / "a.parquet")["low_confidence"].to_pylist()
     assert told == [False, True]
 
 
-def test_a_file_of_no_steps_has_its_columns(tmp_path):
+def test_an_export_without_steps_has_all_columns(tmp_path):
     assert write_trajectories(tmp_path / "a.parquet", []) == 0
     assert pq.read_schema(tmp_path / "a.parquet").equals(TRAJECTORY_SCHEMA)
 
 
-def test_every_column_says_in_the_file_what_it_holds(tmp_path):
+def test_every_exported_column_has_a_description(tmp_path):
     write_transitions(tmp_path / "a.parquet", [records.episode("a")])
     for column in pq.read_schema(tmp_path / "a.parquet"):
         assert column.metadata[b"about"]
@@ -87,7 +87,7 @@ def test_memory_does_not_grow_with_the_texts(tmp_path):
     ("file", "schema"),
     [(TRANSITIONS, TRANSITION_SCHEMA), (TRAJECTORIES, TRAJECTORY_SCHEMA)],
 )
-def test_the_docs_tell_every_column_as_the_file_does(file, schema):
+def test_the_docs_describe_every_column_as_the_file_does(file, schema):
     _, _, section = DOCS.read_text().partition(f"## {file}\n")
     table = re.findall(r"^\| `(\w+)` \| ([\w ]+) \| (.+) \|$", section.partition("\n## ")[0], re.M)
     assert table == [

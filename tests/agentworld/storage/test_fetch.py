@@ -39,19 +39,19 @@ def test_each_byte_of_the_source_is_requested_once(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])
-def test_a_file_of_any_number_of_ranges_is_whole(tmp_path, size):
+def test_a_file_of_any_number_of_ranges_is_fetched_completely(tmp_path, size):
     url, files = model(tmp_path / "source", size)
     fetch_files(url, files, tmp_path / "copy")
     assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
 
 
-def test_many_files_are_fetched_whatever_is_first(tmp_path):
+def test_many_files_are_fetched_completely(tmp_path):
     url, files = model(tmp_path / "source", *range(0, 200, 7))
     fetch_files(url, files, tmp_path / "copy")
     assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
 
 
-def test_one_other_byte_anywhere_is_noticed(tmp_path):
+def test_a_changed_byte_at_any_position_is_detected(tmp_path):
     url, files = model(tmp_path / "source", 35, 35)
     for position in (0, 9, 10, 34):
         content = bytearray((tmp_path / "source" / "part-1").read_bytes())
@@ -63,14 +63,14 @@ def test_one_other_byte_anywhere_is_noticed(tmp_path):
         (tmp_path / "source" / "part-1").write_bytes(content)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     url, files = model(tmp_path / "source", 5, 5)
     (tmp_path / "source" / "part-1").unlink()
     with pytest.raises(NotFound, match="there is no part-1 at"):
         fetch_files(url, files, tmp_path / "copy")
 
 
-def test_a_file_that_ends_too_early_is_no_file(tmp_path, monkeypatch):
+def test_a_file_that_ends_too_early_is_refused(tmp_path, monkeypatch):
     url, files = model(tmp_path / "source", 35)
     local = fsspec.filesystem("file")
     monkeypatch.setattr(type(local), "size", lambda *_: 36)
@@ -78,7 +78,7 @@ def test_a_file_that_ends_too_early_is_no_file(tmp_path, monkeypatch):
         fetch_files(url, files, tmp_path / "copy")
 
 
-def test_ranges_of_a_file_are_read_beside_each_other(tmp_path, monkeypatch):
+def test_ranges_of_a_file_are_read_concurrently(tmp_path, monkeypatch):
     """Each waits for another one, so that sequential reads would deadlock."""
     url, files = model(tmp_path / "source", 40)
     local = type(fsspec.filesystem("file"))
@@ -101,7 +101,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_failure_ends_the_other_copies(tmp_path, monkeypatch):
+def test_a_missing_file_stops_the_other_downloads(tmp_path, monkeypatch):
     """The other file is read for ever, unless the fetch ends."""
     url, files = model(tmp_path / "source", 5, 5)
     (tmp_path / "source" / "part-1").unlink()
@@ -115,7 +115,7 @@ def test_a_failure_ends_the_other_copies(tmp_path, monkeypatch):
         fetch_files(url, files, tmp_path / "copy")
 
 
-def test_a_folder_that_cannot_be_written_is_named_and_not_the_source(tmp_path):
+def test_an_unwritable_target_folder_is_reported_instead_of_the_source(tmp_path):
     url, files = model(tmp_path / "source", 5)
     (tmp_path / "copy").write_text("a file")
     with pytest.raises(StoreError, match=f"{tmp_path / 'copy'} failed"):

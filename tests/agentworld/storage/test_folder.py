@@ -20,18 +20,18 @@ class Unreachable(MemoryFileSystem):
 
 
 @pytest.mark.parametrize("url", ["nosuch://bucket", "a/b://c"])
-def test_what_is_no_address_is_refused(url):
+def test_an_invalid_address_is_refused(url):
     with pytest.raises(InputError, match="is not the address of a store"):
         open_folder(url)
 
 
-def test_a_bucket_without_its_driver_names_the_package():
+def test_the_error_for_a_missing_bucket_driver_names_its_package():
     fsspec.register_implementation("far", "nosuchpackage.Far")
     with pytest.raises(InputError, match="far://bucket needs a package .*nosuchpackage"):
         open_folder("far://bucket")
 
 
-def test_a_bucket_that_cannot_be_reached_is_a_failure_and_not_an_absence():
+def test_an_unreachable_bucket_raises_a_store_error_without_its_password():
     fsspec.register_implementation("unreachable", Unreachable, clobber=True)
     objects, digest = ObjectStore("unreachable://anna:hidden@bucket"), records.digest("a")
     for ask in (objects.has, objects.get, objects.erase, lambda _: objects.put(b"a")):
@@ -40,7 +40,7 @@ def test_a_bucket_that_cannot_be_reached_is_a_failure_and_not_an_absence():
         assert "hidden" not in str(told.value)
 
 
-def test_a_folder_of_a_bucket_shares_it_with_others():
+def test_a_folder_of_a_bucket_lists_only_its_own_files():
     mine, all_of_it = open_folder("memory://shared/mine"), Bucket(MemoryFileSystem(), "/shared")
     mine.write("a", b"")
     all_of_it.write("b", b"")

@@ -37,7 +37,7 @@ def fetch(url, folder, **variables):
     )
 
 
-def test_weights_are_fetched_as_the_account_of_a_pod_and_not_without_one(bucket, tmp_path):
+def test_weights_are_fetched_only_with_the_service_account_of_a_pod(bucket, tmp_path):
     boto3.client("s3").put_object(Bucket=BUCKET, Key="world/model.safetensors", Body=_WEIGHTS)
     (tmp_path / "token").write_text("signed by a cluster")
     identity = {

@@ -28,7 +28,7 @@ def take_at_once(mine: Lease) -> None:
         mine.take()
 
 
-def test_what_was_let_go_is_taken_at_once(url):
+def test_a_released_lease_is_acquired_at_once(url):
     first, second = lease(url), lease(url)
     first.take()
     first.release()
@@ -36,7 +36,7 @@ def test_what_was_let_go_is_taken_at_once(url):
     second.check()
 
 
-def test_of_a_holder_that_speaks_it_is_not_taken(url):
+def test_a_renewed_lease_is_refused_to_a_second_process(url):
     # It speaks every half second, and may be late by one and a half.
     first, second = lease(url, 2), lease(url, 2)
     with first.hold():
@@ -46,7 +46,7 @@ def test_of_a_holder_that_speaks_it_is_not_taken(url):
     take_at_once(second)
 
 
-def test_one_that_was_killed_loses_it_after_its_time(url):
+def test_a_killed_holder_loses_its_lease_after_its_duration(url):
     killed, second = lease(url), lease(url)
     killed.take()
     began = time.monotonic()
@@ -58,7 +58,7 @@ def test_one_that_was_killed_loses_it_after_its_time(url):
     second.check()
 
 
-def test_of_many_who_wait_one_has_it(url):
+def test_only_one_of_several_waiting_processes_acquires_a_lease(url):
     lease(url).take()
     got: list[Lease] = []
 

@@ -27,12 +27,12 @@ def settings(folder, file, **values):
     (folder / file).write_text(json.dumps(values))
 
 
-def test_a_model_that_is_only_weights_and_texts_is_taken(model):
+def test_a_model_of_only_weights_and_text_files_is_accepted(model):
     assert accepts(check_safe, model)
 
 
 @pytest.mark.compute
-def test_what_is_trained_here_is_taken(tiny_model):
+def test_a_trained_model_is_accepted(tiny_model):
     assert accepts(check_safe, tiny_model)
 
 
@@ -43,7 +43,7 @@ CODE = (
 
 
 @pytest.mark.parametrize("name", CODE)
-def test_a_file_that_may_carry_code_is_named(model, name):
+def test_a_file_that_may_contain_code_is_refused(model, name):
     (model / name).parent.mkdir(exist_ok=True)
     (model / name).touch()
     with pytest.raises(InputError, match=rf"{name} may contain code"):
@@ -66,14 +66,14 @@ def test_settings_that_name_code_are_refused(model, file, values):
         check_safe(model)
 
 
-def test_a_doubled_key_hides_no_code(model):
+def test_code_in_a_duplicate_key_is_refused(model):
     (model / "config.json").write_text('{"auto_map": {"AutoModel": "a.B"}, "auto_map": null}')
     with pytest.raises(InputError, match=r"names code to be run \(auto_map\)"):
         check_safe(model)
 
 
 @pytest.mark.parametrize("target", ["../outside.json", "README.md"], ids=["outside", "inside"])
-def test_a_link_is_refused_wherever_it_leads(model, target):
+def test_a_link_is_refused_regardless_of_its_target(model, target):
     (model.parent / "outside.json").write_text("{}")
     (model / "linked.json").symlink_to(target)
     with pytest.raises(InputError, match=r"linked\.json is a link"):
@@ -83,7 +83,7 @@ def test_a_link_is_refused_wherever_it_leads(model, target):
 @pytest.mark.parametrize(
     "file", ["../other.safetensors", "/a.safetensors", "weights.txt", "missing.safetensors"]
 )
-def test_an_index_leads_to_safetensors_beside_it_and_nowhere_else(model, file):
+def test_an_index_that_names_other_files_than_safetensors_beside_it_is_refused(model, file):
     settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
     with pytest.raises(
         InputError, match=rf"names '{file}', which is not a safetensors file beside"
@@ -91,7 +91,7 @@ def test_an_index_leads_to_safetensors_beside_it_and_nowhere_else(model, file):
         check_safe(model)
 
 
-def test_an_index_of_weights_that_are_there_is_taken(model):
+def test_an_index_of_existing_weights_is_accepted(model):
     settings(model, "model.safetensors.index.json", weight_map={"lm_head": "model.safetensors"})
     assert accepts(check_safe, model)
 
@@ -116,7 +116,7 @@ PLACES = {
 
 @pytest.mark.waits
 @pytest.mark.parametrize(("file", "write"), PLACES.items(), ids=PLACES.keys())
-def test_a_template_that_does_not_compile_is_refused_wherever_it_stands(model, file, write):
+def test_a_template_that_does_not_compile_is_refused_in_any_file(model, file, write):
     write(model, BROKEN)
     with pytest.raises(InputError, match=rf"{file} has an invalid template"):
         check_safe(model)

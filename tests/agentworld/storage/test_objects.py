@@ -76,14 +76,14 @@ def the_file(tmp_path, digest):
 @examples(20)
 @example(b"\x00\xff\r\n\x00")
 @given(st.binary())
-def test_any_bytes_come_back_by_their_digest(shared, data):
+def test_any_bytes_are_returned_by_their_digest(shared, data):
     digest = shared.put(data)
     assert digest == digest_bytes(data)
     assert shared.has(digest)
     assert shared.get(digest) == data
 
 
-def test_the_same_bytes_are_kept_once(tmp_path):
+def test_the_same_bytes_are_stored_once(tmp_path):
     objects = ObjectStore(str(tmp_path / "store"))
     digest = objects.put(b"a")
     assert objects.put(b"a") == digest
@@ -91,7 +91,7 @@ def test_the_same_bytes_are_kept_once(tmp_path):
     assert files == [the_file(tmp_path, digest)]
 
 
-def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(tmp_path, monkeypatch):
+def test_a_file_is_synced_before_its_rename_and_its_folder_after(tmp_path, monkeypatch):
     objects, digest = ObjectStore(str(tmp_path / "store")), digest_bytes(b"a")
     file, synced, fsync = the_file(tmp_path, digest), [], os.fsync
 
@@ -106,7 +106,7 @@ def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(tmp_path
     assert synced == [*folders, (".draft", False), (file.parent.name, True)]
 
 
-def test_another_store_of_the_same_address_sees_what_was_put(url):
+def test_another_store_of_the_same_address_returns_a_stored_object(url):
     assert ObjectStore(url).get(ObjectStore(url).put(b"a")) == b"a"
 
 
@@ -116,7 +116,7 @@ def test_a_path_and_its_file_url_are_one_store(tmp_path, start):
     assert ObjectStore(f"{start}{tmp_path}/a/b").get(digest) == b"a"
 
 
-def test_a_store_knows_its_objects_and_no_other_file(url):
+def test_a_store_lists_its_objects_and_no_other_files(url):
     objects = ObjectStore(url)
     assert objects.digests() == []
     digests = sorted(objects.put(data) for data in (b"a", b"b", b"c"))
@@ -125,14 +125,14 @@ def test_a_store_knows_its_objects_and_no_other_file(url):
     assert objects.digests() == digests
 
 
-def test_a_missing_object_is_said_to_be_missing(url):
+def test_a_missing_object_is_reported(url):
     objects, digest = ObjectStore(url), records.digest("nobody")
     assert not objects.has(digest)
     with pytest.raises(NotFound, match=f"there is no object {digest}"):
         objects.get(digest)
 
 
-def test_an_erased_object_is_gone_and_can_be_put_again(url):
+def test_an_erased_object_is_missing_and_can_be_put_again(url):
     objects = ObjectStore(url)
     digest, other = objects.put(b"a"), objects.put(b"b")
     objects.erase(digest)
@@ -142,7 +142,7 @@ def test_an_erased_object_is_gone_and_can_be_put_again(url):
 
 
 @pytest.mark.parametrize("damage", [b"", b"b", b"aa"])
-def test_a_damaged_object_is_named_and_mended_by_its_bytes(tmp_path, damage):
+def test_a_damaged_object_is_reported_and_repaired_by_a_new_put(tmp_path, damage):
     objects = ObjectStore(str(tmp_path / "store"))
     digest = objects.put(b"a")
     the_file(tmp_path, digest).write_bytes(damage)
@@ -154,14 +154,14 @@ def test_a_damaged_object_is_named_and_mended_by_its_bytes(tmp_path, damage):
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64])
-def test_what_is_no_digest_is_refused(url, digest):
+def test_an_invalid_digest_is_refused(url, digest):
     objects = ObjectStore(url)
     for ask in (objects.get, objects.has, objects.erase):
         with pytest.raises(InputError, match="is not a digest"):
             ask(digest)
 
 
-def test_many_threads_put_the_same_bytes_and_their_own(url):
+def test_concurrent_threads_can_put_equal_and_different_objects(url):
     objects = ObjectStore(url)
     found = []
 
@@ -179,7 +179,7 @@ def test_many_threads_put_the_same_bytes_and_their_own(url):
 
 
 @pytest.mark.waits
-def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path):
+def test_a_killed_process_leaves_only_complete_objects_and_all_that_it_reported(tmp_path):
     told = []
     for number in range(6):
         command = [sys.executable, "-c", PUTS_FOR_EVER, tmp_path / "store"]
@@ -195,7 +195,7 @@ def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path)
 
 
 @pytest.mark.waits
-def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
+def test_a_full_disk_is_reported_and_leaves_no_partial_object(tmp_path):
     disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
     command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
@@ -206,7 +206,7 @@ def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
     assert are_whole == "True"
 
 
-def test_a_store_that_fails_is_named(tmp_path):
+def test_a_failing_store_is_reported_by_its_address(tmp_path):
     (tmp_path / "file").touch()
     objects = ObjectStore(str(tmp_path / "file"))
     for ask in (lambda: objects.put(b"a"), lambda: objects.get(records.digest("a"))):
@@ -216,14 +216,14 @@ def test_a_store_that_fails_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a", "run-1/000012.json", "Run_1/a/b.c"])
-def test_a_file_that_is_written_once_comes_back(url, name):
+def test_a_write_once_file_is_read_back_unchanged(url, name):
     files = WriteOnce(url)
     files.put(name, b"\x00")
     files.put(name, b"\x00")
     assert WriteOnce(url).get(name) == b"\x00"
 
 
-def test_a_file_that_is_written_once_is_never_changed(url):
+def test_a_write_once_file_is_never_changed(url):
     files = WriteOnce(url)
     files.put("a", b"first")
     with pytest.raises(Conflict, match=r"a in .* holds other bytes and is written once"):
@@ -231,7 +231,7 @@ def test_a_file_that_is_written_once_is_never_changed(url):
     assert files.get("a") == b"first"
 
 
-def test_names_are_sorted_and_begin_with_a_prefix(url):
+def test_names_are_sorted_and_filtered_by_a_prefix(url):
     files = WriteOnce(url)
     assert files.names() == []
     for name in ("b/2", "b/10", "a", "bc/1"):
@@ -249,14 +249,14 @@ def test_a_name_that_was_never_written_is_missing(url):
 
 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "../a", "a/../b", ".a", "a//b", "a b", "a\n"])
-def test_a_name_that_could_lead_elsewhere_is_refused(url, name):
+def test_an_invalid_name_is_refused(url, name):
     for ask in (lambda: WriteOnce(url).put(name, b""), lambda: WriteOnce(url).get(name)):
         with pytest.raises(InputError, match="is not a valid name"):
             ask()
 
 
 @pytest.mark.parametrize("new_url", ["disk", S3], indirect=True)
-def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(url):
+def test_one_of_many_writers_of_a_name_succeeds_and_the_others_get_a_conflict(url):
     files = WriteOnce(url)
     outcomes = []
 
@@ -277,7 +277,7 @@ def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(url):
     assert files.names() == ["run/1"]
 
 
-def test_a_killed_writers_draft_is_no_name(tmp_path):
+def test_the_draft_of_a_killed_writer_is_not_listed(tmp_path):
     files = WriteOnce(str(tmp_path / "store"))
     files.put("run/1", b"")
     (tmp_path / "store" / "run" / ".0.draft").touch()

@@ -16,7 +16,7 @@ def written(folder, samples, pool="cpt"):
     return records.dataset(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
 
 
-def test_samples_come_back_as_they_were_and_in_their_order(tmp_path):
+def test_samples_are_read_back_unchanged_and_in_order(tmp_path):
     samples = [records.sample(seed, num_turns=seed % 5 + 1) for seed in range(30)]
     assert list(read_pool(tmp_path, written(tmp_path, samples), "cpt")) == samples
 
@@ -33,7 +33,7 @@ def test_a_pool_is_counted_while_it_is_written(tmp_path):
     assert [file.share(tag) for tag in ("output", "history", "unseen")] == [1 / 3, 1 / 3, 0]
 
 
-def test_a_state_that_nobody_recorded_is_not_a_state_that_says_nothing(tmp_path):
+def test_a_missing_state_differs_from_an_empty_state(tmp_path):
     sample = records.sample()
     states = (None, "", "rimo.txt: kolu")
     turns = tuple(
@@ -48,11 +48,11 @@ def test_a_state_that_nobody_recorded_is_not_a_state_that_says_nothing(tmp_path)
     )
 
 
-def test_a_pool_without_turns_has_a_share_of_no_tag(tmp_path):
+def test_the_tag_share_of_a_pool_without_turns_is_zero(tmp_path):
     assert write_pool(tmp_path / "a.parquet", []).share("output") == 0
 
 
-def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch):
+def test_the_digest_depends_on_the_samples_and_not_on_the_file(tmp_path, monkeypatch):
     samples = [records.sample(seed) for seed in range(5)]
     whole = write_pool(tmp_path / "a.parquet", samples)
     monkeypatch.setattr("agentworld.storage.pools._ROWS_PER_GROUP", 2)
@@ -61,7 +61,7 @@ def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch)
     assert whole.content == parted.content
 
 
-def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
+def test_another_order_or_a_changed_sample_changes_the_digest(tmp_path):
     samples = [records.sample(0), records.sample(1)]
     changed = [samples[0], samples[1].model_copy(update={"domain": "shelL"})]
     digests = {
@@ -78,7 +78,7 @@ def test_the_columns_are_nested_and_not_text(tmp_path):
     assert {"prompt.initial_state", "turns.list.element.tags.list.element"} <= paths
 
 
-def test_a_changed_sample_is_noticed_when_all_are_read(tmp_path):
+def test_a_changed_sample_is_detected_when_the_whole_pool_is_read(tmp_path):
     dataset = written(tmp_path, [records.sample(0), records.sample(1)])
     write_pool(tmp_path / "cpt.parquet", [records.sample(0), records.sample(2)])
     with pytest.raises(InputError, match="do not match"):
@@ -86,7 +86,7 @@ def test_a_changed_sample_is_noticed_when_all_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["remove", "garble", "empty", "cut", "columns"])
-def test_a_broken_file_is_named_in_one_sentence(tmp_path, harm):
+def test_a_broken_pool_file_is_reported_in_one_line(tmp_path, harm):
     dataset = written(tmp_path, [records.sample(seed) for seed in range(50)])
     path = tmp_path / "cpt.parquet"
     data = path.read_bytes()
@@ -115,7 +115,7 @@ def test_garbled_pages_are_an_input_error(tmp_path):
         list(read_pool(tmp_path, dataset, "cpt"))
 
 
-def test_a_pool_that_is_not_there_is_named(tmp_path):
+def test_a_missing_pool_is_reported(tmp_path):
     with pytest.raises(InputError, match="no pool 'rl'"):
         list(read_pool(tmp_path, records.dataset(), "rl"))
 
@@ -127,13 +127,13 @@ def test_a_failed_write_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_without_a_manifest_is_no_data_set(tmp_path):
+def test_a_folder_without_a_data_set_manifest_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"dataset\.json"):
         read_dataset(tmp_path)
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.booleans()))
-def test_the_fast_canonical_form_is_that_of_rfc_8785(row):
+def test_the_fast_canonical_form_matches_rfc_8785(row):
     assert canonical(row) == rfc8785.dumps(row) + b"\n"
 
 

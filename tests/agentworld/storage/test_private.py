@@ -14,12 +14,12 @@ def secret(folder, mode):
     return path
 
 
-def test_a_file_of_its_owner_alone_is_read(tmp_path):
+def test_a_file_accessible_only_to_its_owner_is_read(tmp_path):
     assert read_private(secret(tmp_path, 0o600)) == b"words"
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o640, 0o620, 0o660, 0o644])
-def test_one_that_others_may_read_is_not(tmp_path, mode):
+def test_a_file_accessible_to_other_users_is_refused(tmp_path, mode):
     with pytest.raises(InputError, match=f"mode {mode:04o}"):
         read_private(secret(tmp_path, mode))
 
@@ -29,7 +29,9 @@ def test_one_that_others_may_read_is_not(tmp_path, mode):
     [(0o440, 4711, True), (0o440, 4712, False), (0o460, 4711, False), (0o444, 4711, False)],
     ids=["the pod's group", "another group", "the group writes", "everybody"],
 )
-def test_a_mounted_secret_may_be_the_pods_groups(tmp_path, monkeypatch, mode, group, allowed):
+def test_a_mounted_secret_may_be_readable_by_the_pods_group(
+    tmp_path, monkeypatch, mode, group, allowed
+):
     path = secret(tmp_path, 0o600)
     mounted = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, 0, group, 5, 0, 0, 0))
     monkeypatch.setattr(os, "fstat", lambda _: mounted)

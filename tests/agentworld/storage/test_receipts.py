@@ -7,7 +7,7 @@ from make import records
 AGENT, OTHER, REPORT = records.digest("agent"), records.digest("other"), records.digest("report")
 
 
-def test_a_step_is_found_by_all_that_it_read(tmp_path):
+def test_a_step_is_found_by_all_of_its_inputs(tmp_path):
     folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT, simulator=OTHER)
     found = step_that_read(tmp_path, "validate", agent=AGENT, simulator=OTHER)
     assert found
@@ -15,13 +15,13 @@ def test_a_step_is_found_by_all_that_it_read(tmp_path):
     assert step_that_read(tmp_path, "validate", agent=AGENT, simulator=AGENT) is None
 
 
-def test_what_is_finished_later_is_found_later(tmp_path):
+def test_a_step_is_found_as_soon_as_it_is_finished(tmp_path):
     assert step_that_read(tmp_path, "validate", agent=AGENT) is None
     records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
     assert step_that_read(tmp_path, "validate", agent=AGENT)
 
 
-def test_of_a_moment_the_newest_step_is_one_that_was_finished_by_then(tmp_path):
+def test_the_newest_step_finished_by_a_given_time_is_found(tmp_path):
     old, new = (
         records.finished_step(tmp_path, "validate", records.digest(name), agent=AGENT, other=OTHER)
         for name in ("old", "new")
@@ -39,7 +39,7 @@ def test_of_a_moment_the_newest_step_is_one_that_was_finished_by_then(tmp_path):
     assert folders == {9: None, 10: old, 29: old, 30: new}
 
 
-def test_a_step_whose_receipt_was_taken_away_is_not_finished(tmp_path):
+def test_a_step_without_its_receipt_is_not_finished(tmp_path):
     folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
     assert [each.folder for each in finished_steps(tmp_path, "validate")] == [folder]
     (folder / "receipt.json").unlink()

@@ -37,16 +37,14 @@ def share(source, artifact, folder):
     return share_model(f"file://{source}", artifact, folder)
 
 
-def test_the_first_pod_fetches_and_no_other_reads_the_source(source, artifact, folder, tmp_path):
+def test_only_the_first_pod_reads_the_source(source, artifact, folder, tmp_path):
     assert share(source, artifact, folder) == "fetched"
     source.rename(tmp_path / "gone")
     assert share(source, artifact, folder) == "unchanged"
     assert ArtifactManifest.of(folder) == artifact
 
 
-def test_a_file_that_was_written_again_is_hashed_and_not_fetched(
-    source, artifact, folder, tmp_path
-):
+def test_a_rewritten_file_is_hashed_and_not_fetched_again(source, artifact, folder, tmp_path):
     share(source, artifact, folder)
     source.rename(tmp_path / "gone")
     (folder / "begin").write_bytes(PART["begin"])
@@ -55,7 +53,7 @@ def test_a_file_that_was_written_again_is_hashed_and_not_fetched(
 
 
 @pytest.mark.parametrize("change", ["other", "missing", "more"])
-def test_a_folder_that_is_another_one_is_fetched_again(source, artifact, folder, change):
+def test_a_changed_folder_is_fetched_again(source, artifact, folder, change):
     share(source, artifact, folder)
     if change == "other":
         (folder / "begin").write_bytes(b"c" * 100)
@@ -67,7 +65,7 @@ def test_a_folder_that_is_another_one_is_fetched_again(source, artifact, folder,
     assert ArtifactManifest.of(folder) == artifact
 
 
-def test_times_that_a_program_chose_hide_no_change(source, artifact, folder):
+def test_a_change_with_a_restored_modification_time_is_detected(source, artifact, folder):
     share(source, artifact, folder)
     before = (folder / "begin").stat()
     (folder / "begin").write_bytes(b"c" * 100)
@@ -75,13 +73,15 @@ def test_times_that_a_program_chose_hide_no_change(source, artifact, folder):
     assert share(source, artifact, folder) == "fetched"
 
 
-def test_another_models_mark_says_nothing_of_this_one(source, artifact, folder):
+def test_the_mark_of_another_model_is_ignored(source, artifact, folder):
     share(source, artifact, folder)
     (source / "begin").write_bytes(b"c" * 100)
     assert share(source, ArtifactManifest.of(source), folder) == "fetched"
 
 
-def test_a_file_that_is_not_the_pinned_one_is_named_and_leaves_nothing(source, artifact, folder):
+def test_a_file_that_does_not_match_the_manifest_is_refused_and_leaves_no_folder(
+    source, artifact, folder
+):
     (source / "begin").write_bytes(b"c" * 100)
     with pytest.raises(InputError, match="begin at .* does not match the manifest"):
         share(source, artifact, folder)
@@ -90,14 +90,16 @@ def test_a_file_that_is_not_the_pinned_one_is_named_and_leaves_nothing(source, a
     assert share(source, artifact, folder) == "fetched"
 
 
-def test_a_file_that_is_not_there_is_named_and_leaves_nothing(source, artifact, folder):
+def test_a_missing_file_is_reported_and_leaves_no_folder(source, artifact, folder):
     (source / "begin").unlink()
     with pytest.raises(NotFound, match="there is no begin at"):
         share(source, artifact, folder)
     assert not folder.exists()
 
 
-def test_a_name_beside_the_folder_writes_nothing_into_another_model(source, artifact, folder):
+def test_a_file_name_outside_the_folder_is_refused_and_changes_no_other_model(
+    source, artifact, folder
+):
     other = folder.with_name("other")
     share(source, artifact, other)
     files = {**artifact.files, "../other/begin": artifact.files["begin"]}
@@ -119,7 +121,7 @@ shared_model.share_model(sys.argv[1], ArtifactManifest.of(Path(sys.argv[2])), Pa
 
 
 @pytest.mark.waits
-def test_what_a_killed_pod_left_is_not_believed(source, artifact, folder):
+def test_files_of_a_killed_pod_are_fetched_again(source, artifact, folder):
     command = [sys.executable, "-c", _KILLED, f"file://{source}", source, folder]
     killed = subprocess.run(command, check=False)
     assert killed.returncode == -9
@@ -129,7 +131,9 @@ def test_what_a_killed_pod_left_is_not_believed(source, artifact, folder):
     assert ArtifactManifest.of(folder) == artifact
 
 
-def test_a_pod_waits_for_the_one_that_fetches(source, artifact, folder, monkeypatch, caplog):
+def test_a_pod_waits_for_another_pod_that_fetches_the_same_model(
+    source, artifact, folder, monkeypatch, caplog
+):
     begun, go_on, fetches = threading.Event(), threading.Event(), []
     fetch = shared_model.fetch_files
 

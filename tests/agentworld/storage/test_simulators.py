@@ -41,7 +41,7 @@ def inodes(simulator):
     return {path.name: path.stat().st_ino for path in simulator.model.rglob("*.*")}
 
 
-def test_a_simulator_is_found_by_its_digest_and_by_its_start(store, model):
+def test_a_simulator_is_found_by_its_digest_or_a_prefix(store, model):
     simulator = pinned(store, model)
     digest = simulator.digest
     assert simulator.manifest.digest == digest
@@ -49,12 +49,12 @@ def test_a_simulator_is_found_by_its_digest_and_by_its_start(store, model):
         assert store.find(start) == simulator
 
 
-def test_the_sum_of_the_manifests_file_is_the_folders_name(store, model):
+def test_the_folder_name_is_the_sha256_of_the_manifest_file(store, model):
     folder = pinned(store, model).folder
     assert hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest() == folder.name
 
 
-def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(store, model):
+def test_the_error_for_an_unknown_simulator_lists_the_existing_simulators(store, model):
     with pytest.raises(NotFound, match="simulators are none yet"):
         store.find("00")
     known = pinned(store, model).digest
@@ -62,14 +62,14 @@ def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(store, mo
         store.find("xy")
 
 
-def test_the_start_of_two_digests_is_refused(store, model):
+def test_an_ambiguous_digest_prefix_is_refused(store, model):
     pinned(store, model), prompted(store)
     assert len(store.all()) == 2
     with pytest.raises(InputError, match="is the start of"):
         store.find("sha256:")
 
 
-def test_nobody_writes_into_what_was_pinned_and_the_source_stays_its_owners(store, model):
+def test_pinned_files_are_read_only_and_independent_of_the_source(store, model):
     simulator = pinned(store, model)
     simulator.attach(records.agent_report(simulator=simulator.digest))
     files = [path for path in simulator.folder.rglob("*") if path.is_file()]
@@ -86,12 +86,12 @@ def test_two_simulators_of_a_model_share_its_files(store, model):
     assert one.size_bytes == len(weights()) + len(b"{}")
 
 
-def test_what_was_pinned_before_is_not_copied_again(store, model):
+def test_an_already_pinned_model_is_not_copied_again(store, model):
     first = inodes(pinned(store, model))
     assert inodes(pinned(store, model)) == first
 
 
-def test_how_far_the_reading_is_is_told_to_its_end(store, model):
+def test_importing_a_model_reports_progress_to_its_end(store, model):
     told = []
     store.import_model(model, lambda done, total: told.append((done, total)))
     assert told == sorted(told)
@@ -113,7 +113,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_file_that_was_changed_is_named_and_the_next_pin_mends_it(store, model, change):
+def test_a_changed_file_is_reported_and_the_next_pin_repairs_it(store, model, change):
     simulator = pinned(store, model)
     change(simulator.model / "model.safetensors")
     with pytest.raises(EvidenceError, match=r"model/model\.safetensors (does not match|is a link)"):
@@ -121,14 +121,14 @@ def test_a_file_that_was_changed_is_named_and_the_next_pin_mends_it(store, model
     pinned(store, model).verify()
 
 
-def test_a_file_that_was_added_is_named(store, model):
+def test_an_added_file_is_reported(store, model):
     simulator = pinned(store, model)
     (simulator.model / "chat_template.jinja").touch()
     with pytest.raises(EvidenceError, match=r"chat_template\.jinja does not match"):
         simulator.verify()
 
 
-def test_a_manifest_that_was_changed_is_named_before_it_is_read(store, model):
+def test_a_changed_manifest_is_reported(store, model):
     simulator = pinned(store, model)
     path = simulator.folder / "manifest.json"
     path.write_bytes(path.read_bytes().replace(b"1024", b"2048"))
@@ -137,7 +137,7 @@ def test_a_manifest_that_was_changed_is_named_before_it_is_read(store, model):
             read()
 
 
-def test_a_pin_that_was_killed_is_no_simulator_and_the_next_one_finishes_it(store, model):
+def test_an_interrupted_pin_is_no_simulator_and_the_next_pin_completes_it(store, model):
     simulator = pinned(store, model)
     (simulator.folder / "manifest.json").unlink()
     assert store.all() == []
@@ -146,7 +146,7 @@ def test_a_pin_that_was_killed_is_no_simulator_and_the_next_one_finishes_it(stor
     assert pinned(store, model) == simulator
 
 
-def test_a_model_that_may_run_code_is_not_taken_in(store, model, tmp_path):
+def test_a_model_that_may_contain_code_is_not_imported(store, model, tmp_path):
     (model / "modeling.py").touch()
     with pytest.raises(InputError, match=r"modeling\.py may contain code"):
         pinned(store, model)
@@ -161,7 +161,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(store, model):
         store.import_model(model, train_on)
 
 
-def test_a_disk_without_hard_links_gets_copies(store, model, monkeypatch):
+def test_files_are_copied_on_a_disk_without_hard_links(store, model, monkeypatch):
     def refused(*_arguments):
         raise OSError("Operation not permitted")
 
@@ -172,14 +172,14 @@ def test_a_disk_without_hard_links_gets_copies(store, model, monkeypatch):
     assert {path.stat().st_nlink for path in files} == {1}
 
 
-def test_a_world_from_an_endpoint_has_no_files_and_is_whole(store):
+def test_a_simulator_of_an_endpoint_has_no_files_and_verifies(store):
     simulator = prompted(store)
     simulator.verify()
     assert not simulator.model.exists()
     assert simulator.size_bytes == 0
 
 
-def test_a_report_about_a_simulator_or_its_weights_validates_it(store, model):
+def test_a_report_about_a_simulator_or_its_weights_can_be_attached(store, model):
     simulator = pinned(store, model)
     assert simulator.reports == []
     of_it = records.agent_report(simulator=simulator.digest)
@@ -198,19 +198,19 @@ def test_a_report_about_a_simulator_or_its_weights_validates_it(store, model):
         (records.world_report(), "about nothing that it names"),
     ],
 )
-def test_a_report_about_something_else_is_refused(store, model, report, about):
+def test_a_report_about_another_simulator_is_refused(store, model, report, about):
     simulator = pinned(store, model)
     with pytest.raises(InputError, match=about):
         simulator.attach(report)
     assert simulator.reports == []
 
 
-def test_a_report_without_a_subject_says_nothing_about_an_endpoint(store):
+def test_a_report_without_a_subject_is_refused_for_an_endpoint(store):
     with pytest.raises(InputError, match="about nothing that it names"):
         prompted(store).attach(records.world_report())
 
 
-def test_a_report_that_was_changed_is_named(store, model):
+def test_a_changed_attached_report_fails_verification(store, model):
     simulator = pinned(store, model)
     simulator.attach(records.agent_report(simulator=simulator.digest))
     (path,) = (simulator.folder / "reports").iterdir()

@@ -16,7 +16,7 @@ from agentworld.storage.source import ReadProgress, digest_of, files_of
 from agentworld.storage.streams import Meter
 
 
-def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_beside(tmp_path):
+def test_files_of_a_folder_are_sorted_and_exclude_hidden_files_and_documentation(tmp_path):
     (tmp_path / "b").mkdir()
     beside = (".hidden.json", "LICENSE", "README.md", "b/.git")
     for name in ("b/x:y@z.jsonl", "a.json.gz", *beside):
@@ -25,7 +25,7 @@ def test_a_folders_files_come_in_the_order_of_their_names_without_what_lies_besi
     assert [file.suffix for file in files_of(str(tmp_path))] == [".json", ".jsonl"]
 
 
-def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path):
+def test_an_explicitly_named_file_is_read_regardless_of_its_name(tmp_path):
     (tmp_path / "README.md").write_text("{}")
     assert [file.name for file in files_of(str(tmp_path / "README.md"))] == ["README.md"]
 
@@ -36,17 +36,17 @@ def test_a_source_without_recordings_is_refused(tmp_path, name):
         files_of(str(tmp_path / name))
 
 
-def test_an_address_that_nothing_opens_is_refused():
+def test_an_address_with_an_unknown_scheme_is_refused():
     with pytest.raises(InputError, match="cannot read nowhere://logs: .*check the address"):
         files_of("nowhere://logs")
 
 
-def test_an_address_that_lacks_what_its_driver_needs_is_refused():
+def test_an_address_without_required_options_of_its_driver_is_refused():
     with pytest.raises(InputError, match="cannot read github://logs: .*'org'.*check the address"):
         files_of("github://logs")
 
 
-def test_an_address_is_read_as_a_folder_is(tmp_path):
+def test_an_address_is_read_like_a_local_folder(tmp_path):
     (tmp_path / "a.jsonl").write_text("1\n")
     filesystem = fsspec.filesystem("memory")
     filesystem.pipe("/logs/a.jsonl", b"1\n")
@@ -83,7 +83,7 @@ def web(tmp_path, downloads):
         thread.join()
 
 
-def test_a_password_and_a_signature_in_an_address_change_nothing_of_its_content(tmp_path, web):
+def test_a_password_or_signature_in_an_address_does_not_change_the_digest(tmp_path, web):
     (tmp_path / "a.jsonl").write_text("1\n")
     for address in (f"http://{web}/a.jsonl?signature=a/b", f"http://user:word@{web}/a.jsonl"):
         (file,) = files_of(address)
@@ -92,7 +92,7 @@ def test_a_password_and_a_signature_in_an_address_change_nothing_of_its_content(
         assert digest_of(address) == digest_of(str(tmp_path / "a.jsonl"))
 
 
-def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_path, web):
+def test_web_files_that_differ_in_their_query_are_separate_files(tmp_path, web):
     links = ["a.jsonl?v=1&amp;sig=s1gned", "a.jsonl?v=2", "README.md?v=1"]
     page = "".join(f'<a href="http://{web}/{each}">{each}</a>' for each in links)
     (tmp_path / "index.html").write_text(page.replace("&amp;", "&"))
@@ -106,7 +106,7 @@ def test_files_of_a_folder_on_the_web_that_differ_in_their_query_are_two(tmp_pat
 
 
 @pytest.mark.compute
-def test_files_on_the_web_that_differ_in_a_secret_alone_keep_names_of_their_own(tmp_path, web):
+def test_web_files_that_differ_only_in_a_secret_get_different_names(tmp_path, web):
     def digest_with(**contents):
         for token, content in contents.items():
             (tmp_path / f"a.jsonl-{token}").write_text(content)
@@ -125,9 +125,7 @@ def test_files_on_the_web_that_differ_in_a_secret_alone_keep_names_of_their_own(
     assert digest_with(s7="1\n", s8="2\n") != digest
 
 
-def test_files_that_differ_in_a_secret_alone_are_downloaded_as_often_as_others(
-    tmp_path, web, downloads
-):
+def test_web_files_that_differ_only_in_a_secret_get_no_extra_downloads(tmp_path, web, downloads):
     paths = ["/a.jsonl?token=s1", "/a.jsonl?token=s2", "/b.jsonl"]
     for path in paths:
         (tmp_path / path[1:].replace("?token=", "-")).write_text("1\n")
@@ -137,14 +135,14 @@ def test_files_that_differ_in_a_secret_alone_are_downloaded_as_often_as_others(
     assert downloads[paths[0]] == downloads[paths[1]] == downloads[paths[2]] > 0
 
 
-def test_no_message_shows_the_password_of_an_address(web):
+def test_an_error_does_not_contain_the_secrets_of_an_address(web):
     with pytest.raises(InputError) as refused:
         files_of(f"http://user:word5@{web}/none.jsonl?token=t0ken")
     assert not any(secret in str(refused.value) for secret in ("word5", "t0ken"))
     assert "***@" in str(refused.value)
 
 
-def test_the_digest_is_of_the_content_and_of_the_names(tmp_path):
+def test_the_digest_covers_the_content_and_the_names_of_files(tmp_path):
     (tmp_path / "a.jsonl").write_text("1\n")
     before = digest_of(str(tmp_path))
     assert digest_of(str(tmp_path)) == before
@@ -155,7 +153,7 @@ def test_the_digest_is_of_the_content_and_of_the_names(tmp_path):
     assert digest_of(str(tmp_path)) != before
 
 
-def test_a_pipe_blocks_nobody(tmp_path):
+def test_a_pipe_is_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "a.jsonl")
     with pytest.raises(InputError, match=r"has no recordings|cannot read a\.jsonl"):
         digest_of(str(tmp_path))
@@ -178,7 +176,7 @@ def ticks_of(source):
 
 @pytest.mark.compute
 @pytest.mark.parametrize(("suffix", "steps"), [("", 3), (".gz", 3), (".zst", 3), (".bz2", 1)])
-def test_progress_is_in_bytes_of_the_files_as_they_lie_there(tmp_path, suffix, steps):
+def test_progress_counts_the_bytes_of_the_files_as_stored(tmp_path, suffix, steps):
     rng = random.Random(0)
     for name in "ab":
         text = "".join(f"{rng.random()}\n" for _ in range(50_000)).encode()
@@ -203,13 +201,13 @@ def write_compressed(path, data):
         file.write(data)
 
 
-def test_where_no_size_is_known_progress_is_in_files(tmp_path):
+def test_progress_counts_files_if_no_size_is_known(tmp_path):
     (tmp_path / "a.jsonl").touch()
     (tmp_path / "b.jsonl").touch()
     assert ticks_of(tmp_path) == [(1, 2), (2, 2)]
 
 
-def test_a_file_whose_reading_is_counted_can_be_read_anywhere(tmp_path):
+def test_a_metered_file_can_be_read_from_any_position(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"0123456789")
     (file,) = files_of(str(tmp_path))
     meter = Meter()

@@ -36,7 +36,7 @@ def _numbers(monkeypatch):
     monkeypatch.setattr(source, "_LINES", kinds)
 
 
-def test_an_address_of_what_is_no_file_is_read_as_json_lines():
+def test_a_source_that_is_not_a_file_is_read_as_json_lines():
     address = "numbers:a?filter=b.gz"
     (file,) = files_of(address)
     assert file == SourceFile(address, address)
@@ -48,7 +48,7 @@ def test_an_address_of_what_is_no_file_is_read_as_json_lines():
 
 
 @pytest.mark.compute
-def test_its_lines_are_read_in_pieces_of_any_size():
+def test_the_lines_of_a_source_are_read_in_pieces_of_any_size():
     with files_of("numbers:")[0].open() as stream:
         assert isinstance(stream, io.BufferedIOBase)
         pieces = iter(lambda: stream.read1(7), b"")
@@ -60,7 +60,7 @@ class PluginError(Exception):
 
 
 @pytest.mark.parametrize("kind", [PluginError, TypeError, ValueError, ImportError])
-def test_an_error_of_what_reads_the_lines_keeps_its_class_and_its_traceback(monkeypatch, kind):
+def test_an_error_in_a_line_reader_keeps_its_class_and_traceback(monkeypatch, kind):
     def read_some(_):
         yield b"1\n"
         raise kind("a bug")
@@ -72,7 +72,7 @@ def test_an_error_of_what_reads_the_lines_keeps_its_class_and_its_traceback(monk
         assert raised.traceback[-1].name == "read_some"
 
 
-def test_a_file_that_what_reads_the_lines_cannot_read_is_one_sentence_without_a_secret(monkeypatch):
+def test_a_connection_error_in_a_line_reader_is_reported_without_its_secret(monkeypatch):
     def read_none(_):
         raise ConnectionError("nothing answers at https://me:s3cr3t@cloud")
 
@@ -83,7 +83,7 @@ def test_a_file_that_what_reads_the_lines_cannot_read_is_one_sentence_without_a_
     assert str(refused.value) == f"cannot read numbers:: {reason}; check the path"
 
 
-def test_a_path_with_a_colon_is_a_path(tmp_path, monkeypatch):
+def test_a_path_with_a_colon_is_opened_as_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("other:1.json", "numbers:1.json"):
         (tmp_path / name).write_text("[]")
@@ -155,7 +155,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "problem"), ANSWERS)
-def test_a_file_that_a_server_does_not_give_is_refused_without_its_signature(answer, problem):
+def test_a_failed_download_is_reported_without_the_signature_of_its_url(answer, problem):
     with answering(answer) as url, pytest.raises(InputError, match=problem) as refused:
         digest_of(f"{url}/{SIGNED}")
     assert str(refused.value).startswith("cannot read x.jsonl: ")
@@ -163,7 +163,7 @@ def test_a_file_that_a_server_does_not_give_is_refused_without_its_signature(ans
 
 
 @pytest.mark.parametrize(("answer", "problem"), ANSWERS)
-def test_what_is_unreadable_shows_no_signature_either(answer, problem):
+def test_an_error_while_reading_a_stream_does_not_contain_the_signature(answer, problem):
     with answering(answer) as url:
         (file,) = files_of(f"{url}/{SIGNED}")
         with file.open() as stream, pytest.raises(UNREADABLE, match=problem) as refused:
@@ -172,7 +172,7 @@ def test_what_is_unreadable_shows_no_signature_either(answer, problem):
 
 
 @pytest.mark.parametrize(("answer", "problem"), ANSWERS[:2])
-def test_an_address_that_a_server_refuses_is_refused_without_its_signature(answer, problem):
+def test_an_address_refused_by_a_server_is_reported_without_its_signature(answer, problem):
     lost = answering(answer, is_there=False)
     with lost as url, pytest.raises(InputError, match=problem) as refused:
         files_of(f"{url}/{SIGNED}")
@@ -239,9 +239,7 @@ def refuse_with(monkeypatch):
 
 @pytest.mark.parametrize("kind", [Refused, RefusedType, RuntimeError])
 @pytest.mark.parametrize("when", ["open", "find", "read", "stream"])
-def test_what_a_client_refuses_in_its_own_words_is_one_sentence_without_a_secret(
-    refuse_with, when, kind
-):
+def test_an_error_of_a_storage_client_becomes_one_sentence_without_secrets(refuse_with, when, kind):
     refuse_with(kind("no rights:\n  ask https://me:s3cr3t@cloud for some"))
     with pytest.raises(InputError) as refused:
         digest_of(f"refusing://{when}/a.jsonl")
@@ -269,7 +267,7 @@ def s3_client():
 
 @pytest.mark.compute
 @pytest.mark.usefixtures("s3_client")
-def test_a_bucket_without_credentials_is_one_sentence(tmp_path, monkeypatch):
+def test_a_bucket_without_credentials_is_reported_in_one_sentence(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

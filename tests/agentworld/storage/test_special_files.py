@@ -69,20 +69,20 @@ READERS = {
 
 @pytest.mark.parametrize("kind", [kind for kind in SPECIAL if kind != "a folder"])
 @pytest.mark.parametrize(("name", "read"), READERS.values(), ids=READERS)
-def test_a_reader_of_evidence_waits_for_nothing_that_is_no_file(tmp_path, kind, name, read):
+def test_readers_of_evidence_refuse_special_files_without_blocking(tmp_path, kind, name, read):
     exchange(tmp_path / name, kind)
     error = outcome(lambda: read(tmp_path))
     assert isinstance(error, AgentworldError)
     assert not error.retryable  # else it would end the audit of all the rest
 
 
-def test_a_checkpoint_whose_manifest_is_a_pipe_is_no_whole_one(tmp_path):
+def test_a_checkpoint_with_a_pipe_as_its_manifest_is_ignored(tmp_path):
     exchange(tmp_path / "checkpoint-1" / "manifest.json")
     assert outcome(lambda: newest_checkpoint(tmp_path)) is None
 
 
 @pytest.mark.parametrize("end", ["", "-journal", "-wal", "-shm"])
-def test_a_pipe_in_the_place_of_a_databases_file_keeps_nobody_waiting(tmp_path, end):
+def test_a_pipe_in_place_of_a_database_file_is_refused_without_blocking(tmp_path, end):
     exchange(path := tmp_path / f"ledger.db{end}")
     error = outcome(lambda: Ledger(f"sqlite:///{tmp_path}/ledger.db"))
     assert isinstance(error, StoreError)
@@ -91,7 +91,7 @@ def test_a_pipe_in_the_place_of_a_databases_file_keeps_nobody_waiting(tmp_path, 
 
 
 @pytest.mark.parametrize("url", ["{folder}", "memory://objects"])
-def test_no_object_is_kept_that_nobody_could_read(tmp_path, url):
+def test_an_object_larger_than_the_read_limit_is_not_stored(tmp_path, url):
     large, url = bytes(MOST_BYTES + 1), url.format(folder=tmp_path)
     for put in (ObjectStore(url).put, lambda data: WriteOnce(url).put("large", data)):
         with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes; send at most"):

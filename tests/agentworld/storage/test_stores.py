@@ -15,9 +15,7 @@ def addresses(folder) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_what_the_environment_names_goes_before_the_folder_and_no_further(
-    tmp_path, monkeypatch, name
-):
+def test_each_environment_variable_overrides_only_its_own_address(tmp_path, monkeypatch, name):
     files = addresses(tmp_path)
     assert all(str(tmp_path) in address for address in files.values())
     monkeypatch.setenv(f"AGENTWORLD_{name.upper()}", NAMED[name])

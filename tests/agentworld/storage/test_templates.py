@@ -22,7 +22,7 @@ OURS = resources.files("agentworld.train").joinpath("chat_template.jinja").read_
     ],
     ids=["open", "unknown filter", "nested loops", "nested brackets", "a long number"],
 )
-def test_a_template_that_jinja_or_python_cannot_take_is_refused(template):
+def test_a_template_that_does_not_compile_is_refused(template):
     with pytest.raises(InputError, match="."):
         compile_template(template)
 
@@ -35,12 +35,12 @@ def test_a_template_that_jinja_or_python_cannot_take_is_refused(template):
     ],
     ids=["ours", "tags of transformers"],
 )
-def test_a_template_that_transformers_takes_is_taken(template):
+def test_a_template_that_transformers_accepts_is_accepted(template):
     assert accepts(compile_template, template)
 
 
 @pytest.mark.waits
-def test_a_template_is_compiled_in_a_process_of_its_own():
+def test_template_problem_reports_only_invalid_templates():
     assert template_problem(OURS) is None
     assert "no_such_filter" in (template_problem("{{ 'a' | no_such_filter }}") or "")
     assert template_problem("{{ '\ud800' }}") is None
@@ -50,5 +50,5 @@ def test_a_template_is_compiled_in_a_process_of_its_own():
 @pytest.mark.parametrize(
     "template", ["{{ 7 ** 99999999 }}", "{{ 'a' * 900000000 }}"], ids=["time", "memory"]
 )
-def test_a_template_that_takes_too_much_time_or_memory_is_no_template(template):
+def test_a_template_that_takes_too_much_time_or_memory_is_reported(template):
     assert "takes too much time or memory" in (template_problem(template) or "")

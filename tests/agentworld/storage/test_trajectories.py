@@ -15,7 +15,7 @@ from agentworld.storage.trajectories import (
 from make import records
 
 
-def test_trajectories_come_back_as_they_were(tmp_path):
+def test_trajectories_are_read_back_unchanged(tmp_path):
     written = [records.trajectory(seed=1), records.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
     write_trajectories(tmp_path / "a.jsonl", written)
     assert list(read_trajectories(tmp_path / "a.jsonl")) == written
@@ -34,7 +34,7 @@ def test_a_trajectory_needs_no_seed_and_keeps_its_tools_and_states(tmp_path):
     assert list(read_trajectories(tmp_path / "b.jsonl")) == [trajectory]
 
 
-def test_a_folder_is_read_file_by_file_in_the_order_of_its_names(tmp_path):
+def test_the_files_of_a_folder_are_read_in_name_order(tmp_path):
     for name, seed in (("b", 2), ("a", 1)):
         write_trajectories(tmp_path / f"{name}.jsonl", [records.trajectory(seed=seed)])
     assert [trajectory.seed for trajectory in read_trajectories(tmp_path)] == [1, 2]
@@ -48,7 +48,7 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
     assert len(list(read_trajectories(tmp_path))) == 1
 
 
-def test_a_folders_domains_are_those_of_its_manifest(tmp_path):
+def test_the_domains_of_a_folder_are_read_from_its_manifest(tmp_path):
     write_trajectories(tmp_path / "a.jsonl", [records.trajectory()])
     assert domains_in(tmp_path) == ()
     chunks = {"a.jsonl": digest_file(tmp_path / "a.jsonl")}
@@ -68,7 +68,7 @@ def test_a_folders_domains_are_those_of_its_manifest(tmp_path):
     ],
     ids=["no JSON", "no text", "empty", "no number", "no turns", "no observation"],
 )
-def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named):
+def test_a_malformed_line_is_reported_with_its_file_and_field(tmp_path, line, named):
     good = records.trajectory().model_dump_json().encode() + b"\n"
     (tmp_path / "a.jsonl").write_bytes(good + line)
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a valid trajectory") as told:
@@ -77,7 +77,7 @@ def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named
     assert not any(value in str(told.value) for value in ("no json", "no number", "'ls'"))
 
 
-def test_the_problem_of_a_line_is_short_whatever_is_in_it(tmp_path):
+def test_the_problem_of_a_malformed_line_is_short(tmp_path):
     row = json.loads(records.trajectory().model_dump_json())
     for line in (row | {"turns": [{}] * 2_000}, row | {"x" * 10_000: 1}):
         (tmp_path / "a.jsonl").write_text(json.dumps(line))
@@ -92,7 +92,7 @@ def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):
     assert next(reading) == records.trajectory()
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*a\.jsonl: No such file"):
         list(read_trajectories(tmp_path / "a.jsonl"))
 
@@ -103,7 +103,7 @@ def test_a_folder_without_trajectories_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["change", "remove"])
-def test_a_chunk_that_is_not_the_manifests_is_refused(tmp_path, harm):
+def test_a_changed_or_missing_chunk_is_refused(tmp_path, harm):
     chunk = tmp_path / "a.jsonl"
     write_trajectories(chunk, [records.trajectory()])
     Collected(chunks={"a.jsonl": digest_file(chunk)}).write(tmp_path / MANIFEST)

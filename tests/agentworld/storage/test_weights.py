@@ -16,7 +16,7 @@ def test_parameters_are_counted_over_all_files(tmp_path):
     assert num_parameters(tmp_path) == 40 + 1 + 16
 
 
-def test_a_folder_without_weights_is_no_model(tmp_path):
+def test_a_folder_without_weights_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no safetensors weights"):
         num_parameters(tmp_path)
 
@@ -62,7 +62,7 @@ GARBLED = {
 
 
 @pytest.mark.parametrize("data", GARBLED.values(), ids=GARBLED)
-def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data):
+def test_an_invalid_safetensors_file_is_refused_by_its_name(tmp_path, data):
     path = tmp_path / "model.safetensors"
     path.write_bytes(data)
     for check in (lambda: read_tensors(path), lambda: check_safe(tmp_path)):
@@ -73,7 +73,7 @@ def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data)
 
 
 @pytest.mark.parametrize("name", ["model.SAFETENSORS", "adapter/adapter_model.safetensors"])
-def test_weights_are_looked_at_wherever_they_are_and_however_they_are_spelled(tmp_path, name):
+def test_safetensors_files_are_checked_in_subfolders_and_in_any_letter_case(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(b"garbage")
     with pytest.raises(InputError, match="is not a safetensors file"):
@@ -81,7 +81,7 @@ def test_weights_are_looked_at_wherever_they_are_and_however_they_are_spelled(tm
 
 
 @pytest.mark.compute
-def test_what_safetensors_writes_is_read_as_it_reads_it(tmp_path):
+def test_files_written_by_safetensors_are_read_with_the_same_shapes(tmp_path):
     import numpy as np
     from safetensors.numpy import save_file
 
@@ -97,7 +97,7 @@ def test_what_safetensors_writes_is_read_as_it_reads_it(tmp_path):
 
 
 @pytest.mark.compute
-def test_what_torch_has_of_small_numbers_is_taken(tmp_path):
+def test_low_precision_torch_dtypes_are_accepted(tmp_path):
     import torch
     from safetensors.torch import save_file
 

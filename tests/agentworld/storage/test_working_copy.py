@@ -26,7 +26,7 @@ def write(copy: WorkingCopy, name: str, text: str = "text") -> Path:
     return path
 
 
-def test_what_one_pod_puts_another_brings(url, tmp_path):
+def test_files_that_one_pod_uploads_are_downloaded_by_another_pod(url, tmp_path):
     mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/cpt/a/model/weights", "w" * 100_000)
     write(mine, "steps/cpt/b/other")
@@ -36,7 +36,7 @@ def test_what_one_pod_puts_another_brings(url, tmp_path):
     assert not (yours.root / "steps/cpt/b").exists()
 
 
-def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
+def test_downloading_a_folder_excludes_a_folder_with_the_same_prefix(url, tmp_path):
     mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/rl/x")
     write(mine, "steps/rl2/x")
@@ -46,7 +46,7 @@ def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
     assert not (yours.root / "steps/rl2").exists()
 
 
-def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_path):
+def test_only_files_changed_locally_or_in_the_bucket_are_downloaded_again(url, tmp_path):
     mine, yours = (
         open_copy(url, tmp_path / "mine"),
         RecordedCopy(open_copy(url, tmp_path / "yours").root, url),
@@ -69,14 +69,14 @@ def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_pat
     assert theirs.read_text() == "2 of 10"
 
 
-def test_what_was_put_from_here_is_not_brought_back(url, tmp_path):
+def test_uploaded_files_are_not_downloaded_again(url, tmp_path):
     mine = RecordedCopy(open_copy(url, tmp_path / "mine").root, url)
     mine.put(write(mine, "weights", "w" * 2_000_000))
     mine.download(mine.root)
     assert mine.downloaded == []
 
 
-def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
+def test_only_files_that_match_the_pattern_are_downloaded(url, tmp_path):
     mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/cpt/a/receipt.json")
     write(mine, "steps/cpt/a/model/config.json")
@@ -86,7 +86,7 @@ def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
     assert found == ["steps/cpt/a/receipt.json"]
 
 
-def test_drafts_and_locks_stay_here(url, tmp_path):
+def test_drafts_and_hidden_files_are_not_uploaded(url, tmp_path):
     mine = open_copy(url, tmp_path / "mine")
     for name in ("a/whole", "a/part.draft", "a/.hidden", "a/.cache/x"):
         write(mine, name)
@@ -111,7 +111,7 @@ class RecordedCopy(WorkingCopy):
         self.downloaded.append(name)
 
 
-def test_what_vouches_for_others_is_put_last_and_taken_away_first(url, tmp_path):
+def test_receipts_and_manifests_are_uploaded_last_and_manifests_deleted_first(url, tmp_path):
     mine = RecordedCopy(open_copy(url, tmp_path / "mine").root, url)
     for name in ("a/receipt.json", "a/b/manifest.json", "a/b/x", "a/z"):
         write(mine, name)
@@ -141,7 +141,7 @@ class Removes:
         self._system.rm_file(path)
 
 
-def test_what_was_put_and_not_written_to_since_is_not_put_again(url, tmp_path):
+def test_an_unchanged_file_is_not_uploaded_again(url, tmp_path):
     mine = RecordedCopy(open_copy(url, tmp_path / "mine").root, url)
     path = write(mine, "a")
     mine.put(path)
@@ -153,7 +153,7 @@ def test_what_was_put_and_not_written_to_since_is_not_put_again(url, tmp_path):
     assert open_folder(url).read("a") == b"changed"
 
 
-def test_an_object_that_would_lie_elsewhere_is_refused(tmp_path):
+def test_an_object_name_outside_the_working_copy_is_refused(tmp_path):
     memory = fsspec.filesystem("memory")
     memory.store["/hostile/a/../../../escaped"] = memory.open("/x", "wb")
     mine = open_copy("memory://hostile", tmp_path / "mine")
@@ -162,13 +162,13 @@ def test_an_object_that_would_lie_elsewhere_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_bucket_that_is_not_there_is_a_failure_and_not_an_empty_one(tmp_path):
+def test_uploading_to_a_missing_bucket_raises_a_store_error(tmp_path):
     mine = open_copy("s3://nobody-has-this/store", tmp_path / "mine")
     with pytest.raises(StoreError, match="s3://nobody-has-this/store failed"):
         mine.put(write(mine, "a"))
 
 
-def test_what_is_brought_is_as_old_as_it_is_there(url, tmp_path):
+def test_downloaded_files_keep_the_modification_time_of_their_objects(url, tmp_path):
     mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     for name in ("first", "second"):
         mine.put(write(mine, f"a/{name}"))
@@ -179,20 +179,20 @@ def test_what_is_brought_is_as_old_as_it_is_there(url, tmp_path):
     assert abs(time.time() - second.stat().st_mtime) < 60
 
 
-def test_only_a_folder_of_its_name_stands_for_a_bucket(tmp_path):
+def test_a_folder_whose_origin_does_not_match_its_name_is_no_working_copy(tmp_path):
     for words in ("hello", "memory://elsewhere"):
         (tmp_path / ".origin").write_text(words)
         assert copy_of(tmp_path / "store/steps") is None
 
 
-def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
+def test_a_working_copy_owned_by_another_user_is_refused(tmp_path):
     root = open_copy("memory://bucket", tmp_path).root
     os.chown(root, 65532, 65532)
     with pytest.raises(InputError, match="belongs to another user; set AGENTWORLD_SCRATCH"):
         open_copy("memory://bucket", tmp_path)
 
 
-def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
+def test_addresses_and_local_paths_are_converted_into_each_other(url, tmp_path):
     mine = open_copy(url + "/", tmp_path / "mine")
     path = mine.root / "steps/cpt/a"
     assert mine.to_path(f"{url}/steps/cpt/a") == str(path)

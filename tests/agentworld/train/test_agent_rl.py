@@ -32,7 +32,7 @@ AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size
 
 
 @pytest.mark.compute
-def test_the_trainers_log_and_the_services_tell_the_same(
+def test_the_trainers_trajectory_log_matches_the_services_ledger(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
     from agentworld.train import agent_rl

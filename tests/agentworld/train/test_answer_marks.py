@@ -66,7 +66,7 @@ CHAT = [
 ]
 
 
-def test_a_template_that_trl_does_not_know_is_marked_by_its_own_rendering(model, load):
+def test_targets_of_a_template_unknown_to_trl_are_located_by_rendering(model, load):
     by_marks = load(template(model, MARKED))
     assert trained(by_marks, CHAT, 0, 1, 2) == [
         "notes.txt<|end|>",
@@ -90,13 +90,13 @@ CHATML = (
 )
 
 
-def test_an_answer_ends_with_its_special_token_and_may_be_trimmed(model, load):
+def test_a_target_is_the_trimmed_answer_with_its_end_token(model, load):
     loaded = load(template(model, CHATML))
     end = loaded.tokenizer.eos_token
     assert trained(loaded, CHAT, 0, 1) == [f"notes.txt{end}", f"two words{end}"]
 
 
-def test_a_template_that_hides_its_answers_is_refused_in_one_sentence_before_the_training(
+def test_a_template_whose_answer_does_not_follow_its_prompt_is_refused_before_training(
     model, tmp_path
 ):
     hidden = UNMARKED.replace("<|assistant|>{% endif %}", "<|assistant|>thinking{% endif %}")
@@ -108,17 +108,17 @@ def test_a_template_that_hides_its_answers_is_refused_in_one_sentence_before_the
     assert not list(tmp_path.glob("store/steps/cpt/*/checkpoint*"))
 
 
-def test_a_template_of_the_recipe_takes_the_place_of_the_models_own(model, load):
+def test_the_recipes_chat_template_replaces_the_models_template(model, load):
     loaded = load(template(model, ALL), UNMARKED)
     assert loaded.tokenizer.chat_template == UNMARKED
     assert trained(loaded, CHAT, 0) == ["notes.txt<|end|>"]
 
 
-def test_a_template_with_marks_of_its_own_is_taken_however_it_trims_blanks(model, load):
+def test_a_template_with_generation_marks_is_used_unchanged(model, load):
     assert load(template(model, MARKED)).tokenizer.chat_template == MARKED
 
 
-def test_a_template_of_a_known_family_gets_the_marks_that_trl_has_for_it(model, load):
+def test_a_template_of_a_known_family_is_replaced_by_trls_training_template(model, load):
     from trl.chat_template_utils import qwen2_5_chat_template, qwen2_5_training_chat_template
 
     loaded = load(template(model, qwen2_5_chat_template))
@@ -138,14 +138,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
-def test_a_template_whose_marks_are_wrong_is_refused_before_the_training(model, load, text, words):
+def test_a_template_without_usable_answer_marks_is_refused_in_one_sentence(
+    model, load, text, words
+):
     with pytest.raises(InputError, match=words) as refused:
         load(template(model, text))
     assert one_sentence(refused)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
-def test_a_file_that_is_none_of_a_model_is_refused_in_one_sentence(model, load, name):
+def test_a_model_with_a_corrupt_file_is_refused(model, load, name):
     (template(model, MARKED) / name).write_bytes(b"{garbage" * 9)
     with pytest.raises(InputError, match="has no causal LM that can be loaded"):
         load(model)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.compute
 
 
-def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_a_training(
+def test_a_base_is_identified_by_its_digest_and_not_by_its_path(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
@@ -44,7 +44,7 @@ def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_
     assert Checkpoint.read(anew / "checkpoint.json").parents != (digest,)
 
 
-def test_a_base_that_is_a_stage_of_ours_gives_its_domains_and_its_random_start(
+def test_a_base_with_a_checkpoint_record_passes_on_its_domains_and_random_start(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
     base = tmp_path / "model"

@@ -44,14 +44,16 @@ def test_an_epoch_holds_every_row_once(lengths: list[int], tokens: int) -> None:
 
 
 @given(lengths, st.integers(1, 2_000))
-def test_a_batch_of_several_rows_keeps_within_its_tokens(lengths: list[int], tokens: int) -> None:
+def test_a_batch_of_several_rows_stays_within_the_token_limit(
+    lengths: list[int], tokens: int
+) -> None:
     for batch in batched(lengths, tokens, 1, seed=0):
         padded = collated([lengths[index] for index in batch])["input_ids"]
         assert len(batch) == 1 or padded.numel() <= tokens
 
 
 @given(lengths, st.integers(1, 2_000))
-def test_no_row_is_alone_where_another_fits_beside_it(lengths: list[int], tokens: int) -> None:
+def test_a_row_is_batched_alone_only_if_no_other_row_fits(lengths: list[int], tokens: int) -> None:
     from agentworld.train.batches import width
 
     batches = sorted(batched(lengths, tokens, 1, seed=0), key=lambda batch: lengths[batch[0]])
@@ -60,7 +62,7 @@ def test_no_row_is_alone_where_another_fits_beside_it(lengths: list[int], tokens
 
 
 @given(lengths, st.integers(1, 2_000), st.integers(1, 5))
-def test_processes_share_each_batch_and_nothing_is_taken_twice(
+def test_each_batch_is_split_evenly_between_processes_without_duplicates(
     lengths: list[int], tokens: int, num_ranks: int
 ) -> None:
     batches = batched(lengths, tokens, 1, seed=0)
@@ -94,7 +96,7 @@ def test_padding_is_never_a_target() -> None:
 
 
 @given(lengths, st.integers(1, 2_000))
-def test_packed_batches_hold_every_row_once_and_keep_within_their_tokens(
+def test_packed_batches_hold_every_row_once_and_stay_within_the_token_limit(
     lengths: list[int], tokens: int
 ) -> None:
     batches = batched(lengths, tokens, 1, seed=0, packed=True)

@@ -34,12 +34,14 @@ def check_renders():
     return lambda model: chat_template.check_renders(model, chat_template.load_tokenizer(model))
 
 
-def test_a_template_that_makes_a_prompt_is_taken(model, check_renders):
+def test_a_template_that_makes_a_prompt_is_accepted(model, check_renders):
     assert accepts(check_renders, model)
 
 
 @pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)
-def test_a_template_that_reaches_for_python_is_not_rendered(model, check_renders, template):
+def test_a_template_that_accesses_python_internals_is_refused_as_unsafe(
+    model, check_renders, template
+):
     from transformers import AutoTokenizer
 
     (model / "chat_template.jinja").write_text(template)

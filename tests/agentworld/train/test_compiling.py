@@ -20,7 +20,7 @@ pytestmark = pytest.mark.compute
 RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=512, epochs=10)
 
 
-def test_compiled_layers_learn_what_plain_ones_do(
+def test_compiled_layers_reach_the_loss_of_uncompiled_layers(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
     from agentworld.train.encode import encode, whole_episode
@@ -51,7 +51,7 @@ def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel)
     assert set(language_model.model.state_dict()) == names
 
 
-def test_without_a_compiler_one_sentence_says_so(
+def test_compiling_layers_without_a_compiler_is_refused(
     language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentworld.train import compiling
@@ -61,7 +61,7 @@ def test_without_a_compiler_one_sentence_says_so(
         compiling.compile_layers(language_model.model)
 
 
-def test_a_library_whose_compiler_was_killed_is_compiled_again(tmp_path: Path) -> None:
+def test_only_the_libraries_of_killed_compilers_are_removed(tmp_path: Path) -> None:
     from filelock import FileLock
 
     from agentworld.train.compiling import remove_unfinished_builds

@@ -79,7 +79,7 @@ def notes(num: int, word: str = "note") -> list[Document]:
     return [Document(f"{word} {number} says {number * 7}") for number in range(num)]
 
 
-def test_each_corpus_has_the_tokens_of_its_weight_and_no_document_twice(
+def test_each_corpus_gets_the_tokens_of_its_weight_and_repeats_no_document(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     recipe = cpt({"law": 0.5, "news": 0.25})
@@ -100,7 +100,7 @@ def test_each_corpus_has_the_tokens_of_its_weight_and_no_document_twice(
     assert 800 < sum(numbers) / len(numbers) < 1_200  # of the whole corpus, and not its beginning
 
 
-def test_a_mixture_depends_on_the_seed_alone_and_a_smaller_weight_takes_some_of_the_same(
+def test_a_mixture_is_fixed_by_its_seed_and_a_smaller_weight_selects_a_subset(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     corpora = {"law": corpus(notes(2_000))}
@@ -113,7 +113,7 @@ def test_a_mixture_depends_on_the_seed_alone_and_a_smaller_weight_takes_some_of_
     assert texts(0.25, 0) < texts(0.5, 0)
 
 
-def test_few_documents_are_encoded_that_are_not_trained_on(
+def test_mixing_encodes_few_documents_beyond_the_selected_ones(
     language_model: LanguageModel, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentworld.train import corpora
@@ -127,7 +127,7 @@ def test_few_documents_are_encoded_that_are_not_trained_on(
     assert len(rows) <= len(encoded) < 1_000
 
 
-def test_a_text_is_predicted_whole_with_its_end_and_a_long_one_in_pieces(
+def test_a_long_text_is_split_into_rows_whose_tokens_are_all_targets(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     text = "".join(chr(65 + number % 26) for number in range(400))
@@ -142,7 +142,7 @@ def test_a_text_is_predicted_whole_with_its_end_and_a_long_one_in_pieces(
     assert language_model.tokenizer.decode(tokens) == text + "<|end|>"
 
 
-def test_of_a_prompt_with_a_completion_the_completion_is_predicted(
+def test_only_the_completion_of_a_prompt_is_a_target(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     pair = {"law": corpus([Document("Seven years.", "How long?")])}
@@ -152,7 +152,7 @@ def test_of_a_prompt_with_a_completion_the_completion_is_predicted(
     assert decode(row.input_ids[row.is_target]) == "Seven years.<|end|>"
 
 
-def test_a_corpus_that_is_too_small_is_refused_with_the_weight_that_it_has_text_for(
+def test_a_corpus_that_is_too_small_is_refused_with_its_largest_possible_weight(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     few = {"law": corpus(notes(3))}
@@ -166,7 +166,7 @@ def test_a_corpus_that_is_too_small_is_refused_with_the_weight_that_it_has_text_
     )
 
 
-def test_corpora_are_cpts_alone_and_recipes_without_them_keep_their_digests() -> None:
+def test_only_cpt_accepts_corpora_and_recipes_without_corpora_keep_their_digests() -> None:
     assert "corpora" not in CptRecipe(stage="cpt").model_dump()
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         NextTokenRecipe.model_validate({"stage": "sft", "corpora": {}})
@@ -174,7 +174,7 @@ def test_corpora_are_cpts_alone_and_recipes_without_them_keep_their_digests() ->
         cpt({"law": 0.0})
 
 
-def test_a_step_trains_on_a_corpus_and_its_checkpoint_and_its_events_name_it(
+def test_the_checkpoint_and_the_lineage_events_name_the_trained_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/events.jsonl")

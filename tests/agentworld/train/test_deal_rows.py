@@ -9,7 +9,7 @@ from machines.forked import run_with_ranks
 pytestmark = pytest.mark.compute
 
 
-def test_each_process_gets_its_rows_and_no_others(tmp_path: Path) -> None:
+def test_each_process_receives_exactly_its_rows(tmp_path: Path) -> None:
     from machines.in_parts import SHARES, deal
 
     run_with_ranks(tmp_path, deal, tmp_path, num=3)

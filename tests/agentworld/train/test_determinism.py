@@ -18,7 +18,7 @@ RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=512, epochs=2)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_training_uses_deterministic_algorithms_where_its_recipe_says_so_and_no_longer(
+def test_deterministic_algorithms_are_used_only_during_a_training_that_enables_them(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, enabled: bool
 ) -> None:
     import torch

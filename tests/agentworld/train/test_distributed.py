@@ -11,7 +11,7 @@ pytestmark = pytest.mark.compute
 
 
 @pytest.mark.parametrize("batches", ["padded", "packed-accumulated"])
-def test_several_processes_train_as_one_does(batches: str, tmp_path: Path) -> None:
+def test_several_processes_train_the_same_weights_as_one(batches: str, tmp_path: Path) -> None:
     import torch
 
     from machines.train_in_float32 import train, train_in_each
@@ -29,7 +29,7 @@ def test_several_processes_train_as_one_does(batches: str, tmp_path: Path) -> No
         torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
 
 
-def test_one_process_makes_for_itself() -> None:
+def test_a_single_process_is_rank_zero_and_runs_its_work() -> None:
     from agentworld.train.distributed import num_ranks, on_rank_zero, process_group, rank
 
     with process_group():

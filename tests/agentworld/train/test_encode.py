@@ -27,7 +27,7 @@ def targets_as_text(language_model: LanguageModel, sample: Sample) -> str:
     return str(language_model.tokenizer.decode(row.input_ids[row.is_target]))
 
 
-def test_what_is_trained_is_what_an_engine_is_asked(
+def test_training_rows_begin_with_the_prompt_of_an_engine_request(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     sample = samples[2]
@@ -40,7 +40,7 @@ def test_what_is_trained_is_what_an_engine_is_asked(
         assert row.input_ids[: len(asked)].tolist() == asked
 
 
-def test_the_loss_counts_every_observation_and_its_end(
+def test_the_loss_counts_every_observation_and_its_end_token(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     expected = "".join(f"{turn.observation}<|end|>" for turn in samples[0].turns)
@@ -57,7 +57,7 @@ def test_a_masked_turn_stays_as_context(
     assert targets_as_text(language_model, masked) == expected
 
 
-def test_a_thought_stands_before_its_own_turn_alone(
+def test_a_row_contains_only_the_thought_of_its_own_turn(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     from agentworld.train.encode import encode, split_turns
@@ -70,7 +70,7 @@ def test_a_thought_stands_before_its_own_turn_alone(
     assert f"<think>{thoughts[-1]}</think>{samples[0].turns[-1].observation}" in text
 
 
-def test_truncated_rows_are_counted_and_those_of_them_without_a_target() -> None:
+def test_truncated_rows_and_rows_left_without_a_target_are_counted() -> None:
     from agentworld.train.encode import Row, fit, truncation
 
     def row(length: int, target: int) -> Row:
@@ -83,13 +83,15 @@ def test_truncated_rows_are_counted_and_those_of_them_without_a_target() -> None
 
 
 @pytest.mark.parametrize("text", ["kolmir tanbes", "\x00\u2028é漢", "a\r\n\tb  c", "<think>"])
-def test_any_text_survives_the_tokenizer(language_model: LanguageModel, text: str) -> None:
+def test_any_text_round_trips_through_the_tokenizer(
+    language_model: LanguageModel, text: str
+) -> None:
     tokenizer = language_model.tokenizer
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 @pytest.mark.parametrize("context", ["cat {}.txt", "{}", "a {} b", "x/{}", "\n{}\n[0] ~/{}"])
-def test_a_word_is_the_same_tokens_wherever_it_stands(
+def test_a_word_has_the_same_tokens_in_every_context(
     language_model: LanguageModel, context: str
 ) -> None:
     tokenizer = language_model.tokenizer

@@ -66,7 +66,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("algorithm", PUBLISHED)
-def test_ratios_are_clipped_as_the_papers_have_it(algorithm: str, tmp_path: Path) -> None:
+def test_the_ratio_clipping_equals_the_published_settings(algorithm: str, tmp_path: Path) -> None:
     from agentworld.train.group_rl import group_config
 
     recipe = WORLD.model_copy(update={"algorithm": algorithm})
@@ -76,7 +76,7 @@ def test_ratios_are_clipped_as_the_papers_have_it(algorithm: str, tmp_path: Path
     assert (config.loss_type, config.beta) == ("grpo", 0.0)
 
 
-def test_an_algorithm_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_algorithm_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     from agentworld.train.group_rl import group_config
 
     recipe = WORLD.model_copy(update={"algorithm": "ppo"})
@@ -84,7 +84,7 @@ def test_an_algorithm_that_is_not_there_is_refused_with_those_that_are(tmp_path:
         group_config(recipe, tmp_path, max_completion_tokens=4)
 
 
-def test_a_world_of_several_domains_is_rewarded_by_the_rules_of_each(
+def test_world_rl_trains_on_several_domains_and_records_them(
     parent: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     from agentworld.train import world_rl
@@ -98,7 +98,7 @@ def test_a_world_of_several_domains_is_rewarded_by_the_rules_of_each(
     assert checkpoint.data == dataset.digest
 
 
-def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
+def test_grpo_and_gspo_train_the_same_weights_with_one_step_per_batch(
     parent: Path, tmp_path: Path
 ) -> None:
     import torch
@@ -120,7 +120,7 @@ def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
         torch.testing.assert_close(weight, by_token[name], rtol=0, atol=1e-5, msg=name)
 
 
-def test_a_world_is_trained_on_one_turn_of_each_trajectory(
+def test_world_rl_writes_a_checkpoint_and_reports_the_figures_of_each_step(
     parent: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     from agentworld.train import world_rl
@@ -159,9 +159,7 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     }
 
 
-def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_and_counts_them(
-    parent: Path, tmp_path: Path
-) -> None:
+def test_uncertain_steps_are_masked_and_counted_in_agent_rl(parent: Path, tmp_path: Path) -> None:
     from agentworld.train import agent_rl
 
     def trained(name: str, *unsure: int) -> Checkpoint:

@@ -47,7 +47,7 @@ def pinned(
     return SimulatorStore(store).keep(records.manifest(**fields))
 
 
-def test_an_agent_imitates_what_was_recorded_without_its_secrets(
+def test_imitation_redacts_secrets_only_if_the_recipe_enables_redaction(
     store: Path, pinned: PinnedSimulator, tmp_path: Path
 ) -> None:
     keys = set[str]()

@@ -84,7 +84,7 @@ def questions(asked: list[Asked]) -> list[str]:
     return [tracing.question_of(request) for request in asked]
 
 
-def test_a_killed_training_asks_its_judge_only_for_what_is_missing_and_counts_it_all(
+def test_a_resumed_training_requests_only_missing_verdicts_and_counts_all_answers(
     rl: Callable[..., Rl],
 ) -> None:
     with tracing.endpoints(judge=by_length) as server:
@@ -120,7 +120,7 @@ def test_a_killed_training_asks_its_judge_only_for_what_is_missing_and_counts_it
     assert "judge_dollars" not in metrics  # which is unknown, and not 0
 
 
-def test_a_trainer_that_logs_means_over_processes_logs_what_they_did_together(
+def test_reward_figures_average_over_processes_to_their_totals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from agentworld.train.reward_figures import reward_figures
@@ -137,7 +137,7 @@ def test_a_trainer_that_logs_means_over_processes_logs_what_they_did_together(
     assert reward_figures([5.0], None) == {"holes": 0}
 
 
-def test_a_price_that_is_unknown_of_one_step_is_unknown_of_the_training() -> None:
+def test_a_training_with_a_step_of_unknown_price_has_no_price() -> None:
     from agentworld.train.reward_figures import reward_totals
 
     logs = [{"holes": 1.0, "judge_dollars": 0.5}, {"epoch": 1.0}]
@@ -145,7 +145,7 @@ def test_a_price_that_is_unknown_of_one_step_is_unknown_of_the_training() -> Non
     assert reward_totals([*logs, {"holes": 2.0, "judge_dollars": None}]) == {"holes": 3}
 
 
-def test_an_answer_without_a_verdict_is_counted_and_is_no_answer_of_reward_0(
+def test_an_answer_without_a_verdict_counts_as_a_hole_and_not_as_reward_0(
     rl: Callable[..., Rl],
 ) -> None:
     asked_once: list[str] = []
@@ -168,7 +168,7 @@ def test_an_answer_without_a_verdict_is_counted_and_is_no_answer_of_reward_0(
     assert rewards == {15.0}
 
 
-def test_groups_of_holes_alone_teach_nothing_and_a_training_of_them_is_none(
+def test_a_training_without_any_verdict_fails_and_leaves_the_weights_unchanged(
     rl: Callable[..., Rl],
 ) -> None:
     own = rl("store", num_steps=3)  # of more, half of the last 40 verdicts are missing

@@ -94,7 +94,7 @@ def logits_of(model: PreTrainedModel) -> torch.Tensor:
     return logits
 
 
-def test_the_adapter_alone_learns_and_merged_or_loaded_again_it_answers_the_same(
+def test_only_the_adapter_is_trained_and_saving_preserves_the_logits(
     any_family: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     import torch
@@ -139,7 +139,7 @@ def test_a_merged_model_has_the_logits_of_its_adapter(
     assert names[0] == names[1]
 
 
-def test_a_killed_run_ends_with_the_adapter_of_one_that_was_not_and_keeps_no_frozen_weight(
+def test_checkpoints_hold_only_the_adapter_and_a_resumed_training_ends_the_same(
     parent: Parent, samples: list[Sample], tmp_path: Path
 ) -> None:
     import torch
@@ -169,7 +169,7 @@ def test_a_killed_run_ends_with_the_adapter_of_one_that_was_not_and_keeps_no_fro
     assert digests[0] == digests[1]
 
 
-def test_packed_in_chunks_and_computed_again_the_adapter_has_the_same_gradients(
+def test_packing_chunked_loss_and_recomputation_preserve_the_adapters_gradients(
     parent: Parent, samples: list[Sample]
 ) -> None:
     import torch
@@ -205,7 +205,7 @@ def test_packed_in_chunks_and_computed_again_the_adapter_has_the_same_gradients(
         torch.testing.assert_close(packed[name], gradient, rtol=1e-4, atol=1e-4)
 
 
-def test_the_trainer_packs_accumulates_and_computes_again_with_an_adapter(
+def test_an_adapter_trains_with_packing_accumulation_and_gradient_checkpointing(
     parent: Parent, samples: list[Sample], tmp_path: Path
 ) -> None:
     import torch
@@ -217,13 +217,13 @@ def test_the_trainer_packs_accumulates_and_computes_again_with_an_adapter(
     assert all(torch.count_nonzero(weight) for weight in moved)
 
 
-def test_layers_that_a_model_does_not_have_are_named(parent: Parent) -> None:
+def test_unsupported_target_modules_are_refused_by_name(parent: Parent) -> None:
     lora = LoraRecipe(target_modules=("q_proj", "lm_head"))
     with pytest.raises(InputError, match=r"names lm_head, .*choose from down_proj, gate_proj, k_"):
         with_adapter(parent, lora)
 
 
-def test_an_adapter_of_gated_delta_layers_is_merged_always(tmp_path: Path) -> None:
+def test_an_unmerged_adapter_is_refused_for_gated_delta_layers(tmp_path: Path) -> None:
     from make.model import tiny_family
 
     parent = Parent(tiny_family(tmp_path / "base", "Qwen3_5"))
@@ -238,7 +238,7 @@ def test_an_adapter_of_gated_delta_layers_is_merged_always(tmp_path: Path) -> No
         ({"stage": "sft", "muon_learning_rate": 0.02}, "set muon_learning_rate to null, or leave"),
     ],
 )
-def test_what_an_adapter_cannot_be_trained_with_is_refused(
+def test_an_adapter_is_refused_in_imitation_and_with_muon(
     settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ValidationError, match=words):
@@ -249,14 +249,14 @@ def test_a_recipe_without_an_adapter_keeps_its_digest() -> None:
     assert "lora" not in NextTokenRecipe(stage="cpt").model_dump()
 
 
-def test_a_new_model_has_no_weights_to_freeze(tmp_path: Path) -> None:
+def test_an_adapter_is_refused_for_a_new_model(tmp_path: Path) -> None:
     from agentworld.train import next_token
 
     with pytest.raises(InputError, match=r"cpt.lora would freeze the random weights .*leave cpt"):
         next_token.run(RECIPE, ModelRecipe(), tmp_path, None, tmp_path / "out", ignore_progress)
 
 
-def test_the_adapter_is_in_a_folder_of_its_own(
+def test_the_adapter_is_saved_in_its_own_folder_without_local_paths(
     parent: Parent, samples: list[Sample], tmp_path: Path
 ) -> None:
     trained(parent, samples, tmp_path / "out").save(tmp_path / "kept")
@@ -266,7 +266,7 @@ def test_the_adapter_is_in_a_folder_of_its_own(
 
 
 @pytest.mark.long
-def test_two_processes_that_share_all_weights_train_the_adapter_that_one_trains(
+def test_two_processes_at_zero_stage_3_train_the_same_adapter_as_one(
     tmp_path: Path,
 ) -> None:
     import torch

@@ -6,7 +6,7 @@ pytestmark = pytest.mark.compute
 
 
 @pytest.mark.parametrize("most_logits", [1, 50, 70, 10_000])
-def test_a_loss_in_parts_is_that_of_all_tokens_at_once(most_logits: int) -> None:
+def test_a_chunked_loss_equals_the_loss_of_all_tokens_at_once(most_logits: int) -> None:
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -22,7 +22,7 @@ def test_a_loss_in_parts_is_that_of_all_tokens_at_once(most_logits: int) -> None
     torch.testing.assert_close(torch.autograd.grad(parts, [hidden, layer.weight]), gradients)
 
 
-def test_no_more_logits_are_kept_than_were_allowed() -> None:
+def test_a_chunk_computes_no_more_logits_than_the_limit() -> None:
     import torch
 
     from agentworld.train.loss import loss_sum

@@ -23,7 +23,7 @@ def trained(optimizer, **settings):
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_it_takes_the_steps_of_torchs_muon(weight_decay):
+def test_batched_muon_takes_the_same_steps_as_torch_muon(weight_decay):
     import torch
 
     from agentworld.train.muon import BatchedMuon

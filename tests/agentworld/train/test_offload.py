@@ -80,7 +80,9 @@ def test_offload_changes_no_loss_and_no_weight(trained: Path) -> None:
 
 
 @pytest.mark.long
-def test_offload_changes_nothing_at_other_stages_and_with_added_gradients(tmp_path: Path) -> None:
+def test_offload_changes_no_loss_or_weight_at_other_stages_and_with_accumulation(
+    tmp_path: Path,
+) -> None:
     train(tmp_path, {*ALSO_SAME_AS, *ALSO_SAME_AS.values(), "3", "optimizer-3"})
     for name, other in ALSO_SAME_AS.items():
         assert losses_of(tmp_path / name) == losses_of(tmp_path / other), name
@@ -93,19 +95,19 @@ def test_offload_changes_nothing_at_other_stages_and_with_added_gradients(tmp_pa
 @pytest.mark.parametrize(
     ("name", "num_offloaded"), [("unclipped-3", 0), ("parameters-unclipped-3", 2)]
 )
-def test_deepspeed_has_what_the_recipe_says_in_the_memory_of_the_cpu(
+def test_deepspeed_offloads_to_cpu_memory_only_if_the_recipe_enables_offload(
     trained: Path, name: str, num_offloaded: int
 ) -> None:
     assert offloaded(trained / name) == [["cpu", False]] * num_offloaded
 
 
-def test_offload_of_the_optimizer_leaves_the_weights() -> None:
+def test_optimizer_offload_does_not_offload_the_weights() -> None:
     from agentworld.train.zero import offloading
 
     assert offloading("optimizer") == {"offload_optimizer": {"device": "cpu", "pin_memory": False}}
 
 
-def test_a_base_in_parts_is_loaded_into_the_memory_of_the_cpu(
+def test_a_sharded_base_is_loaded_with_the_recipes_offload_to_the_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentworld.train import model, sharding
@@ -159,7 +161,7 @@ def test_a_killed_training_with_offload_is_resumed(trained: Path, tmp_path: Path
     ],
     ids=["without ZeRO", "whole weights", "no such place", "Muon"],
 )
-def test_what_cannot_be_offloaded_is_refused_with_the_recipe(
+def test_a_recipe_with_an_invalid_offload_is_refused(
     tmp_path: Path, fields: dict[str, Any], wrong: str
 ) -> None:
     section = {"stage": "cpt", "muon_learning_rate": None, **fields}
@@ -168,7 +170,7 @@ def test_what_cannot_be_offloaded_is_refused_with_the_recipe(
         load_recipe(tmp_path / "mine.yaml")
 
 
-def test_a_recipe_that_says_nothing_of_offload_keeps_its_digest() -> None:
+def test_a_recipe_without_offload_keeps_its_digest() -> None:
     assert "offload" not in NextTokenRecipe(stage="cpt", zero_stage=3).model_dump()
     recipe = NextTokenRecipe(stage="cpt", zero_stage=1, offload="optimizer")
     assert recipe.model_dump()["offload"] == "optimizer"

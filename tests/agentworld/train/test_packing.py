@@ -88,7 +88,7 @@ def loss_and_gradients(
 
 
 @pytest.mark.parametrize("family", ["Qwen3", "Qwen3Moe"])
-def test_packed_rows_have_the_loss_and_the_gradients_of_one_row_at_a_time(family: str) -> None:
+def test_packed_rows_have_the_loss_and_gradients_of_separate_rows(family: str) -> None:
     import torch
 
     from agentworld.train.batches import collate
@@ -121,13 +121,13 @@ def test_a_packed_batch_has_no_padding_and_no_target_across_two_rows() -> None:
     assert batch["max_length_q"] == 3
 
 
-def test_a_process_without_a_row_packs_one_without_targets() -> None:
+def test_packing_no_rows_makes_a_batch_without_targets() -> None:
     from agentworld.train.packing import pack
 
     assert not pack([])["is_target"].any()
 
 
-def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_refused(
+def test_unsupported_layers_are_not_packed_and_explicit_packing_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from agentworld.train.packing import packs
@@ -142,7 +142,7 @@ def test_layers_that_carry_over_are_not_packed_and_a_recipe_that_packs_them_is_r
     assert not packs(sliding, packing=None)
 
 
-def test_a_cpu_packs_where_a_recipe_says_so_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_packs_only_if_the_recipe_enables_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentworld.train.packing import packs
 
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
@@ -150,7 +150,7 @@ def test_a_cpu_packs_where_a_recipe_says_so_alone(monkeypatch: pytest.MonkeyPatc
     assert [packs(model, packing) for packing in (None, False, True)] == [False, False, True]
 
 
-def test_an_attention_with_dropout_is_refused_and_not_computed_without_it() -> None:
+def test_packed_attention_with_dropout_is_refused() -> None:
     from agentworld.train.packing import PACKED_ATTENTION, pack
 
     model = model_of("Qwen3", attention_dropout=0.1).train()
@@ -160,7 +160,7 @@ def test_an_attention_with_dropout_is_refused_and_not_computed_without_it() -> N
 
 
 @pytest.mark.parametrize(("family", "carries_over"), [("Qwen3_5", True), ("Qwen3", False)])
-def test_a_gated_delta_layer_would_carry_one_row_into_the_next(
+def test_only_gated_delta_layers_leak_state_between_packed_rows(
     family: str, *, carries_over: bool
 ) -> None:
     import torch

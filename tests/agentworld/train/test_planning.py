@@ -26,7 +26,7 @@ MUON = {"muon_learning_rate": 0.02}
 LORA = {"lora": LoraRecipe(rank=4)}
 
 
-def test_recorded_peaks_of_a_gpu_are_planned_to_within_15_percent() -> None:
+def test_planned_gpu_memory_is_within_15_percent_of_recorded_peaks() -> None:
     from benchmarks.planner_error import compared
 
     planned = {each.name: each for each in compared()}
@@ -38,7 +38,7 @@ def test_recorded_peaks_of_a_gpu_are_planned_to_within_15_percent() -> None:
     ("family", "settings"),
     [("Qwen3", {}), ("Qwen3", MUON), ("Qwen3", LORA), ("Qwen3Moe", {}), ("Qwen3_5Moe", LORA)],
 )
-def test_weights_gradients_and_moments_are_those_of_a_real_training(
+def test_planned_weights_gradients_and_moments_equal_those_of_a_real_training(
     family: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     from transformers import TrainerCallback
@@ -132,7 +132,7 @@ def memory(
         ({"zero_stage": 3}, 4 / 4, 4 / 4, 12 / 4),
     ],
 )
-def test_zero_shares_out_what_the_guide_says(
+def test_each_zero_stage_divides_its_part_of_the_state_among_the_gpus(
     settings: dict[str, Any], weights: float, gradients: float, optimizer: float
 ) -> None:
     held = memory(4, settings).gpu["training"]
@@ -148,7 +148,7 @@ def test_zero_shares_out_what_the_guide_says(
         ({"zero_stage": 3}, (1_200, 400), 4 * 400, 1_000 + 400),
     ],
 )
-def test_at_stage_3_a_layer_is_whole_at_once_and_a_file_is_written_at_once(
+def test_planned_memory_for_loading_and_saving_depends_on_the_zero_stage(
     settings: dict[str, Any],
     gpu: tuple[int, int],
     loading: int,
@@ -174,7 +174,7 @@ def test_at_stage_3_a_layer_is_whole_at_once_and_a_file_is_written_at_once(
         ({"zero_stage": 3, "offload": "parameters"}, (0, 0, 0), 24),
     ],
 )
-def test_what_is_offloaded_is_in_the_memory_of_the_node(
+def test_offloaded_state_is_planned_in_the_node_memory(
     settings: dict[str, Any], gpu: tuple[float, float, float], of_process: int
 ) -> None:
     held, without = memory(4, settings), memory(4, settings | {"offload": None})
@@ -193,7 +193,7 @@ def test_what_is_offloaded_is_in_the_memory_of_the_node(
     assert memory(1, settings) == memory(1, settings | {"offload": None})
 
 
-def test_one_process_does_not_share_and_a_step_is_largest_where_it_is_largest() -> None:
+def test_one_process_divides_no_state_and_is_planned_at_its_peak() -> None:
     assert memory(1, {"zero_stage": 3}).gpu["training"].optimizer == 8 * 1_200
     # Inputs of layers, all that layers keep, what the largest keeps beside its input, the rest.
     kept = 1_000_000, 9_000_000, 2_000_000, 500_000
@@ -206,7 +206,7 @@ def test_one_process_does_not_share_and_a_step_is_largest_where_it_is_largest() 
     assert added_up.gpu["training"].gradients == 4 * 1_200
 
 
-def test_a_process_of_several_can_have_a_row_more_than_its_share() -> None:
+def test_planned_tokens_of_a_process_include_one_row_more_than_its_share() -> None:
     from agentworld.train.plan.memory import most_tokens
 
     recipe = NextTokenRecipe(stage="cpt", tokens_per_batch=8_000, sequence_tokens=1_000)
@@ -216,7 +216,7 @@ def test_a_process_of_several_can_have_a_row_more_than_its_share() -> None:
     assert most_tokens(one_row, 1, 4_096) == 9_000
 
 
-def test_processes_that_share_sequences_have_a_part_of_the_tokens() -> None:
+def test_sequence_parallel_divides_the_planned_tokens_of_a_process() -> None:
     from agentworld.train.plan.memory import most_tokens
 
     shared = NextTokenRecipe(
@@ -282,7 +282,7 @@ def plans(folder: Path, name: str, gpus: str, **terms: Any) -> list[Any]:
         ("qwen3.5-35b-a3b-nodes", "4x8xH200"),
     ],
 )
-def test_a_shipped_recipe_fits_the_gpus_that_its_comment_names(
+def test_a_shipped_recipe_fits_the_gpus_named_in_its_comment(
     name: str, gpus: str, tmp_path: Path
 ) -> None:
     assert f" {gpus}" in recipe_path(name).read_text()
@@ -295,7 +295,7 @@ def test_a_shipped_recipe_fits_the_gpus_that_its_comment_names(
     assert load_recipe(recipe_path(name)).model.base is not None
 
 
-def test_what_does_not_fit_is_refused_with_the_part_and_what_to_change(tmp_path: Path) -> None:
+def test_a_plan_that_does_not_fit_is_refused_with_its_largest_part(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         plans(tmp_path, "qwen3-8b", "1xH100")
     assert str(refused.value) == (
@@ -309,14 +309,14 @@ def test_what_does_not_fit_is_refused_with_the_part_and_what_to_change(tmp_path:
 @pytest.mark.parametrize(
     ("name", "gpus"), [("qwen3-8b", "2xH100"), ("qwen3.5-35b-a3b-nodes", "8xH200")]
 )
-def test_a_plan_advises_to_offload_what_fits_no_gpu_before_a_result_changes(
+def test_a_plan_that_does_not_fit_advises_to_offload_the_optimizer(
     name: str, gpus: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"in training .*; set cpt\.offload to optimizer$"):
         plans(tmp_path, name, gpus)
 
 
-def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_path: Path) -> None:
+def test_planned_time_and_cost_use_the_most_similar_known_training(tmp_path: Path) -> None:
     known, given = {"num_tokens": 1_000_000_000, "price": 2.5}, {"tokens_per_second": 1_000.0}
     cpt, sft = plans(tmp_path, "qwen3-8b", "8xH100", **known)
     assert "torchtitan" in cpt.speed.source
@@ -329,7 +329,7 @@ def test_time_and_cost_come_from_the_most_similar_training_that_is_known(tmp_pat
     assert (cpt.speed.source, cpt.seconds) == ("your figure of one GPU", 1_000_000.0)
 
 
-def test_measured_speeds_are_those_that_were_recorded() -> None:
+def test_known_measured_speeds_equal_the_recorded_figures() -> None:
     from agentworld.train.plan.speed import KNOWN_SPEEDS
     from benchmarks.targets import value_at
 
@@ -344,14 +344,14 @@ def test_measured_speeds_are_those_that_were_recorded() -> None:
 
 
 @pytest.mark.parametrize("text", ["H100", "8", "8xH999", "0xH100", "-1xH100", "2x8x8xH100"])
-def test_other_names_of_gpus_are_refused(text: str) -> None:
+def test_invalid_gpu_names_are_refused(text: str) -> None:
     from agentworld.train.plan.planning import parse_gpus
 
     with pytest.raises(InputError, match="names no GPUs; write 8xH100"):
         parse_gpus(text)
 
 
-def test_sequences_that_cannot_be_shared_on_these_gpus_are_refused(tmp_path: Path) -> None:
+def test_a_sequence_parallel_that_does_not_fit_the_gpus_or_heads_is_refused(tmp_path: Path) -> None:
     from agentworld.train.plan.architecture import config_of_folder
     from agentworld.train.plan.planning import Planner, Terms, parse_gpus
 
@@ -374,7 +374,7 @@ def test_sequences_that_cannot_be_shared_on_these_gpus_are_refused(tmp_path: Pat
     ],
     ids=["full attention", "sliding attention"],
 )
-def test_a_plan_advises_to_share_long_sequences_where_a_model_allows_it(
+def test_a_plan_advises_sequence_parallel_only_for_models_that_support_sharing(
     layers: dict[str, object], advice: str, tmp_path: Path
 ) -> None:
     from agentworld.train.plan.architecture import config_of_folder

@@ -92,7 +92,7 @@ def told_at(wanted: int, times: int = 1) -> OnProgress:
 
 
 @pytest.mark.parametrize("step", [3, 0], ids=["in the middle", "at its last step"])
-def test_a_training_that_was_preempted_ends_with_the_weights_of_one_that_was_not(
+def test_a_preempted_and_resumed_training_ends_with_the_same_weights(
     train: Training, tmp_path: Path, step: int
 ) -> None:
     whole, preempted = tmp_path / "whole", tmp_path / "preempted"
@@ -107,7 +107,7 @@ def test_a_training_that_was_preempted_ends_with_the_weights_of_one_that_was_not
     assert seen[:1] == ([] if step == 0 else [at + 1])
 
 
-def test_a_broken_checkpoint_takes_no_whole_ones_place(parent: Path, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_replaces_no_intact_checkpoint(parent: Path, tmp_path: Path) -> None:
     from machines import paused_training
 
     folder = tmp_path / "out/checkpoints"
@@ -120,7 +120,7 @@ def test_a_broken_checkpoint_takes_no_whole_ones_place(parent: Path, tmp_path: P
     assert newest_checkpoint(folder) == "checkpoint-5"
 
 
-def test_a_thread_that_hears_no_signals_trains_as_well(parent: Path, tmp_path: Path) -> None:
+def test_a_training_runs_outside_the_main_thread(parent: Path, tmp_path: Path) -> None:
     from machines import paused_training
 
     with ThreadPoolExecutor(1) as threads:
@@ -128,7 +128,7 @@ def test_a_thread_that_hears_no_signals_trains_as_well(parent: Path, tmp_path: P
         assert trained.result() != ArtifactManifest.of(parent).digest
 
 
-def test_a_notice_after_the_last_step_is_let_pass(
+def test_a_sigterm_after_the_last_step_is_ignored(
     parent: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     from transformers import TrainerCallback
@@ -151,7 +151,7 @@ def test_a_notice_after_the_last_step_is_let_pass(
     assert trainer.state.global_step == trainer.state.max_steps
 
 
-def test_a_notice_while_the_others_are_asked_counts_after_the_next_step(
+def test_a_sigterm_during_the_check_across_ranks_preempts_after_the_next_step(
     parent: Path, tmp_path: Path
 ) -> None:
     from machines.paused_training import train_with_one_warned
@@ -162,7 +162,7 @@ def test_a_notice_while_the_others_are_asked_counts_after_the_next_step(
     assert said == ["preempted; run it again: it resumes from step 2"] * 2
 
 
-def test_a_training_that_is_told_to_end_and_killed_goes_on_from_where_it_was(
+def test_a_terminated_and_killed_training_resumes_from_its_last_checkpoint(
     parent: Path, tmp_path: Path
 ) -> None:
     from machines.paused_training import train_to

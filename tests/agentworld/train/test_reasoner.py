@@ -34,7 +34,7 @@ def thoughts(sample: Sample) -> list[str]:
     return list(recorded_thoughts(sample))
 
 
-def test_a_thought_is_the_files_that_the_action_names_as_they_were_before_it():
+def test_a_thought_contains_the_named_files_as_before_the_action():
     sample = with_states(records.sample(num_turns=4))
     write, read, *_ = (turn.action.split() for turn in sample.turns)
     name, word = write[3], write[1]
@@ -45,20 +45,20 @@ def test_a_thought_is_the_files_that_the_action_names_as_they_were_before_it():
     assert read[0] == "cat"
 
 
-def test_the_first_action_reads_the_state_that_the_episode_began_with():
+def test_the_first_thought_comes_from_the_initial_state():
     sample = with_states(records.sample(num_turns=1))
     first = sample.turns[0].model_copy(update={"action": "cat rimo.txt"})
     assert thoughts(sample.model_copy(update={"turns": (first,)})) == [START]
 
 
-def test_a_turn_that_is_no_target_gets_no_thought_and_needs_no_state():
+def test_a_non_target_turn_gets_no_thought_and_needs_no_state():
     first, *rest = with_states(records.sample(num_turns=3)).turns
     turns = (first, *(turn.model_copy(update={"target": False, "state": None}) for turn in rest))
     sample = with_states(records.sample(num_turns=3)).model_copy(update={"turns": turns})
     assert thoughts(sample) == ["none", "", ""]
 
 
-def test_without_a_recorded_state_nothing_is_taught_in_its_place():
+def test_a_target_turn_without_a_recorded_state_is_refused():
     sample = with_states(records.sample(num_turns=3))
     turns = [turn.model_copy(update={"state": None}) for turn in sample.turns]
     sample = sample.model_copy(update={"turns": tuple(turns)})
@@ -66,13 +66,13 @@ def test_without_a_recorded_state_nothing_is_taught_in_its_place():
         thoughts(sample)
 
 
-def test_an_empty_home_is_a_state_that_was_recorded():
+def test_an_empty_state_counts_as_recorded():
     sample = records.sample(num_turns=3)
     turns = [turn.model_copy(update={"state": ""}) for turn in sample.turns]
     assert thoughts(sample.model_copy(update={"turns": tuple(turns)})) == ["none"] * 3
 
 
-def test_a_log_is_taught_with_the_whole_state_that_it_recorded():
+def test_a_thought_of_a_text_log_is_its_whole_recorded_state():
     sample = records.sample(num_turns=2)
     turns = [turn.model_copy(update={"state": "3 apples"}) for turn in sample.turns]
     prompt = sample.prompt.model_copy(update={"initial_state": "a shop"})
@@ -81,7 +81,7 @@ def test_a_log_is_taught_with_the_whole_state_that_it_recorded():
 
 
 @pytest.mark.compute
-def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path) -> None:
+def test_a_trained_world_model_writes_a_thought_before_its_observation(tmp_path: Path) -> None:
     from agentworld.steps.run import run_by_name
     from agentworld.train.model import load_model
     from make.pools import write_pool

@@ -31,28 +31,30 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_newest_is_taken(folder: Path) -> None:
+def test_the_newest_checkpoint_is_chosen(folder: Path) -> None:
     assert newest_checkpoint(folder) == "checkpoint-10"
 
 
-def test_where_there_is_none_none_is_taken(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_newest_checkpoint(tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path / "none") is None
 
 
-def test_one_that_has_no_manifest_yet_is_passed_over_and_told(folder: Path, caplog) -> None:
+def test_a_checkpoint_without_a_manifest_is_skipped_and_logged(folder: Path, caplog) -> None:
     checkpoint(folder, 12)
     assert newest_checkpoint(folder) == "checkpoint-10"
     assert f"{folder}/checkpoint-12 was changed or damaged; using the one before" in caplog.text
 
 
-def test_a_manifest_does_not_stand_for_files_that_were_written_anew(folder: Path) -> None:
+def test_a_checkpoint_changed_after_its_manifest_is_skipped_until_sealed_again(
+    folder: Path,
+) -> None:
     (checkpoint(folder, 10) / "trainer_state.json").write_bytes(b"another")
     assert newest_checkpoint(folder) == "checkpoint-4"
     seal(folder / "checkpoint-10")
     assert newest_checkpoint(folder) == "checkpoint-10"
 
 
-def test_those_of_later_steps_are_found(folder: Path) -> None:
+def test_checkpoints_of_later_steps_are_found(folder: Path) -> None:
     assert newer_checkpoints(folder, 4) == [folder / "checkpoint-10"]
 
 
@@ -92,7 +94,7 @@ MUTATIONS = (flip, truncate, lengthen, remove, rename, copy, replace_by_a_folder
 
 @pytest.mark.compute
 @given(st.sampled_from(NAMES), st.sampled_from(MUTATIONS), st.integers(0, 10_000))
-def test_any_change_of_a_file_leaves_the_one_before(
+def test_any_change_of_a_checkpoint_file_selects_the_previous_checkpoint(
     name: str, mutate: Callable[[Path, int], None], where: int
 ) -> None:
     with TemporaryDirectory() as temporary:

@@ -34,7 +34,7 @@ def text_of(language_model: LanguageModel, attempt: Rollout, *, is_target: bool)
     return str(language_model.tokenizer.decode([id_ for id_, on in told if on == is_target]))
 
 
-def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
+def test_an_episode_is_one_row_whose_only_targets_are_its_actions(
     language_model: LanguageModel,
 ) -> None:
     (attempt,) = play(language_model, ScriptedWorld(), 1)
@@ -74,7 +74,7 @@ def test_an_agent_acts_on_the_device_of_its_model(language_model: LanguageModel)
     assert model.given == {"input_ids": "meta", "attention_mask": "meta"}
 
 
-def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
+def test_the_world_receives_the_full_text_weights_and_step_of_the_policy(
     language_model: LanguageModel,
 ) -> None:
     from agentworld.train.rollout import Policy, rollout_all
@@ -90,7 +90,7 @@ def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     assert "".join(each.text for each in sampled) == written
 
 
-def test_an_action_whose_observation_is_unsure_carries_no_loss_and_the_others_do(
+def test_only_an_action_with_an_uncertain_observation_is_masked_from_the_loss(
     language_model: LanguageModel,
 ) -> None:
     world = ScriptedWorld(unsure=lambda _task, step: step == 2)
@@ -101,13 +101,13 @@ def test_an_action_whose_observation_is_unsure_carries_no_loss_and_the_others_do
     assert (attempt.reward, attempt.num_masked) == (1.0, 1)
 
 
-def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageModel) -> None:
+def test_an_episode_failed_by_the_simulator_is_a_hole(language_model: LanguageModel) -> None:
     failing = solved_task(1, held_out=False).task.id
     attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
 
-def test_an_episode_whose_last_observation_is_unsure_is_a_hole(
+def test_an_episode_with_an_uncertain_last_observation_is_a_hole(
     language_model: LanguageModel,
 ) -> None:
     unsure = solved_task(1, held_out=False).task.id
@@ -116,7 +116,7 @@ def test_an_episode_whose_last_observation_is_unsure_is_a_hole(
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
 
-def test_an_episode_that_never_began_is_a_hole_with_a_row_of_its_own(
+def test_an_episode_that_never_began_is_a_hole_with_a_row_without_targets(
     language_model: LanguageModel,
 ) -> None:
     shut = solved_task(1, held_out=False).task.id
@@ -125,7 +125,7 @@ def test_an_episode_that_never_began_is_a_hole_with_a_row_of_its_own(
     assert (len(hole.completion_ids), sum(hole.is_target)) == (1, 0)
 
 
-def test_a_simulator_that_is_gone_stops_the_training(language_model: LanguageModel) -> None:
+def test_too_many_failed_episodes_stop_the_training(language_model: LanguageModel) -> None:
     gone = frozenset(solved_task(seed, held_out=False).task.id for seed in range(2))
     with pytest.raises(SimulatorError, match="2 of 4 episodes"):
         play(language_model, ScriptedWorld(gone), 4)

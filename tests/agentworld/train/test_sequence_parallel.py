@@ -83,7 +83,7 @@ def assert_same(one: Path, several: Path) -> None:
     ],
     ids=",".join,
 )
-def test_two_processes_train_on_sequences_of_2048_tokens_as_one_does(
+def test_two_processes_sharing_sequences_train_the_same_weights_as_one(
     names: list[str], alone: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from machines.train_on_sequences import train_in_each
@@ -96,7 +96,7 @@ def test_two_processes_train_on_sequences_of_2048_tokens_as_one_does(
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "num"), [("thirds", 3), ("quarters", 4)])
-def test_more_processes_share_sequences_of_any_length_and_repeat_key_value_heads(
+def test_three_or_four_processes_sharing_sequences_train_the_same_weights_as_one(
     name: str, num: int, alone: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from machines.train_on_sequences import train_in_each
@@ -110,7 +110,7 @@ def test_more_processes_share_sequences_of_any_length_and_repeat_key_value_heads
 @pytest.mark.parametrize(
     ("name", "resumed"), [("zero-3", 4), ("zero-3", 1), ("dense", 4), ("dense", 1)]
 )
-def test_another_number_of_processes_resumes_what_two_began(
+def test_a_training_of_two_processes_is_resumed_by_another_number_of_processes(
     name: str, resumed: int, alone: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from machines.train_on_sequences import train_in_each
@@ -127,7 +127,7 @@ def test_another_number_of_processes_resumes_what_two_began(
     assert json.loads((folder / "steps.json").read_text()) == len(whole["losses"]) - 1
 
 
-def test_each_process_has_its_tokens_with_their_places_and_the_next_tokens(
+def test_each_process_gets_its_tokens_with_their_positions_and_targets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import torch
@@ -164,7 +164,7 @@ def test_each_process_has_its_tokens_with_their_places_and_the_next_tokens(
     ]
 
 
-def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
+def test_a_recipe_without_sequence_parallel_keeps_its_digest() -> None:
     assert "sequence_parallel" not in NextTokenRecipe(stage="cpt").model_dump()
     assert NextTokenRecipe(stage="sft", **SHARED).model_dump()["sequence_parallel"] == 2
 
@@ -181,7 +181,7 @@ def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
     ],
     ids=["packing", "imitation", "one"],
 )
-def test_what_cannot_be_split_is_refused_with_the_recipe(
+def test_a_recipe_with_an_invalid_sequence_parallel_is_refused(
     tmp_path: Path, fields: dict[str, object], wrong: str
 ) -> None:
     stage = {"imitation": "agent"}.get(str(fields["stage"]), str(fields["stage"]))
@@ -191,7 +191,7 @@ def test_what_cannot_be_split_is_refused_with_the_recipe(
         load_recipe(tmp_path / "mine.yaml")
 
 
-def test_a_number_of_processes_that_it_does_not_divide_is_refused_before_the_data_is_read(
+def test_a_number_of_processes_not_divisible_by_sequence_parallel_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentworld.train import next_token
@@ -206,7 +206,7 @@ def test_a_number_of_processes_that_it_does_not_divide_is_refused_before_the_dat
     )
 
 
-def test_a_model_that_carries_something_from_token_to_token_is_refused_as_the_guide_shows(
+def test_gated_delta_layers_are_refused_with_the_error_in_the_guide(
     tmp_path: Path,
 ) -> None:
     from make.model import tiny_family
@@ -258,7 +258,7 @@ def test_heads_are_split_evenly_or_refused(
             check_architecture(model, num_sharing)
 
 
-def test_a_single_process_pads_as_several_do_where_it_would_pack(
+def test_a_single_process_with_sequence_parallel_does_not_pack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agentworld.train import trainer
@@ -285,7 +285,7 @@ def test_an_attention_with_dropout_is_refused() -> None:
         model(input_ids=torch.zeros((1, 4), dtype=torch.long))
 
 
-def test_a_step_of_several_processes_trains_a_world_as_one_of_one_process_does(
+def test_a_cpt_step_of_several_processes_has_the_metrics_of_one_process(
     tmp_path: Path,
 ) -> None:
     shared = training(tmp_path / "shared", cpt=SHARED)

@@ -47,7 +47,9 @@ VLLM_BFLOAT16 = EngineRecipe(kind="vllm", dtype="bfloat16")
 
 
 @pytest.mark.parametrize("family", ["Qwen3", "Qwen3Moe"])
-def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path: Path) -> None:
+def test_a_merged_cpt_adapter_and_a_kept_sft_adapter_are_pinned_and_served(
+    family: str, tmp_path: Path
+) -> None:
     merged, beside = _trained(
         tmp_path, family, ALL_WEIGHTS | {"lora": LORA}, ALL_WEIGHTS | {"lora": LORA | KEPT}
     )
@@ -71,7 +73,7 @@ def test_a_merged_cpt_and_a_kept_sft_are_pinned_and_served(family: str, tmp_path
         check_files(manifest, beside)
 
 
-def test_gated_delta_layers_are_trained_and_pinned_and_engines_without_them_refuse(
+def test_gated_delta_layers_are_trained_and_pinned_and_unsupported_engines_refuse_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpt, model = _trained(tmp_path, "Qwen3_5", ALL_WEIGHTS, ALL_WEIGHTS | {"lora": LORA})
@@ -93,7 +95,7 @@ def test_gated_delta_layers_are_trained_and_pinned_and_engines_without_them_refu
     ("family", "engine"),
     [("Qwen3", VLLM), ("Qwen3Moe", VLLM), ("Qwen3_5", VLLM_BFLOAT16)],
 )
-def test_all_weights_that_cpt_and_sft_trained_are_pinned_and_served_by_vllm(
+def test_a_full_cpt_and_sft_training_is_pinned_and_served_by_vllm(
     family: str, engine: EngineRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, model = _trained(tmp_path, family, ALL_WEIGHTS, ALL_WEIGHTS)

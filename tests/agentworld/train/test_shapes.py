@@ -36,11 +36,11 @@ def change(model, **fields):
     (model / "config.json").write_text(json.dumps(config | fields))
 
 
-def test_weights_of_the_shapes_of_their_class_are_taken(model, check_shapes):
+def test_weights_with_the_shapes_of_their_class_are_accepted(model, check_shapes):
     assert accepts(check_shapes, model)
 
 
-def test_weights_in_several_files_are_taken_together(model, check_shapes):
+def test_weights_split_over_several_files_are_checked_together(model, check_shapes):
     shapes = shapes_of(model)
     some = dict(list(shapes.items())[:7])
     rest = {name: shape for name, shape in shapes.items() if name not in some}
@@ -51,7 +51,7 @@ def test_weights_in_several_files_are_taken_together(model, check_shapes):
     assert accepts(check_shapes, model)
 
 
-def test_a_weight_of_another_shape_is_named(model, check_shapes):
+def test_a_weight_of_the_wrong_shape_is_refused_by_name(model, check_shapes):
     shapes = shapes_of(model) | {"model.norm.weight": [65]}
     (model / "model.safetensors").write_bytes(weights(**shapes))
     words = r"another shape 1 of the weights of Qwen3ForCausalLM \(model\.norm\.weight\)"
@@ -59,7 +59,7 @@ def test_a_weight_of_another_shape_is_named(model, check_shapes):
         check_shapes(model)
 
 
-def test_weights_that_are_missing_are_counted_and_some_are_named(model, check_shapes):
+def test_missing_weights_are_refused_with_their_number_and_some_names(model, check_shapes):
     (model / "model.safetensors").write_bytes(weights(other=[3]))
     words = r"lacks 25 of the weights of Qwen3ForCausalLM \(lm_head\.weight, .*\.\.\.\); restore"
     with pytest.raises(InputError, match=words):
@@ -77,7 +77,7 @@ def test_weights_that_are_missing_are_counted_and_some_are_named(model, check_sh
     ],
     ids=str,
 )
-def test_settings_that_make_no_model_are_refused(model, check_shapes, fields):
+def test_a_config_that_makes_no_model_is_refused(model, check_shapes, fields):
     change(model, **fields)
     with pytest.raises(InputError, match=r"config\.json"):
         check_shapes(model)
@@ -92,7 +92,7 @@ def test_settings_that_make_no_model_are_refused(model, check_shapes, fields):
     ],
     ids=["an unknown type", "an unknown class", "quantised"],
 )
-def test_of_a_class_that_transformers_cannot_make_nothing_is_known(model, check_shapes, fields):
+def test_a_model_that_transformers_cannot_build_passes_the_shape_check(model, check_shapes, fields):
     change(model, **fields)
     (model / "model.safetensors").write_bytes(weights(other=[3]))
     assert accepts(check_shapes, model)
@@ -127,7 +127,7 @@ SMALL = {
         "Qwen3_5MoeForCausalLM",
     ],
 )
-def test_weights_that_a_family_joins_and_ties_are_taken_and_missed(tmp_path, check_shapes, name):
+def test_fused_and_tied_weights_of_each_family_are_checked(tmp_path, check_shapes, name):
     import transformers
 
     kind = getattr(transformers, name)

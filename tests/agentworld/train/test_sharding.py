@@ -25,7 +25,7 @@ def without_norm(base: Path, folder: Path) -> Path:
     return folder
 
 
-def test_a_model_in_parts_is_saved_as_a_whole_one_is(tmp_path: Path) -> None:
+def test_a_sharded_model_is_saved_with_the_same_files_as_a_whole_model(tmp_path: Path) -> None:
     from machines.in_parts import SHARD_BYTES, load_whole, merge, save_in_parts
 
     bases = {name: tiny_family(tmp_path / "base" / name, FAMILIES[name]) for name in FAMILIES}

@@ -42,7 +42,7 @@ def test_cpt_and_sft_of_the_recipe_train_from_the_base(name, base, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-0.6b-shell", "qwen3-8b"])
-def test_a_base_of_a_hub_is_pinned_and_trained_by_the_defaults(name):
+def test_a_hub_base_is_pinned_to_a_commit_and_trained_with_the_defaults(name):
     recipe = load_recipe(recipe_path(name))
     assert recipe.model.base is not None
     assert len(recipe.model.base.partition("@")[2]) == 40
@@ -66,7 +66,7 @@ OF_A_NEW_MODEL = {
 
 
 @pytest.mark.parametrize("name", ["smoke", "demo", "long", "mcp", "terminal", "live"])
-def test_the_tiny_models_recipes_say_what_they_were_tuned_with(name):
+def test_the_recipes_of_tiny_models_set_their_tuned_values(name):
     recipe = load_recipe(recipe_path(name))
     for stage in (recipe.cpt, recipe.sft):
         assert stage.model_dump(include=set(OF_A_NEW_MODEL)) == OF_A_NEW_MODEL

@@ -28,7 +28,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("packing", [False, True])
-def test_every_few_steps_are_reported_with_the_batches_that_they_had(
+def test_training_figures_are_reported_every_20_steps(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, packing: bool
 ) -> None:
     from agentworld.train.encode import encode, whole_episode
@@ -64,7 +64,7 @@ def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
 
 
 @pytest.mark.parametrize("adapted", [False, True])
-def test_model_flops_of_a_known_card_are_reported_by_the_formula_of_the_benchmarks(
+def test_mfu_of_a_known_gpu_follows_the_benchmark_formula(
     language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch, *, adapted: bool
 ) -> None:
     from transformers import TrainerControl, TrainerState
@@ -98,7 +98,7 @@ def test_model_flops_of_a_known_card_are_reported_by_the_formula_of_the_benchmar
     assert seen["sample_tokens"] == pytest.approx(20 / 3)
 
 
-def test_a_training_has_one_run_in_mlflow_and_needs_none(
+def test_a_training_has_one_mlflow_run_and_succeeds_without_mlflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import mlflow

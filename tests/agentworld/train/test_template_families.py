@@ -162,7 +162,7 @@ def shown(family, text):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_is_trained_is_the_observation_and_its_end(marked, family):
+def test_a_target_is_the_observation_and_its_end_token(marked, family):
     template, end = FAMILIES[family]
     texts = trained(marked(template), CHAT, range(len(OBSERVATIONS)))
     assert texts == [shown(family, text) + end for text in OBSERVATIONS]
@@ -189,7 +189,7 @@ def test_a_thought_is_trained_with_its_answer(marked, family):
     assert parse_observation(text.removesuffix(end)) == "one line"
 
 
-def test_the_template_of_qwen_3_itself_is_trained_after_its_empty_thought(marked):
+def test_targets_of_the_qwen_3_template_start_after_its_empty_thought(marked):
     from trl.chat_template_utils import qwen3_chat_template
 
     tokenizer = marked(qwen3_chat_template)
@@ -201,16 +201,14 @@ def test_the_template_of_qwen_3_itself_is_trained_after_its_empty_thought(marked
     assert served.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
 
 
-def test_the_template_that_a_model_is_saved_with_needs_no_marks(marked):
+def test_generation_marks_that_cover_too_much_are_removed_from_the_template(marked):
     tokenizer = marked(MARKED_TOO_MUCH)
     assert "generation %}" not in tokenizer.chat_template
     assert tokenizer.apply_chat_template(CHAT, tokenize=False).count("<|im_end|>") == len(CHAT)
 
 
 @pytest.mark.parametrize("template", [CHATML, MARKED], ids=["unmarked", "marked"])
-def test_a_token_across_the_border_of_an_answer_that_cannot_be_encoded_apart_is_no_target(
-    marked, template
-):
+def test_an_inseparable_token_across_the_start_of_an_answer_is_no_target(marked, template):
     from tokenizers.normalizers import Lowercase
 
     tokenizer = marked(template)
@@ -229,7 +227,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("template", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_marked_is_refused_in_one_sentence(marked, template, words):
+def test_a_template_whose_answers_cannot_be_located_is_refused_in_one_sentence(
+    marked, template, words
+):
     with pytest.raises(InputError, match=words) as error:
         marked(template)
     assert "\n" not in str(error.value)

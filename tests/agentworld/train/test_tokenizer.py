@@ -8,7 +8,7 @@ _ENOUGH_FOR_THE_HALVES = 580
 
 
 @pytest.mark.compute
-def test_a_word_that_was_never_seen_is_two_tokens_that_were_with_its_space_and_without() -> None:
+def test_a_held_out_word_is_two_tokens_with_and_without_a_leading_space() -> None:
     from agentworld.train.tokenizer import train_tokenizer
 
     tokenizer = train_tokenizer(

@@ -13,7 +13,7 @@ from make import tracing, training
 pytestmark = pytest.mark.compute
 
 
-def test_a_world_is_trained_to_think_and_show_as_its_teacher(tmp_path):
+def test_a_world_model_trained_on_traces_reproduces_the_teachers_answer(tmp_path):
     from agentworld.rendering.messages import world_messages
     from agentworld.train.model import load_model
     from agentworld.train.parent import Parent

@@ -62,7 +62,7 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     assert layer.weight.dtype == torch.float32
 
 
-def test_a_training_that_diverges_ends_and_leaves_no_checkpoint_that_did(
+def test_a_diverging_training_stops_without_a_diverged_checkpoint(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
     from agentworld.train.trainer import train_rows
@@ -80,7 +80,7 @@ def test_a_training_that_diverges_ends_and_leaves_no_checkpoint_that_did(
     assert [path.name for path in (tmp_path / "out" / CHECKPOINTS).iterdir()] == ["checkpoint-1"]
 
 
-def test_accumulated_batches_make_the_step_of_one_batch(tmp_path: Path) -> None:
+def test_accumulated_batches_train_the_same_weights_as_one_batch(tmp_path: Path) -> None:
     import torch
 
     from machines.train_in_float32 import train
@@ -96,7 +96,7 @@ def test_accumulated_batches_make_the_step_of_one_batch(tmp_path: Path) -> None:
         torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
 
 
-def test_one_process_trains_on_one_device_however_many_it_sees(
+def test_one_process_trains_on_one_device_even_if_more_are_visible(
     language_model: LanguageModel,
     samples: list[Sample],
     tmp_path: Path,

@@ -55,7 +55,7 @@ def encoded(language_model: LanguageModel, some: list[Sample]) -> list[Row]:
     [{}, {"packing": True}, {"gradient_checkpointing": True}, DROPOUT],
     ids=["padded", "packed", "recomputed", "dropout"],
 )
-def test_weights_are_equal_bit_for_bit_with_and_without_it(
+def test_validation_changes_no_trained_weight(
     settings: dict[str, Any], language_model: LanguageModel, tmp_path: Path
 ) -> None:
     from copy import deepcopy
@@ -89,7 +89,7 @@ def test_weights_are_equal_bit_for_bit_with_and_without_it(
     assert all(torch.equal(weight, with_it[name]) for name, weight in without.items())
 
 
-def test_the_mean_is_over_all_targets_of_a_domain(
+def test_the_validation_loss_is_the_mean_over_all_targets_of_a_domain(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
     import torch
@@ -127,7 +127,7 @@ def test_the_mean_is_over_all_targets_of_a_domain(
     assert seen[max(seen)]["validation_loss"] < seen[0]["validation_loss"]
 
 
-def test_a_step_measures_each_domain_and_keeps_its_figures(tmp_path: Path) -> None:
+def test_a_step_records_the_validation_loss_of_each_domain(tmp_path: Path) -> None:
     settings = {"validate_every": 5, "validation_samples": 4}
     given = with_held_out(training(tmp_path / "store", sft=settings), "shell", "text")
     folder = Path(run_by_name("sft", *given))
@@ -149,7 +149,9 @@ def test_a_step_measures_each_domain_and_keeps_its_figures(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("zero_stage", [None, 3])
-def test_several_processes_measure_what_one_does(zero_stage: int | None, tmp_path: Path) -> None:
+def test_several_processes_measure_the_same_validation_loss_as_one(
+    zero_stage: int | None, tmp_path: Path
+) -> None:
     from agentworld.steps.member import main
 
     settings = {"validate_every": 1, "muon_learning_rate": None, "epochs": 1}
@@ -180,14 +182,14 @@ def test_a_data_set_without_held_out_samples_is_refused(tmp_path: Path) -> None:
         run_by_name("cpt", *given)
 
 
-def test_recipes_that_say_nothing_of_it_keep_their_digests_and_imitation_has_none() -> None:
+def test_recipes_without_validation_keep_their_digests_and_imitation_refuses_validation() -> None:
     fields = NextTokenRecipe(stage="cpt").model_dump()
     assert not {"validate_every", "validation_samples"} & fields.keys()
     with pytest.raises(ValidationError, match="imitation has no held-out samples"):
         NextTokenRecipe(stage="imitation", validate_every=5)
 
 
-def test_a_line_that_a_kill_cut_off_does_not_count_and_what_is_done_again_counts_once(
+def test_step_figures_ignore_a_cut_off_line_and_replace_repeated_steps(
     tmp_path: Path,
 ) -> None:
     from agentworld.storage.step_figures import FIGURES, StepFigures

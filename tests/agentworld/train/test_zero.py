@@ -52,7 +52,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
     return given
 
 
-def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
+def test_a_recipe_without_zero_stage_keeps_its_digest() -> None:
     assert "zero_stage" not in NextTokenRecipe(stage="cpt").model_dump()
     assert "zero_stage" not in WorldRlRecipe().model_dump()
     assert WorldRlRecipe(zero_stage=2).model_dump()["zero_stage"] == 2
@@ -76,7 +76,7 @@ def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
     ],
     ids=["Muon", "no such stage", "one process"],
 )
-def test_what_cannot_be_shared_is_refused_with_the_recipe(
+def test_a_recipe_with_an_invalid_zero_stage_is_refused(
     tmp_path: Path, fields: dict[str, object], wrong: str
 ) -> None:
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "cpt": fields}))
@@ -84,7 +84,7 @@ def test_what_cannot_be_shared_is_refused_with_the_recipe(
         load_recipe(tmp_path / "mine.yaml")
 
 
-def test_without_deepspeed_nothing_is_begun(
+def test_a_zero_stage_without_deepspeed_is_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = training(tmp_path / "store", cpt=SHARED)
@@ -94,7 +94,7 @@ def test_without_deepspeed_nothing_is_begun(
     assert [path.name for path in folder_of("cpt", given).iterdir()] == [STAGE_PAGE]
 
 
-def test_parts_on_several_machines_need_one_disk(
+def test_zero_on_several_machines_requires_a_shared_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = open_copy("memory://bucket/store", tmp_path)
@@ -126,7 +126,7 @@ def folders_of(folder: Path, *stages: str) -> list[Path]:
     return folders
 
 
-def test_each_stage_trains_as_one_process_does_with_half_of_the_state(
+def test_each_zero_stage_trains_the_same_weights_with_half_of_the_state(
     alone: Path, tmp_path: Path
 ) -> None:
     import torch
@@ -149,7 +149,7 @@ def test_each_stage_trains_as_one_process_does_with_half_of_the_state(
             assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
 
 
-def test_a_loss_that_is_no_number_ends_a_training_at_its_step_though_no_step_is_logged(
+def test_a_diverging_training_stops_at_its_step_without_a_checkpoint(
     tmp_path: Path,
 ) -> None:
     from machines.train_in_float32 import diverge_in_each
@@ -179,7 +179,7 @@ def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
         pytest.param(1, 2, "3", marks=pytest.mark.long),
     ],
 )
-def test_another_number_of_processes_resumes_what_two_or_one_began(
+def test_a_training_is_resumed_by_another_number_of_processes(
     alone: Path, tmp_path: Path, began: int, resumed: int, stages: str
 ) -> None:
     from machines.train_in_float32 import train_in_each
@@ -198,7 +198,9 @@ def test_another_number_of_processes_resumes_what_two_or_one_began(
         assert same == pytest.approx(losses, rel=1e-4), folder
 
 
-def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path: Path) -> None:
+def test_a_sharded_training_writes_a_whole_model_and_checkpoint_record(
+    trained: Training, tmp_path: Path
+) -> None:
     alone = Path(run_by_name("cpt", *training(tmp_path / "store", cpt=SHARED)))
     together = folder_of("cpt", trained)
     record = checkpoint_of(together)
@@ -214,7 +216,7 @@ def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path
 
 
 @pytest.mark.long
-def test_a_training_in_parts_goes_on_from_what_all_wrote(
+def test_a_killed_sharded_training_resumes_and_ends_with_the_same_weights(
     trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
@@ -252,7 +254,7 @@ def resumed_from(said: str) -> int:
     return int(resumed[1])
 
 
-def test_a_world_that_is_rewarded_in_parts_is_the_one_that_it_is_without(
+def test_world_rl_at_zero_stage_3_trains_the_same_weights_as_without_zero(
     trained: Training, tmp_path: Path
 ) -> None:
     import torch

@@ -40,7 +40,7 @@ def test_every_child_is_valid_in_every_supported_kubernetes():
         check_schema(child)
 
 
-def test_all_are_named_by_the_digest_and_owned_by_the_simulator():
+def test_children_are_named_by_the_digest_and_owned_by_the_simulator():
     for child in built().values():
         metadata = child["metadata"]
         assert metadata["name"] == engine_name(MANIFEST.digest)
@@ -48,7 +48,7 @@ def test_all_are_named_by_the_digest_and_owned_by_the_simulator():
         assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
 
 
-def test_a_drained_node_loses_one_replica_at_a_time_and_each_that_is_not_ready():
+def test_the_disruption_budget_allows_one_eviction_and_any_unready_pod():
     budget = built()["PodDisruptionBudget"]["spec"]
     selected = budget.pop("selector")["matchLabels"]
     assert budget == {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
@@ -56,18 +56,18 @@ def test_a_drained_node_loses_one_replica_at_a_time_and_each_that_is_not_ready()
     assert selected.items() <= pods.items()
 
 
-def test_names_and_labels_fit_whatever_the_digest():
+def test_names_and_labels_fit_the_kubernetes_limit():
     for child in built().values():
         metadata = child["metadata"]
         words = [metadata["name"], *metadata["labels"].values()]
         assert max(map(len, words)) <= 63
 
 
-def test_the_image_is_the_manifests_by_digest():
+def test_the_image_is_pinned_by_the_manifests_digest():
     assert container()["image"] == f"{IMAGE}@{records.digest('image')}"
 
 
-def test_the_engine_is_started_with_what_was_pinned_and_named_by_what_was_verified():
+def test_the_engine_starts_with_pinned_and_verified_arguments():
     found = container()
     assert found["args"][-4:] == ["--dtype", "float32", "--max-model-len", "1024"]
     assert "/weights/world" in found["args"]
@@ -75,7 +75,7 @@ def test_the_engine_is_started_with_what_was_pinned_and_named_by_what_was_verifi
     assert MANIFEST.digest not in json.dumps(found)
 
 
-def test_the_engine_has_the_pinned_environment_and_that_of_every_engine():
+def test_the_engine_has_the_pinned_and_the_common_environment():
     told = {each["name"]: each["value"] for each in container()["env"]}
     environment = {"VLLM_BATCH_INVARIANT": "1"}
     engine = MANIFEST.engine.model_copy(update={"environment": environment})
@@ -84,7 +84,7 @@ def test_the_engine_has_the_pinned_environment_and_that_of_every_engine():
     assert told["HF_HUB_OFFLINE"] == "1"
 
 
-def test_the_verifier_reads_the_very_bytes_that_the_digest_is_over():
+def test_the_verifier_reads_the_canonical_manifest():
     assert built()["ConfigMap"]["data"]["manifest.json"].encode() == MANIFEST.canonical
 
 
@@ -96,7 +96,7 @@ def test_weights_of_a_claim_are_read_only_in_every_container():
         assert mount["readOnly"]
 
 
-def test_weights_of_a_url_are_fetched_by_the_verifier_alone():
+def test_only_the_verifier_fetches_weights_of_a_url():
     fetching = {"weights": {"url": "s3://models/world", "secret": "bucket"}}
     verifier = pod(**fetching)["initContainers"][0]
     told = {each["name"]: each["value"] for each in verifier["env"]}
@@ -120,7 +120,7 @@ def weights_of(**weights):
     return volumes["weights"], ["readOnly" not in mount for mount in mounts]
 
 
-def test_what_was_fetched_is_kept_on_a_claim_where_one_is_named():
+def test_fetched_weights_are_cached_on_a_named_claim():
     weights = {"url": "s3://models/world", "cache": "models"}
     volume, is_writable = weights_of(**weights)
     assert volume["persistentVolumeClaim"] == {"claimName": "models"}
@@ -134,7 +134,7 @@ def test_what_was_fetched_is_kept_on_a_claim_where_one_is_named():
     assert folder in spec["containers"][0]["args"]
 
 
-def test_weights_in_an_image_are_a_volume_that_nobody_writes_to():
+def test_weights_in_an_image_are_a_read_only_volume():
     image = f"mirror.example/world@sha256:{'0' * 64}"
     volume, is_writable = weights_of(image=image, path="model")
     assert volume["image"] == {"reference": image, "pullPolicy": "IfNotPresent"}
@@ -142,7 +142,7 @@ def test_weights_in_an_image_are_a_volume_that_nobody_writes_to():
     assert "/weights/model" in container(weights={"image": image, "path": "model"})["args"]
 
 
-def test_every_folder_of_a_pods_own_has_a_limit():
+def test_every_emptydir_volume_has_a_size_limit():
     weights = {"url": "s3://models/world", "sizeLimit": "90Gi"}
     volumes = pod(weights=weights, scratch="20Gi", sharedMemory="32Gi")["volumes"]
     limits = {
@@ -153,7 +153,7 @@ def test_every_folder_of_a_pods_own_has_a_limit():
     assert limits == {"verified": "1Mi", "weights": "90Gi", "tmp": "20Gi", "shm": "32Gi"}
 
 
-def test_no_container_may_more_than_the_restricted_standard():
+def test_every_container_meets_the_restricted_pod_security_standard():
     spec = pod()
     assert spec["securityContext"]["runAsNonRoot"]
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -166,7 +166,7 @@ def test_no_container_may_more_than_the_restricted_standard():
         }
 
 
-def test_the_verifier_has_requests_and_limits_and_the_engine_what_it_was_given():
+def test_the_verifier_has_fixed_resources_and_the_engine_the_configured_resources():
     [verifier] = pod()["initContainers"]
     assert {*verifier["resources"]} == {"requests", "limits"}
     for amounts in verifier["resources"].values():
@@ -177,12 +177,12 @@ def test_the_verifier_has_requests_and_limits_and_the_engine_what_it_was_given()
     assert pod(resources=devices)["initContainers"] == [verifier]
 
 
-def test_big_weights_have_all_their_time_to_start():
+def test_the_startup_probe_allows_the_configured_seconds():
     probe = container(startupSeconds=3_601)["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 3_601
 
 
-def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
+def test_the_node_pool_and_the_queue_are_set_on_the_deployment_and_its_pods():
     toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
     pool = {"selector": {"pool": "gpu"}, "tolerations": [toleration]}
     children_ = built(nodePool=pool, queue="team")
@@ -196,7 +196,7 @@ def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
     assert "kueue" not in json.dumps(built())
 
 
-def test_an_engines_processes_share_memory():
+def test_an_engine_has_a_shared_memory_volume():
     memory = {"medium": "Memory", "sizeLimit": "8Gi"}
     assert {"name": "shm", "emptyDir": memory} in pod()["volumes"]
     mounted = {"name": "shm", "mountPath": "/dev/shm"}
@@ -218,18 +218,18 @@ def test_images_are_pulled_with_the_secrets_of_the_release():
     assert "imagePullSecrets" not in pod()
 
 
-def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
+def test_the_engine_service_is_headless():
     assert built()["Service"]["spec"]["clusterIP"] == "None"
 
 
-def test_what_is_no_longer_wanted_is_taken_from_the_engine():
+def test_a_node_pool_removed_from_the_spec_is_drift_of_the_deployment():
     """`is_as_built` ignores missing fields, because it accepts other users' additions."""
     bare, placed = built(), built(nodePool={"selector": {"pool": "gpu"}})
     assert not is_as_built(bare["Deployment"], placed["Deployment"])
     assert is_as_built(bare["Service"], placed["Service"])
 
 
-def test_pods_are_who_the_release_says_in_a_cloud_and_have_its_labels_beside_their_own():
+def test_pods_have_the_service_account_labels_and_annotations_of_the_release():
     told = {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"}
     annotations = {"eks.amazonaws.com/skip-containers": "engine"}
     pods = EnginePods(
@@ -245,9 +245,9 @@ def test_pods_are_who_the_release_says_in_a_cloud_and_have_its_labels_beside_the
     assert not {"serviceAccountName", "priorityClassName"} & pod().keys()
 
 
-def test_the_same_is_built_the_same():
+def test_equal_specs_build_equal_children():
     assert built() == built()
 
 
-def test_whom_it_is_for_changes_nothing_that_is_built():
+def test_tenants_do_not_change_the_children():
     assert built(tenants=["acme"]) == built()

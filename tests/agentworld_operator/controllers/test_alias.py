@@ -95,7 +95,7 @@ class Aliases:
         return asyncio.run(self.reconciler.clean_up("stable"))
 
 
-def test_an_alias_that_was_recorded_as_it_asks_is_looked_at_seldom():
+def test_an_alias_recorded_as_asked_is_reconciled_again_after_60_seconds():
     outcome = Aliases(Ledger(change())).look()
     assert conditions(outcome) == {"Resolved": "Found", "Recorded": "AsAsked"}
     assert (outcome.status.digest, outcome.look_again_seconds) == (ONE, 60)
@@ -112,7 +112,7 @@ def test_an_alias_that_was_recorded_as_it_asks_is_looked_at_seldom():
     ],
     ids=["nothing", "another spec", "an end", "a command", "another object"],
 )
-def test_a_spec_that_nobody_asked_for_is_never_recorded(history):
+def test_a_spec_that_bypassed_the_webhook_is_never_recorded(history):
     """It bypassed the webhook; it may even equal an earlier one (A to B to A)."""
     aliases = Aliases(Ledger(*history))
     for at in (0, 31, 62):
@@ -124,7 +124,7 @@ def test_a_spec_that_nobody_asked_for_is_never_recorded(history):
     assert aliases.ledger.keys == []
 
 
-def test_what_a_command_moved_stays_though_an_object_asked_otherwise_before():
+def test_a_move_by_a_command_is_not_reverted_to_an_earlier_request():
     aliases = Aliases(Ledger(change(), change(simulator=TWO, request=None)))
     assert conditions(aliases.look())["Recorded"] == "NotAsked"
     assert aliases.look(31).status.digest == TWO
@@ -143,7 +143,7 @@ OVERTAKING = pytest.mark.parametrize(
 
 
 @OVERTAKING
-def test_what_the_cluster_refused_after_it_was_recorded_counts_no_more_once_that_stays(later):
+def test_a_recorded_change_refused_by_the_cluster_is_reverted_after_settling(later):
     aliases = Aliases(Ledger(change(), later))
     outcome = aliases.look()
     assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Overtaken", 5)
@@ -157,7 +157,7 @@ def test_what_the_cluster_refused_after_it_was_recorded_counts_no_more_once_that
     assert len(aliases.ledger.keys) == 1
 
 
-def test_a_difference_that_a_watch_did_not_hear_the_end_of_is_none():
+def test_a_difference_to_a_stale_watched_object_is_not_reverted():
     aliases = Aliases(Ledger(change(), change(simulator=TWO, request=SECOND)))
     newer = there(alias("two"))
     newer["metadata"]["generation"] = 2
@@ -166,7 +166,7 @@ def test_a_difference_that_a_watch_did_not_hear_the_end_of_is_none():
     assert aliases.ledger.keys == []
 
 
-def test_another_difference_has_to_stay_as_long():
+def test_a_new_difference_restarts_the_settle_time():
     aliases = Aliases(Ledger(change(), change(simulator=TWO, request=SECOND)))
     aliases.look()
     aliases.ledger.changes.append(change(simulator=TWO, request="uid-stable/3"))
@@ -175,14 +175,14 @@ def test_another_difference_has_to_stay_as_long():
     assert conditions(aliases.look(60))["Recorded"] == "Returned"
 
 
-def test_a_simulator_that_took_anothers_name_is_told_and_changes_no_meaning():
+def test_a_simulator_with_a_different_digest_is_reported_and_moves_no_alias():
     aliases = Aliases(Ledger(change(simulator=TWO)))
     outcome = aliases.look()
     assert conditions(outcome) == {"Resolved": "AnotherSimulator", "Recorded": "AsAsked"}
     assert outcome.status.digest == TWO
 
 
-def test_a_name_keeps_its_meaning_when_its_simulator_is_gone():
+def test_an_alias_keeps_its_digest_when_its_simulator_is_missing():
     outcome = Aliases(Ledger(change())).look(means="nobody")
     assert conditions(outcome) == {"Resolved": "NoSimulator", "Recorded": "AsAsked"}
     assert outcome.status.digest == ONE
@@ -192,14 +192,14 @@ def test_a_name_keeps_its_meaning_when_its_simulator_is_gone():
     ("failure", "reason"),
     [(SimulatorError("down"), "ServiceUnavailable"), (InputError("no"), "Refused")],
 )
-def test_a_service_that_does_not_answer_is_a_condition_and_what_it_said_last_stays(failure, reason):
+def test_a_service_failure_is_a_condition_and_keeps_the_last_digest(failure, reason):
     aliases = Aliases(Ledger())
     aliases.ledger.failure = failure
     outcome = aliases.look(before=AliasStatus(digest=TWO))
     assert (conditions(outcome)["Recorded"], outcome.status.digest) == (reason, TWO)
 
 
-def test_a_name_whose_object_is_gone_is_found_by_comparing_and_ended_once_that_stays():
+def test_an_alias_whose_object_is_missing_is_ended_after_settling():
     """Also by an operator that never saw the object."""
     aliases = Aliases(Ledger(change()))
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == ["stable"]
@@ -212,13 +212,13 @@ def test_a_name_whose_object_is_gone_is_found_by_comparing_and_ended_once_that_s
     assert len(aliases.ledger.keys) == 1
 
 
-def test_an_object_that_is_there_is_not_found_to_be_gone():
+def test_an_alias_with_an_object_is_not_reported_as_missing_its_object():
     aliases = Aliases(Ledger(change()))
     aliases.cache.put("SimulatorAlias", there(alias()))
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
 
 
-def test_a_name_whose_object_no_watch_told_of_is_not_ended():
+def test_an_alias_whose_object_is_not_in_the_cache_is_ended_only_after_deletion():
     aliases = Aliases(Ledger(change()))
     aliases.clean_up(0)
     assert aliases.clean_up(31, there(alias())).look_again_seconds == 5
@@ -228,7 +228,7 @@ def test_a_name_whose_object_no_watch_told_of_is_not_ended():
     assert aliases.ledger.told[-1] == (OPERATOR_ACTOR, None)
 
 
-def test_a_name_that_a_command_set_needs_no_object():
+def test_an_alias_set_by_a_command_needs_no_object():
     aliases = Aliases(Ledger(change(), change(request=None)))
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
     assert aliases.clean_up(0).look_again_seconds is None
@@ -236,7 +236,7 @@ def test_a_name_that_a_command_set_needs_no_object():
     assert aliases.ledger.keys == []
 
 
-def test_a_simulator_concerns_itself_and_the_aliases_that_name_it():
+def test_a_simulator_change_affects_the_aliases_that_name_the_simulator():
     aliases = Aliases(Ledger())
     aliases.cache.put("SimulatorAlias", there(alias("one")))
     aliases.cache.put("SimulatorAlias", there(alias("two", "other")))

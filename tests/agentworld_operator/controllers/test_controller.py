@@ -100,13 +100,13 @@ def test_a_status_is_written_once_with_its_events_and_read_in_the_next_round(cac
     assert [conditions for *_, conditions in scripted.rounds] == [0, 1]
 
 
-def test_nothing_is_written_where_nothing_can_be_said(cache, cluster):
+def test_an_outcome_without_a_status_writes_nothing(cache, cluster):
     asyncio.run(Controller(cluster, cache, Scripted(Outcome())).reconcile("nightly"))
     assert cluster.kinds == []
 
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["gone", "going"])
-def test_one_that_is_gone_is_cleaned_up(cache, cluster, is_deleted):
+def test_a_deleted_resource_is_cleaned_up(cache, cluster, is_deleted):
     if is_deleted:
         cache.drop(KIND, resource())
     else:
@@ -117,7 +117,7 @@ def test_one_that_is_gone_is_cleaned_up(cache, cluster, is_deleted):
     assert (scripted.cleaned, scripted.rounds) == (["nightly"], [])
 
 
-def test_a_problem_is_written_and_looked_at_again_ever_later(cache, cluster):
+def test_a_problem_is_written_once_and_retried_with_growing_pauses(cache, cluster):
     problem = Outcome(suspended(), StoreError("the disk is gone"))
     scripted = Scripted(problem, problem)
     work(Controller(cluster, cache, scripted), 60, (KIND, resource()))
@@ -125,20 +125,20 @@ def test_a_problem_is_written_and_looked_at_again_ever_later(cache, cluster):
     assert [moment for moment, *_ in scripted.rounds] == [0, 0.5, 1.5]
 
 
-def test_one_is_looked_at_again_when_its_outcome_says(cache, cluster):
+def test_a_resource_is_reconciled_again_after_the_seconds_of_its_outcome(cache, cluster):
     scripted = Scripted(*[Outcome(look_again_seconds=5)] * 2)
     work(Controller(cluster, cache, scripted), 60, (KIND, resource()))
     assert [moment for moment, *_ in scripted.rounds] == [0, 5, 10]
 
 
-def test_one_that_cannot_be_cleaned_up_is_looked_at_again(cache, cluster):
+def test_a_failed_cleanup_is_retried(cache, cluster):
     cache.drop(KIND, resource())
     scripted = Scripted(Outcome(problem=ClusterError("gone")), Outcome(look_again_seconds=5))
     work(Controller(cluster, cache, scripted), 60, (KIND, resource()))
     assert scripted.cleaned == ["nightly"] * 3
 
 
-def test_a_change_concerns_whom_the_reconciler_names(cache, cluster):
+def test_a_change_reconciles_the_names_that_the_reconciler_returns(cache, cluster):
     cache.put(KIND, resource("weekly"))
     scripted = Scripted()
     work(Controller(cluster, cache, scripted), 1, ("Pod", resource("pod")))

@@ -57,7 +57,7 @@ class QueuedEngine:
         return self.deployment["spec"]["replicas"], queue
 
 
-def test_an_engine_whose_queue_is_to_change_is_scaled_and_moves_when_no_replica_is_ready():
+def test_an_engine_changes_its_queue_only_when_no_replica_is_ready():
     engine = QueuedEngine()
     assert engine.serve(queue="a", replicas=2)["Degraded"] == "AsWanted"
     engine.become_ready(2)
@@ -71,7 +71,7 @@ def test_an_engine_whose_queue_is_to_change_is_scaled_and_moves_when_no_replica_
     assert engine.replicas_and_queue == (0, "b")
 
 
-def test_an_engine_leaves_no_queue_and_is_scaled_in_it():
+def test_an_engine_whose_spec_drops_the_queue_is_scaled_in_its_old_queue():
     engine = QueuedEngine()
     engine.serve(queue="a")
     assert engine.serve(replicas=3)["Degraded"] == "QueueKept"

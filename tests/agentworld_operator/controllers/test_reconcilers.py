@@ -62,14 +62,14 @@ def serve(reconciler, resource):
     return asyncio.run(reconciler.reconcile(there(resource), SimulatorStatus(), NOW))
 
 
-def test_an_engine_that_episodes_scale_is_looked_at_by_the_clock_and_no_other():
+def test_only_an_engine_scaled_by_episodes_is_reconciled_periodically():
     cluster = Applied()
     assert serve(simulators(cluster), simulator()).look_again_seconds is None
     assert [*cluster.by_kind] == ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
     assert serve(simulators(), simulator(bounds={"max": 2})).look_again_seconds == 5
 
 
-def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
+def test_a_recreated_simulator_does_not_inherit_the_old_scale():
     """Null means that the service does not count, so nothing changes."""
     cluster, counts = Applied(), [64, None, None]
     reconciler = simulators(cluster, open_episodes=lambda _: counts.pop(0))
@@ -82,18 +82,18 @@ def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
     assert cluster.replicas == 0
 
 
-def test_what_the_api_server_refuses_is_said_and_tried_again():
+def test_a_refusal_of_the_api_server_is_a_condition_and_is_retried():
     refusal = ClusterError("you may not", status=403)
     outcome = serve(simulators(Applied(refusal)), simulator())
     assert (conditions(outcome)["Degraded"], outcome.problem) == ("Forbidden", refusal)
 
 
-def test_what_passes_by_itself_changes_no_status():
+def test_a_temporary_failure_is_raised_and_changes_no_status():
     with pytest.raises(ClusterError, match="gone"):
         serve(simulators(Applied(ClusterError("gone"))), simulator())
 
 
-def test_a_manifest_that_cannot_be_read_is_said_and_tried_again(tmp_path):
+def test_an_unreadable_manifest_is_a_condition_and_is_retried(tmp_path):
     reference = {"url": str(tmp_path / "manifest.json"), "digest": ONE}
     unreadable = simulator() | {"spec": {"identity": {"reference": reference}}}
     outcome = serve(simulators(read=read_file), unreadable)
@@ -101,12 +101,12 @@ def test_a_manifest_that_cannot_be_read_is_said_and_tried_again(tmp_path):
     assert outcome.problem
 
 
-def test_what_is_no_spec_is_said_and_waits_for_a_change():
+def test_an_invalid_spec_is_a_condition_and_is_not_retried():
     outcome = serve(simulators(), simulator() | {"spec": {}})
     assert (conditions(outcome)["Verified"], outcome.problem) == ("Invalid", None)
 
 
-def test_an_engine_concerns_the_simulators_that_it_serves():
+def test_an_engine_change_affects_the_simulators_of_the_engine():
     cache = Cache()
     reconciler = simulators(cache=cache)
     for name in ("one", "twin"):
@@ -173,14 +173,14 @@ def schedules():
     return Schedules()
 
 
-def test_nothing_is_said_of_a_schedule_before_the_server_was_asked(schedules):
+def test_a_schedule_has_no_status_before_the_first_answer_of_the_server(schedules):
     schedules.put()
     assert asyncio.run(schedules.look()).status is None
     assert asyncio.run(schedules.reconciler.ask_server()) == ["nightly"]
     assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "AsWanted"
 
 
-def test_the_servers_runs_are_looked_at_with_the_schedules_that_nobody_has(schedules):
+def test_recurring_runs_without_a_schedule_are_found_and_removed(schedules):
     schedules.put()
     schedules.server.runs["gone"] = [SimpleNamespace(last_run=None)]
     assert asyncio.run(schedules.reconciler.ask_server()) == ["gone", "nightly"]
@@ -189,7 +189,7 @@ def test_the_servers_runs_are_looked_at_with_the_schedules_that_nobody_has(sched
     assert schedules.server.deeds == ["remove gone"]
 
 
-def test_a_server_that_is_down_is_a_condition_and_found_again(schedules, caplog):
+def test_an_unreachable_server_is_a_condition_until_the_server_recovers(schedules, caplog):
     schedules.put()
     schedules.server.failure = PipelineError("down")
     assert asyncio.run(schedules.reconciler.ask_server()) == ["nightly"]
@@ -200,7 +200,7 @@ def test_a_server_that_is_down_is_a_condition_and_found_again(schedules, caplog)
     assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "AsWanted"
 
 
-def test_a_round_waits_for_an_answer_that_is_on_its_way(schedules, monkeypatch):
+def test_a_round_waits_for_a_pending_answer_of_the_server(schedules, monkeypatch):
     """Otherwise its changes would be lost with the response, and repeated."""
     schedules.put()
 

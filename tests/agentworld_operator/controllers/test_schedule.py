@@ -56,7 +56,7 @@ def crons(server, namespace, name="nightly"):
     return [each.trigger.cron_schedule.cron for each in enabled]
 
 
-def test_a_schedule_is_one_recurring_run_and_what_it_starts_is_told(namespace, begin, server):
+def test_a_schedule_creates_one_recurring_run_and_reports_its_last_run(namespace, begin, server):
     begin()
     namespace.create(schedule(recipe="smoke", store="/stores/smoke"))
     wait_for(lambda: is_scheduled(namespace))
@@ -77,7 +77,9 @@ def test_a_schedule_is_one_recurring_run_and_what_it_starts_is_told(namespace, b
     assert not {"finalizers", "annotations"} & namespace.get(KIND, "nightly")["metadata"].keys()
 
 
-def test_a_change_is_another_recurring_run_and_the_last_run_stays_told(namespace, begin, server):
+def test_a_changed_schedule_replaces_its_recurring_run_and_keeps_its_last_run(
+    namespace, begin, server
+):
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -92,7 +94,7 @@ def test_a_change_is_another_recurring_run_and_the_last_run_stays_told(namespace
     assert (server.most_enabled, server.killed) == (1, [])
 
 
-def test_one_that_is_suspended_starts_nothing_until_it_goes_on(namespace, begin, server):
+def test_a_suspended_schedule_has_no_recurring_run_until_resumed(namespace, begin, server):
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -110,7 +112,7 @@ def test_one_that_is_suspended_starts_nothing_until_it_goes_on(namespace, begin,
     assert crons(server, namespace) == ["0 0 3 * * *"]
 
 
-def test_one_that_goes_takes_its_recurring_run_along_and_no_other(namespace, begin, server):
+def test_deleting_a_schedule_deletes_only_its_recurring_run(namespace, begin, server):
     begin()
     for name in ("nightly", "weekly"):
         namespace.create(schedule(name))
@@ -124,7 +126,9 @@ def test_one_that_goes_takes_its_recurring_run_along_and_no_other(namespace, beg
     assert crons(server, namespace, "weekly") == ["0 0 3 * * *"]
 
 
-def test_one_that_went_while_nobody_looked_is_taken_away_later(namespace, begin, server):
+def test_a_schedule_deleted_without_an_operator_is_removed_by_the_next_operator(
+    namespace, begin, server
+):
     first = begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -134,7 +138,7 @@ def test_one_that_went_while_nobody_looked_is_taken_away_later(namespace, begin,
     wait_for(lambda: server.schedules == {})
 
 
-def test_what_somebody_did_on_the_server_is_made_good(namespace, begin, server):
+def test_a_disabled_or_deleted_recurring_run_is_restored(namespace, begin, server):
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -146,7 +150,7 @@ def test_what_somebody_did_on_the_server_is_made_good(namespace, begin, server):
     assert server.most_enabled == 1
 
 
-def test_a_server_that_is_down_is_told_and_found_again(namespace, begin, server):
+def test_an_unreachable_server_is_a_condition_until_the_server_recovers(namespace, begin, server):
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -161,7 +165,7 @@ def test_a_server_that_is_down_is_told_and_found_again(namespace, begin, server)
     assert (len(server.schedules), server.most_enabled) == (1, 1)
 
 
-def test_a_server_that_lets_nobody_in_says_so(namespace, begin, server, tmp_path):
+def test_a_rejected_server_token_is_a_condition_until_replaced(namespace, begin, server, tmp_path):
     server.token = "known"
     token = tmp_path / "token"
     token.write_text("unknown")
@@ -172,14 +176,14 @@ def test_a_server_that_lets_nobody_in_says_so(namespace, begin, server, tmp_path
     wait_for(lambda: is_scheduled(namespace))
 
 
-def test_without_a_server_it_says_which_value_to_give(namespace, start):
+def test_a_schedule_without_a_server_names_the_missing_chart_value(namespace, start):
     start()
     namespace.create(schedule())
     wait_for(lambda: scheduled(namespace) == ("False", "NotConfigured"))
     assert "pipelines.url" in status(namespace)["conditions"][0]["message"]
 
 
-def test_a_server_that_does_not_answer_keeps_no_simulator_waiting(namespace, begin):
+def test_a_server_that_does_not_answer_does_not_delay_simulators(namespace, begin):
     with closing(socket.create_server((LOOPBACK, 0))) as silent:
         begin(kfp_url=f"http://{LOOPBACK}:{silent.getsockname()[1]}")
         namespace.create(schedule())
@@ -188,7 +192,9 @@ def test_a_server_that_does_not_answer_keeps_no_simulator_waiting(namespace, beg
         assert scheduled(namespace) is None
 
 
-def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin, server):
+def test_an_invalid_schedule_has_a_reason_and_does_not_delay_other_schedules(
+    namespace, begin, server
+):
     begin()
     namespace.create(schedule("never", cron="0 0 30 2 *"))
     namespace.create(schedule("wrong", pipeline="wrold"))
@@ -203,7 +209,7 @@ def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin
     assert len(server.schedules) == 1
 
 
-def test_another_leader_goes_on_with_what_is_there(namespace, begin, server):
+def test_a_new_leader_keeps_existing_recurring_runs(namespace, begin, server):
     first = begin("first")
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
@@ -241,6 +247,6 @@ def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
 
 
 @pytest.mark.parametrize("spec", [{"cron": ""}, {"pipeline": ""}, {"store": None}])
-def test_what_lacks_something_is_refused_by_the_api_server(namespace, spec):
+def test_the_api_server_refuses_a_schedule_without_a_required_field(namespace, spec):
     with pytest.raises(ClusterError, match=next(iter(spec))):
         namespace.create(schedule(**spec))

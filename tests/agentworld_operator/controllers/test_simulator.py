@@ -53,9 +53,7 @@ def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, st
     assert int(rounds[1]) >= 2
 
 
-def test_it_leaves_no_finalizer_and_writes_nothing_on_the_simulator_but_its_status(
-    namespace, start
-):
+def test_the_operator_writes_only_the_status_of_a_simulator(namespace, start):
     start()
     made = namespace.create(simulator())
     wait_for(lambda: namespace.conditions("one"))
@@ -64,7 +62,7 @@ def test_it_leaves_no_finalizer_and_writes_nothing_on_the_simulator_but_its_stat
     assert not {"finalizers", "annotations"} & found.keys()
 
 
-def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
+def test_a_changed_or_deleted_child_is_restored(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
@@ -75,7 +73,7 @@ def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
     wait_for(lambda: namespace.get("Service", ENGINE))
 
 
-def test_amounts_that_are_numbers_are_taken(namespace, start):
+def test_resource_amounts_may_be_numbers(namespace, start):
     start()
     namespace.create(simulator(resources={"limits": {"nvidia.com/gpu": 1, "cpu": 2}}))
     wait_for(lambda: replicas(namespace) == 1)
@@ -83,7 +81,7 @@ def test_amounts_that_are_numbers_are_taken(namespace, start):
     assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "cpu": "2"}
 
 
-def test_all_that_it_is_made_of_goes_with_it(namespace, start):
+def test_deleting_a_simulator_deletes_its_children(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
@@ -92,7 +90,7 @@ def test_all_that_it_is_made_of_goes_with_it(namespace, start):
     wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN), seconds=90)
 
 
-def test_serving_may_change(namespace, start):
+def test_a_serving_change_scales_or_suspends_the_engine(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
@@ -103,7 +101,7 @@ def test_serving_may_change(namespace, start):
     wait_for(lambda: namespace.conditions("one")["Ready"] == ("False", "Suspended"))
 
 
-def test_open_episodes_start_an_engine_and_let_it_go(namespace, start, service):
+def test_open_episodes_scale_an_engine_up_and_down_to_zero(namespace, start, service):
     digest = pinned_manifest("one").digest
     start()
     bounds = {"min": 0, "max": 2, "episodesPerReplica": 10, "idleSeconds": 1}
@@ -117,7 +115,7 @@ def test_open_episodes_start_an_engine_and_let_it_go(namespace, start, service):
     wait_for(lambda: replicas(namespace) == 0)
 
 
-def test_of_two_with_one_digest_the_older_is_served_until_it_goes(namespace, start):
+def test_the_older_of_two_simulators_with_one_digest_is_served_until_deleted(namespace, start):
     start()
     namespace.create(simulator("one"))
     wait_for(lambda: replicas(namespace) == 1)
@@ -128,7 +126,7 @@ def test_of_two_with_one_digest_the_older_is_served_until_it_goes(namespace, sta
     wait_for(lambda: namespace.conditions("twin")["Ready"] == ("False", "Starting"))
 
 
-def test_one_that_is_wrong_keeps_no_other_waiting(namespace, start):
+def test_an_invalid_simulator_does_not_delay_other_simulators(namespace, start):
     start()
     wrong = simulator("wrong")
     del wrong["spec"]["serving"]["weights"]
@@ -148,7 +146,7 @@ def test_nothing_is_written_while_nothing_changes(namespace, start):
     wait_until_unchanged(lambda: [versions(namespace, kind) for kind in kinds], seconds=3)
 
 
-def test_whom_it_is_for_changes_its_status_alone(namespace, start):
+def test_a_change_of_tenants_changes_only_the_status(namespace, start):
     def written():
         """But for what controllers of Kubernetes say in the status of what they look after."""
         children = [namespace.get(kind, ENGINE)["metadata"] for kind in CHILDREN]
@@ -174,7 +172,7 @@ def test_whom_it_is_for_changes_its_status_alone(namespace, start):
 
 
 @pytest.mark.parametrize("tenants", [["Acme"], ["acme", "acme"], "acme"])
-def test_names_that_no_tenant_has_are_refused_by_the_api_server(namespace, tenants):
+def test_the_api_server_refuses_invalid_tenant_lists(namespace, tenants):
     with pytest.raises(ClusterError, match="tenants"):
         namespace.create(simulator(tenants=tenants))
 
@@ -184,7 +182,7 @@ def versions(namespace, kind):
     return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found}
 
 
-def test_transitions_are_told_as_events(namespace, start):
+def test_condition_transitions_are_recorded_as_events(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
@@ -197,7 +195,7 @@ def told(namespace):
     return {tuple(each["message"].partition(":")[0].split(" is ")) for each in events}
 
 
-def test_a_second_replica_goes_on_when_the_first_is_killed(namespace, start):
+def test_a_second_operator_takes_over_after_the_first_is_killed(namespace, start):
     first = start("first", lease_seconds=8)
     wait_for(first.leads)
     second = start("second", lease_seconds=8)
@@ -210,7 +208,7 @@ def test_a_second_replica_goes_on_when_the_first_is_killed(namespace, start):
     assert second.leads()
 
 
-def test_one_that_is_told_to_stop_gives_the_lease_back(start):
+def test_a_stopped_operator_releases_its_lease(start):
     first = start("first")
     wait_for(first.leads)
     assert first.stop() == 0

@@ -11,13 +11,13 @@ def pod(name, limits, selector=None):
     }
 
 
-def test_devices_are_told_and_the_nodes_that_they_are_on():
+def test_accelerators_are_described_with_their_node_pool():
     limits = {"cpu": 8, "memory": "64Gi", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": 2}
     assert describe(limits, {"pool": "h100"}) == "2 x nvidia.com/gpu on pool=h100"
     assert describe({"cpu": 8}, {}) == "cpu"
 
 
-def test_equal_replicas_are_told_once_and_others_each_by_its_pod():
+def test_equal_replicas_are_described_once_and_different_replicas_by_pod():
     one, same = pod("a", {"nvidia.com/gpu": 1}), pod("b", {"nvidia.com/gpu": 1})
     assert describe_replicas([one, same]) == ("1 x nvidia.com/gpu",)
     other = pod("c", {}, {"pool": "old"})

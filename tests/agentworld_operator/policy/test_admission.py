@@ -43,19 +43,19 @@ def changed(**serving):
 
 
 @pytest.mark.parametrize("tenant", ["Acme", "a/b", "", "-a", "a" * 64])
-def test_a_tenant_whose_name_no_access_file_has_is_refused(tenant):
+def test_an_invalid_tenant_name_is_refused(tenant):
     assert check_simulator(changed(tenants=["acme", "team-2"])) is None
     denied = check_simulator(changed(tenants=["acme", tenant]))
     assert denied.message.startswith("spec.serving.tenants.1: ")
 
 
-def test_a_review_tells_who_asks_for_what():
+def test_a_review_contains_the_user_the_kind_and_the_object_name():
     told = asked(dryRun=True)
     assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)
     assert (told.kind.kind, told.object_name) == ("Simulator", "one")
 
 
-def test_a_review_tells_of_which_object_and_which_spec_of_it():
+def test_a_review_identifies_the_object_and_its_generation():
     first, second = there(alias()), there(alias())
     second["metadata"]["generation"] = 2
     created, deleted = asked(object=first), asked(operation="DELETE", object=None, oldObject=first)
@@ -79,20 +79,20 @@ def test_a_review_tells_of_which_object_and_which_spec_of_it():
         review(namespace=7),
     ],
 )
-def test_what_is_no_review_is_an_input_error(sent):
+def test_an_invalid_review_raises_an_input_error(sent):
     with pytest.raises(InputError):
         read_review(sent)
 
 
 @pytest.mark.compute
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
-def test_whatever_is_sent_is_a_review_or_an_input_error(sent):
+def test_arbitrary_data_raises_an_input_error(sent):
     for whole in (sent, {"request": sent}):
         with pytest.raises(InputError):
             read_review(whole)
 
 
-def test_an_answer_bears_the_requests_uid_and_the_reason():
+def test_an_answer_contains_the_uid_of_the_request_and_the_reason():
     assert answer("7", None)["response"] == {"uid": "7", "allowed": True}
     told = answer("7", Denial("no", 409))["response"]
     assert told == {"uid": "7", "allowed": False, "status": {"code": 409, "message": "no"}}
@@ -106,19 +106,19 @@ def test_serving_may_change_and_an_identity_may_not():
     assert "an identity never changes: create a new Simulator" in denied.message
 
 
-def test_the_first_problem_of_a_spec_is_told():
+def test_a_denial_reports_the_first_problem_of_a_spec():
     wrong = simulator(replicas=-1)
     assert check_simulator(asked(object=wrong)).message.startswith("spec.serving.replicas: ")
 
 
-def test_what_was_let_in_before_may_get_a_label_whatever_this_release_thinks_of_it():
+def test_an_existing_invalid_simulator_may_be_labeled():
     wrong = simulator(replicas=-1)
     labelled = copy.deepcopy(wrong)
     labelled["metadata"]["labels"] = {"team": "a"}
     assert check_simulator(asked(operation="UPDATE", oldObject=wrong, object=labelled)) is None
 
 
-def test_an_alias_that_cannot_be_read_is_refused_with_the_first_problem():
+def test_an_invalid_alias_is_refused_with_the_first_problem():
     told = asked(kind="SimulatorAlias", object=alias(canary={"simulator": "two", "percent": 100}))
     assert spec_of_alias(told).message.startswith("spec.canary.percent: ")
     assert spec_of_alias(asked(object=alias())).simulator == "one"
@@ -133,7 +133,7 @@ def test_an_alias_that_cannot_be_read_is_refused_with_the_first_problem():
         ([], 0, None),
     ],
 )
-def test_what_is_used_is_not_deleted(aliases, open_runs, words):
+def test_a_simulator_in_use_is_not_deleted(aliases, open_runs, words):
     use = SimulatorUse(open_runs=open_runs, open_episodes=0, aliases=tuple(aliases))
     denied = check_deletion("one", use)
     assert (denied is None) if words is None else (words in denied.message)
@@ -149,7 +149,7 @@ def test_what_is_used_is_not_deleted(aliases, open_runs, words):
         (None, None),
     ],
 )
-def test_a_simulator_in_whose_place_another_is_served_may_go(status, digest):
+def test_a_simulator_served_by_a_duplicate_has_no_digest_in_use(status, digest):
     assert digest_in_use({"status": status}) == digest
 
 
@@ -157,7 +157,7 @@ def scheduled(name="nightly", **spec):
     return check_schedule(asked(kind="TrainingSchedule", object=schedule(name, **spec)))
 
 
-def test_a_schedule_that_no_rule_of_its_definition_can_judge_is_refused_before_it_is_kept():
+def test_a_schedule_with_an_invalid_cron_name_or_store_is_refused():
     """The definition counts five fields, and sees no namespace."""
     assert scheduled() is None
     assert "has the minute '61'" in scheduled(cron="61 3 * * *").message
@@ -166,7 +166,7 @@ def test_a_schedule_that_no_rule_of_its_definition_can_judge_is_refused_before_i
     assert scheduled(store="here").code == 422
 
 
-def test_a_schedule_that_was_let_in_before_may_be_labelled_whatever_its_spec():
+def test_an_existing_invalid_schedule_may_be_updated_with_the_same_spec():
     known = schedule(cron="61 3 * * *")
     update = asked(operation="UPDATE", kind="TrainingSchedule", object=known, oldObject=known)
     assert check_schedule(update) is None

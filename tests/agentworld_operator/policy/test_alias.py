@@ -64,12 +64,12 @@ def compared(*history):
         (spec(canary=TRIED | {"simulator": "bad"}), "NotVerified"),
     ],
 )
-def test_a_name_means_the_digests_of_simulators_that_are_there_and_verify(wanted, meaning):
+def test_an_alias_resolves_only_to_existing_simulators_with_a_verifiable_digest(wanted, meaning):
     found = resolve(wanted, KNOWN.get)
     assert (found.reason if isinstance(found, Problem) else found) == meaning
 
 
-def test_the_service_is_told_who_asks_and_what_lets_it_move():
+def test_a_move_contains_the_user_the_gate_the_report_and_the_override():
     wanted = spec(
         gate=[{"metric": "live_gain", "least": 0.1}], report=TWO, override={"reason": "an outage"}
     )
@@ -82,7 +82,7 @@ def test_the_service_is_told_who_asks_and_what_lets_it_move():
     )
 
 
-def test_what_counts_again_says_whose_it_was_and_since_when():
+def test_a_restored_change_names_its_author_and_time():
     canary = Canary(simulator=TWO, percent=5)
     again = build_return_move(change(canary=canary))
     assert (again.simulator, again.canary, again.by, again.request, again.gate) == (
@@ -107,17 +107,17 @@ def test_what_counts_again_says_whose_it_was_and_since_when():
         ([change(), change(request=LATER)], f"means {ONE}, by ada at {THEN}; if the cluster"),
     ],
 )
-def test_a_difference_says_what_the_name_means(history, known):
+def test_an_unrecorded_spec_reports_the_current_meaning_of_the_alias(history, known):
     condition = recorded_condition(compared(*history))
     assert (condition.status, f"the name {known}" in condition.message) == ("False", True)
 
 
-def test_of_one_request_the_meaning_that_was_recorded_last_counts_again():
+def test_the_last_recorded_change_of_a_request_is_restored():
     other = change(simulator=TWO)
     assert compared(change(), other, change(request=LATER)).change_to_restore == other
 
 
-def test_nothing_is_restored_from_before_the_move_of_a_command():
+def test_no_change_before_a_command_is_restored():
     command = change(simulator=TWO, request=None)
     assert compared(change(), command, change(request=LATER)).change_to_restore is None
     ended = change(ended=True, request=None)
@@ -139,7 +139,7 @@ def state(generation, before, wanted, *history):
     return AliasState(generation, before, wanted, compared_now, recorded_condition(compared_now))
 
 
-def test_the_status_tells_the_ledgers_digests_and_both_conditions():
+def test_the_status_contains_the_ledgers_digests_and_both_conditions():
     meaning = Meaning(ONE, Canary(simulator=TWO, percent=5))
     recorded = change(canary=meaning.canary)
     status = build_status(state(3, AliasStatus(), meaning, recorded), NOW)
@@ -151,7 +151,7 @@ def test_the_status_tells_the_ledgers_digests_and_both_conditions():
     assert build_status(state(3, status, meaning, recorded), "later") == status
 
 
-def test_a_name_that_means_nothing_has_no_digest():
+def test_an_alias_without_a_recorded_meaning_has_no_digest():
     before = AliasStatus(digest=ONE, canary_digest=TWO)
     status = build_status(state(1, before, Problem("NoSimulator", "no")), NOW)
     assert (status.digest, status.canary_digest) == (None, None)
@@ -184,7 +184,7 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
         (change(request=None), spec(), False),
     ],
 )
-def test_a_move_that_the_last_word_tells_is_not_told_again(last, wanted, same):
+def test_a_move_equal_to_the_last_change_counts_as_recorded(last, wanted, same):
     meaning = resolve(wanted, KNOWN.get)
     assert is_recorded(last, move(wanted, meaning, "ada", REQUEST)) is same
 

@@ -16,13 +16,13 @@ def reference(data: bytes) -> Reference:
     return Reference(url="s3://worlds/one.json", digest=digest_bytes(data))
 
 
-def test_what_is_kept_under_a_digest_is_that_simulator():
+def test_a_manifest_with_the_referenced_digest_is_the_identity():
     manifest = pinned_manifest()
     found = read_reference(reference(manifest.canonical), manifest.canonical)
     assert found == SimulatorIdentity(manifest.digest, manifest)
 
 
-def test_another_byte_is_refused():
+def test_a_manifest_with_an_extra_byte_is_refused():
     manifest = pinned_manifest()
     found = read_reference(reference(manifest.canonical), manifest.canonical + b"\n")
     assert isinstance(found, Problem)
@@ -30,13 +30,13 @@ def test_another_byte_is_refused():
 
 
 @pytest.mark.parametrize("data", [b"{}", b"no JSON", b"[1]"])
-def test_what_is_no_manifest_is_refused_whatever_its_digest(data):
+def test_invalid_manifest_data_is_refused_despite_a_matching_digest(data):
     found = read_reference(reference(data), data)
     assert isinstance(found, Problem)
     assert found.reason == "NoManifest"
 
 
-def test_the_same_manifest_in_another_form_is_refused():
+def test_a_noncanonical_manifest_is_refused():
     data = json.dumps(json.loads(pinned_manifest().canonical), indent=1).encode()
     found = read_reference(reference(data), data)
     assert isinstance(found, Problem)
@@ -53,13 +53,13 @@ def test_an_endpoint_needs_neither_image_nor_weights():
 
 
 @pytest.mark.parametrize("field", ["image", "weights"])
-def test_what_is_missing_is_named(field):
+def test_a_missing_image_or_weights_field_is_named(field):
     problem = servable(pinned_manifest(), serving().model_copy(update={field: None}))
     assert problem is not None
     assert field in problem.message
 
 
-def test_an_engine_that_others_could_change_is_refused_by_name():
+def test_an_engine_with_an_unsafe_argument_is_refused_with_its_name():
     manifest = pinned_manifest()
     arguments = (*manifest.engine.arguments, "--enable-sleep-mode")
     engine = manifest.engine.model_copy(update={"arguments": arguments})
@@ -69,13 +69,13 @@ def test_an_engine_that_others_could_change_is_refused_by_name():
     assert "--enable-sleep-mode would let others change its weights" in problem.message
 
 
-def test_an_engine_that_cannot_tell_what_it_serves_is_refused():
+def test_an_engine_that_cannot_prove_its_weights_is_refused():
     problem = servable(records.manifest(), serving())
     assert problem is not None
     assert problem.reason == "EngineUnsupported"
 
 
-def test_an_engine_that_is_pinned_by_its_environment_is_refused():
+def test_an_engine_pinned_by_a_lock_instead_of_an_image_is_refused():
     engine = pinned_manifest().engine.model_copy(
         update={"image": None, "lock": records.digest("lock")}
     )

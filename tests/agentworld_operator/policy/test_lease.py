@@ -17,15 +17,15 @@ OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
     ],
     ids=["none", "given back", "ours", "ours, old", "theirs", "theirs, run out"],
 )
-def test_a_lease_is_taken_where_nobody_has_renewed_it(lease, age, decision):
+def test_a_free_or_expired_lease_is_taken_and_an_own_lease_is_renewed(lease, age, decision):
     assert decide("me", LeaseObservation(lease, since=10), 15, now=10 + age) == decision
 
 
-def test_every_write_of_its_holder_begins_its_time_anew():
+def test_every_write_of_the_holder_restarts_the_lease_time():
     first = observe(None, THEIRS, now=0)
     assert observe(first, THEIRS, now=10) == first
     assert observe(first, THEIRS._replace(version="2"), now=10).since == 10
 
 
-def test_what_the_holders_clock_says_does_not_matter():
+def test_a_lease_contains_no_time_of_the_holders_clock():
     assert set(Lease._fields) == {"holder", "version"}

@@ -9,7 +9,7 @@ def deployment(queue, ready=0):
     return {"metadata": {"name": "engine-1", "labels": labels}, "status": {"readyReplicas": ready}}
 
 
-def test_an_engine_that_is_not_there_is_made_in_the_wanted_queue():
+def test_a_new_engine_is_created_in_the_wanted_queue():
     assert choose_queue("a", None) == ("a", None)
     assert choose_queue(None, None) == (None, None)
 
@@ -17,7 +17,7 @@ def test_an_engine_that_is_not_there_is_made_in_the_wanted_queue():
 @pytest.mark.parametrize("ready", [0, 1])
 @pytest.mark.parametrize("wanted", [None, "a", "b"])
 @pytest.mark.parametrize("current", [None, "a"])
-def test_no_choice_is_one_that_kueue_refuses_and_another_one_is_explained(current, wanted, ready):
+def test_kueue_accepts_every_choice_and_an_unwanted_queue_has_a_problem(current, wanted, ready):
     before = deployment(current, ready)
     queue, problem = choose_queue(wanted, before)
     check_update(before, deployment(queue, ready))
@@ -30,7 +30,7 @@ def test_a_queue_changes_once_no_replica_is_ready():
     assert choose_queue("b", deployment(None)) == ("b", None)
 
 
-def test_what_keeps_a_queue_is_said_with_what_to_do():
+def test_a_kept_queue_is_reported_with_a_remedy():
     ready, removed = (
         choose_queue(*each).problem for each in [("b", deployment("a", 1)), (None, deployment("a"))]
     )

@@ -11,16 +11,16 @@ def named(name, created, uid):
 OLD, NEW = named("old", "2026-01-01", "u1"), named("new", "2026-01-02", "u0")
 
 
-def test_the_oldest_of_a_digest_is_served():
+def test_the_oldest_simulator_of_a_digest_is_served():
     assert rival(OLD, DIGEST, [OLD, NEW]) is None
 
 
-def test_a_younger_one_is_told_which_one_is():
+def test_a_younger_simulator_is_refused_with_the_name_of_the_oldest():
     refused = rival(NEW, DIGEST, [NEW, OLD])
     assert refused is not None
     assert "old" in refused.message
 
 
-def test_of_two_of_one_second_exactly_one_is_served():
+def test_exactly_one_of_two_simulators_of_equal_age_is_served():
     twins = [named("a", "2026-01-01", "u1"), named("b", "2026-01-01", "u2")]
     assert [rival(each, DIGEST, twins) is None for each in twins] == [True, False]

@@ -8,11 +8,11 @@ from agentworld_operator.policy.scaling import Scale, choose_scale
 BOUNDED = Serving(bounds=Bounds(min=0, max=4, episodes_per_replica=10, idle_seconds=60))
 
 
-def test_without_bounds_there_are_as_many_as_are_asked_for():
+def test_an_engine_without_bounds_has_the_requested_replicas():
     assert choose_scale(Serving(replicas=3), Scale(1), 500, now=0) == Scale(3)
 
 
-def test_a_suspended_engine_has_no_replicas_whatever_is_open():
+def test_a_suspended_engine_has_no_replicas_despite_open_episodes():
     suspended = BOUNDED.model_copy(update={"suspend": True})
     assert choose_scale(suspended, Scale(4), 40, now=0) == Scale(0)
 
@@ -21,25 +21,25 @@ def test_the_first_open_episode_starts_an_engine_at_once():
     assert choose_scale(BOUNDED, Scale(0), 1, now=0) == Scale(1)
 
 
-def test_open_episodes_say_how_many_are_enough_up_to_the_most():
+def test_open_episodes_determine_the_replicas_up_to_the_maximum():
     assert choose_scale(BOUNDED, Scale(0), 21, now=0) == Scale(3)
     assert choose_scale(BOUNDED, Scale(0), 500, now=0) == Scale(4)
 
 
-def test_replicas_go_when_fewer_were_enough_for_the_whole_time():
+def test_replicas_are_removed_after_the_whole_idle_time():
     waiting = choose_scale(BOUNDED, Scale(3), 0, now=100)
     assert waiting == Scale(3, idle_since=100)
     assert choose_scale(BOUNDED, waiting, 0, now=159) == waiting
     assert choose_scale(BOUNDED, waiting, 0, now=160) == Scale(0)
 
 
-def test_an_episode_meanwhile_begins_the_wait_anew():
+def test_an_episode_restarts_the_idle_time():
     waiting = choose_scale(BOUNDED, Scale(1), 0, now=100)
     busy = choose_scale(BOUNDED, waiting, 3, now=150)
     assert choose_scale(BOUNDED, busy, 0, now=165) == Scale(1, idle_since=165)
 
 
-def test_where_nobody_tells_how_many_are_open_none_goes():
+def test_an_unknown_episode_count_removes_no_replica():
     waiting = Scale(2, idle_since=0)
     assert choose_scale(BOUNDED, waiting, None, now=1_000) == Scale(2)
 
@@ -50,7 +50,7 @@ def test_where_nobody_tells_how_many_are_open_none_goes():
     more=st.integers(1, 5),
     told=st.lists(st.none() | st.integers(0, 200), max_size=30),
 )
-def test_the_number_stays_within_its_bounds_and_is_enough_for_what_is_open(least, more, told):
+def test_replicas_stay_within_bounds_and_suffice_for_open_episodes(least, more, told):
     bounds = Bounds(min=least, max=least + more, episodes_per_replica=7, idle_seconds=20)
     serving, current = Serving(bounds=bounds), Scale(0)
     for now, episodes in enumerate(told):

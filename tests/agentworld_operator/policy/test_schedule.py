@@ -61,11 +61,11 @@ def conditions(status):
     ],
     ids=["none", "this", "disabled", "another", "two"],
 )
-def test_one_enabled_recurring_run_of_this_plan_is_as_wanted(there, is_so):
+def test_exactly_one_enabled_recurring_run_of_the_plan_matches_the_plan(there, is_so):
     assert matches_plan("wanted", there) is is_so
 
 
-def test_the_newest_run_is_that_of_any_recurring_run_of_a_name():
+def test_the_newest_run_is_chosen_among_all_recurring_runs_of_a_name():
     older, newer = ran("RUNNING", id="run-0"), ran(started=MOMENT + timedelta(minutes=1))
     there = [recurring(), recurring("b", last_run=newer), recurring("a", last_run=older)]
     assert newest_run(there) == newer
@@ -73,19 +73,19 @@ def test_the_newest_run_is_that_of_any_recurring_run_of_a_name():
 
 
 @pytest.mark.parametrize("cron", ["0 3 * *", "60 3 * * *", "0 0 30 2 *", "@daily"])
-def test_times_that_never_come_are_told_and_what_to_do(cron):
+def test_an_invalid_cron_is_reported_with_its_text(cron):
     found = invalid("worlds.nightly", spec(cron=cron))
     assert found.reason == "Invalid"
     assert repr(cron) in found.message
 
 
-def test_a_name_has_to_fit_the_server():
+def test_a_schedule_name_too_long_for_the_server_is_refused():
     assert invalid("w." + "x" * 126, spec()) is None
     assert "give the TrainingSchedule a shorter name" in invalid("w." + "x" * 127, spec()).message
 
 
 @pytest.mark.parametrize("store", ["demo-output", "", "./store"])
-def test_a_store_that_a_pod_does_not_reach_is_refused(store):
+def test_a_store_that_pods_cannot_reach_is_refused(store):
     with pytest.raises(ValueError, match=r"store"):
         spec(store=store)
 
@@ -99,11 +99,11 @@ def test_a_store_that_a_pod_does_not_reach_is_refused(store):
         (Conflict("taken"), "Refused"),
     ],
 )
-def test_a_failure_is_told_by_whose_it_is(error, reason):
+def test_a_failure_is_reported_as_unreachable_or_refused(error, reason):
     assert refusal_of(error) == (reason, str(error))
 
 
-def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
+def test_the_status_contains_the_recurring_run_and_its_next_time():
     status = said(ServerState(recurring(), None))
     assert (status.recurring_run, status.last_run) == ("r-1", None)
     assert status.next_run == "2026-01-02T03:00:00Z"
@@ -113,7 +113,7 @@ def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
     }
 
 
-def test_a_run_that_failed_degrades_until_another_one_did_not():
+def test_a_failed_run_degrades_the_schedule_until_the_next_run():
     failed = said(ServerState(recurring(), last_run(ran("FAILED"))))
     assert conditions(failed)["Degraded"] == ("True", "RunFailed")
     assert "run-1" in failed.condition("Degraded").message
@@ -121,14 +121,14 @@ def test_a_run_that_failed_degrades_until_another_one_did_not():
     assert conditions(again)["Degraded"] == ("False", "AsWanted")
 
 
-def test_moments_are_told_in_utc():
+def test_run_times_are_written_in_utc():
     there = MOMENT.astimezone(timezone(timedelta(hours=5)))
     assert last_run(ran(started=there, finished=None)) == LastRun(
         id="run-1", state="SUCCEEDED", started="2026-01-02T03:00:00Z"
     )
 
 
-def test_a_suspended_one_has_no_recurring_run_and_keeps_its_last_run():
+def test_a_suspended_schedule_has_no_recurring_run_and_keeps_its_last_run():
     last = last_run(ran())
     status = said(ServerState(None, last), SUSPENDED)
     assert (status.recurring_run, status.next_run, status.last_run) == (None, None, last)
@@ -142,7 +142,7 @@ ROUNDS = st.lists(st.tuples(SEEN, PROBLEMS), min_size=1)
 
 
 @given(ROUNDS)
-def test_what_is_said_again_is_the_same_and_what_nobody_knows_stays(rounds):
+def test_an_equal_state_keeps_the_status_and_an_unknown_state_keeps_the_runs(rounds):
     before = NOTHING
     for seen, problem in rounds:
         status = said(seen, problem, before)

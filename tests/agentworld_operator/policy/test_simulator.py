@@ -39,7 +39,7 @@ def told(status):
     return {each.type: (each.status, each.reason) for each in status.conditions}
 
 
-def test_what_the_replicas_compute_on_is_told_or_what_the_next_one_will():
+def test_accelerators_are_those_of_running_replicas_or_else_of_the_spec():
     pool = {"selector": {"pool": "h100"}}
     placed = serving(resources={"limits": {"nvidia.com/gpu": 1}}, nodePool=pool)
     found = served_status(seen(serving=placed, engine=EngineState()), IDENTITY, NOW)
@@ -50,20 +50,20 @@ def test_what_the_replicas_compute_on_is_told_or_what_the_next_one_will():
     )
 
 
-def test_of_an_endpoint_nobody_knows_what_it_computes_on():
+def test_an_endpoint_has_unknown_accelerators():
     there = Endpoint(url="http://models.example/v1", model="world")
     manifest = records.manifest(engine=there, artifact=None, files={})
     found = served_status(seen(), SimulatorIdentity(manifest.digest, manifest), NOW)
     assert found.accelerators == ("unknown",)
 
 
-def test_what_somebody_said_at_length_is_cut_where_a_condition_ends():
+def test_a_long_message_is_cut_to_the_limit_of_a_condition():
     refusal = Problem("Refused", "no " * 20_000)
     status = refused_status(1, SimulatorStatus(), None, refusal, NOW)
     assert {len(each.message) for each in status.conditions} == {0, 32_768}
 
 
-def test_a_verified_and_ready_engine_makes_it_ready():
+def test_a_verified_and_ready_engine_makes_the_simulator_ready():
     assert told(served_status(seen(), IDENTITY, NOW)) == {
         "Verified": ("True", "FilesMatch"),
         "EngineReady": ("True", "Serving"),
@@ -94,29 +94,29 @@ def test_a_verified_and_ready_engine_makes_it_ready():
     ],
     ids=["starts", "no node", "one of two", "wrong weights in one of two"],
 )
-def test_what_an_engine_is_in_decides(engine, ready, degraded):
+def test_the_engine_state_determines_ready_and_degraded(engine, ready, degraded):
     found = told(served_status(seen(engine=engine, target_replicas=2), IDENTITY, NOW))
     assert (found["Ready"], found["Degraded"]) == (ready, degraded)
 
 
-def test_scaled_to_zero_it_is_ready_for_the_first_episode():
+def test_a_simulator_scaled_to_zero_by_its_bounds_is_ready():
     idle = seen(engine=EngineState(), target_replicas=0, serving=serving(bounds=Bounds()))
     found = told(served_status(idle, IDENTITY, NOW))
     assert found["EngineReady"] == ("False", "ScaledToZero")
     assert found["Ready"] == ("True", "Idle")
 
 
-def test_without_replicas_that_somebody_wants_it_is_not():
+def test_a_simulator_with_zero_requested_replicas_is_not_ready():
     none = seen(engine=EngineState(), target_replicas=0, serving=serving(replicas=0))
     assert told(served_status(none, IDENTITY, NOW))["Ready"] == ("False", "ScaledToZero")
 
 
-def test_suspended_it_is_not_ready():
+def test_a_suspended_simulator_is_not_ready():
     suspended = seen(engine=EngineState(), target_replicas=0, serving=serving(suspend=True))
     assert told(served_status(suspended, IDENTITY, NOW))["Ready"] == ("False", "Suspended")
 
 
-def test_weights_that_were_verified_stay_so_when_their_engine_is_gone():
+def test_weights_stay_verified_after_their_engine_is_scaled_to_zero():
     before = served_status(seen(), IDENTITY, THEN)
     gone = seen(
         status=before, engine=EngineState(), target_replicas=0, serving=serving(bounds=Bounds())
@@ -124,14 +124,14 @@ def test_weights_that_were_verified_stay_so_when_their_engine_is_gone():
     assert told(served_status(gone, IDENTITY, NOW))["Verified"] == ("True", "FilesMatch")
 
 
-def test_weights_of_another_digest_were_not():
+def test_weights_of_a_new_digest_are_not_verified():
     before = served_status(seen(), IDENTITY, THEN)
     other = before.model_copy(update={"digest": records.digest("another")})
     found = served_status(seen(status=other, engine=EngineState(1, 0)), IDENTITY, NOW)
     assert told(found)["Verified"] == ("Unknown", "NotYet")
 
 
-def test_what_an_endpoint_serves_is_never_called_verified():
+def test_an_endpoint_is_ready_and_never_verified():
     endpoint = Endpoint(url="http://models.example/v1", model="world")
     manifest = records.manifest(engine=endpoint, artifact=None, files={})
     found = told(
@@ -141,7 +141,7 @@ def test_what_an_endpoint_serves_is_never_called_verified():
     assert found["Ready"] == ("True", "Endpoint")
 
 
-def test_an_equal_status_is_the_same_and_nothing_is_written():
+def test_an_unchanged_state_yields_an_equal_status():
     before = served_status(seen(), IDENTITY, THEN)
     assert served_status(seen(status=before), IDENTITY, NOW) == before
 
@@ -153,16 +153,16 @@ def test_a_condition_keeps_its_time_until_its_status_changes():
     assert times == {"Verified": NOW, "EngineReady": NOW, "Ready": NOW, "Degraded": THEN}
 
 
-def test_where_the_service_does_not_tell_the_last_number_stays():
+def test_an_unknown_episode_count_keeps_the_last_count():
     before = served_status(seen(open_episodes=7), IDENTITY, THEN)
     assert served_status(seen(status=before, open_episodes=None), IDENTITY, NOW).open_episodes == 7
 
 
-def test_its_selector_finds_its_pods_for_the_scale_subresource():
+def test_the_status_has_a_pod_selector_for_the_scale_subresource():
     assert "agentworld.dev/simulator=" in served_status(seen(), IDENTITY, NOW).selector
 
 
-def test_one_that_is_refused_says_why_and_what_it_would_be():
+def test_a_refused_simulator_reports_the_reason_and_its_digest():
     status = refused_status(
         4, SimulatorStatus(), MANIFEST.digest, Problem("NoImage", "pin it"), NOW
     )
@@ -174,7 +174,7 @@ def test_one_that_is_refused_says_why_and_what_it_would_be():
 @pytest.mark.parametrize(
     ("status", "reason"), [(403, "Forbidden"), (422, "Invalid"), (404, "Refused"), (500, "Refused")]
 )
-def test_what_an_api_server_refuses_is_told_in_its_words(status, reason):
+def test_a_refusal_of_the_api_server_is_reported_with_its_message(status, reason):
     refusal = refusal_of(ClusterError("PATCH /x: exceeded quota", status=status))
     assert refusal == Problem(reason, "PATCH /x: exceeded quota")
     found = told(served_status(seen(engine=EngineState(), refusal=refusal), IDENTITY, NOW))
@@ -183,11 +183,11 @@ def test_what_an_api_server_refuses_is_told_in_its_words(status, reason):
 
 
 @pytest.mark.parametrize("status", [0, 409, 429, 503, 504])
-def test_an_api_server_that_is_gone_or_busy_is_asked_again_and_not_told(status):
+def test_a_temporary_failure_of_the_api_server_is_no_refusal(status):
     assert refusal_of(ClusterError("later", status=status)) is None
 
 
-def test_an_engine_that_may_not_be_stopped_is_degraded_and_one_that_serves_is_ready():
+def test_a_refused_change_degrades_a_simulator_and_keeps_its_ready_condition():
     refusal = Problem("Forbidden", "cannot patch")
     stopped = seen(target_replicas=0, serving=serving(suspend=True), refusal=refusal)
     found = told(served_status(stopped, IDENTITY, NOW))

@@ -51,7 +51,7 @@ def test_the_schema_is_structural():
         assert each.get("default", "") is not None
 
 
-def test_every_field_of_ours_says_what_it_is_or_is_plain_by_its_name():
+def test_every_serving_field_has_a_description_or_a_plain_name():
     plain = {"replicas", "max", "key", "operator", "value", "effect", "tolerationSeconds"}
     plain |= {"readyReplicas", "openEpisodes", "requests", "tolerations", "type", "status"}
     spec = schema(SimulatorSpec)["properties"]["serving"]
@@ -60,13 +60,13 @@ def test_every_field_of_ours_says_what_it_is_or_is_plain_by_its_name():
             assert "description" in told or name in plain, name
 
 
-def test_the_identity_cannot_be_changed_and_the_message_says_what_to_do():
+def test_a_rule_forbids_identity_changes_with_a_remedy_in_its_message():
     rules = schema(Identity)["x-kubernetes-validations"]
     frozen = next(rule for rule in rules if rule["rule"] == "self == oldSelf")
     assert "create a new Simulator" in frozen["message"]
 
 
-def test_a_world_of_an_endpoint_gets_no_defaults_of_an_engine():
+def test_an_endpoint_manifest_gets_no_engine_defaults():
     manifest = schema(Identity)["properties"]["manifest"]
     engine = manifest["properties"]["engine"]
     assert set(engine["properties"]) >= {"kind", "image", "url", "model"}
@@ -75,13 +75,13 @@ def test_a_world_of_an_endpoint_gets_no_defaults_of_an_engine():
     assert not [name for name, each in engine["properties"].items() if "default" in each]
 
 
-def test_what_a_manifest_may_leave_null_stays_null():
+def test_nullable_manifest_fields_stay_nullable():
     manifest = schema(Identity)["properties"]["manifest"]["properties"]
     assert manifest["artifact"]["nullable"]
     assert "nullable" not in schema(Weights)["properties"]["claim"]
 
 
-def test_bounds_that_exclude_are_in_the_older_draft():
+def test_exclusive_bounds_use_the_older_json_schema_draft():
     sampling = schema(Identity)["properties"]["manifest"]["properties"]["sampling"]
     assert sampling["properties"]["top_p"] | {"description": ""} == {
         "type": "number",
@@ -116,7 +116,7 @@ def test_conditions_are_those_of_kubernetes_with_its_limits(kind):
 
 
 @pytest.mark.compute
-def test_every_text_has_an_end():
+def test_every_text_field_has_a_length_limit():
     """A manifest is only limited by the object's own size, because a cut would change its
     digest.
     """
@@ -137,14 +137,14 @@ def test_every_text_has_an_end():
     assert endless == []
 
 
-def test_tenants_are_a_set_of_names_and_everybody_where_there_is_none():
+def test_tenants_are_a_set_of_names_and_empty_by_default():
     tenants = schema(SimulatorSpec)["properties"]["serving"]["properties"]["tenants"]
     assert (tenants["x-kubernetes-list-type"], tenants["default"]) == ("set", [])
     assert "pattern" in tenants["items"]
 
 
 @pytest.mark.compute
-def test_kubectl_scale_and_get_know_it():
+def test_the_definition_supports_kubectl_scale_and_get():
     assert of_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
     assert [each["name"] for each in of_version()["additionalPrinterColumns"]][:2] == [
         "Ready",
@@ -153,7 +153,7 @@ def test_kubectl_scale_and_get_know_it():
 
 
 @pytest.mark.compute
-def test_the_plan_for_versions_begins_with_the_one_that_is_served_and_stored():
+def test_the_version_plan_in_the_docs_begins_with_the_served_version():
     told = (Path(__file__).parents[3] / "docs/operate/resource-versions.md").read_text()
     for kind in KINDS:
         [version] = crd(kind)["spec"]["versions"]

@@ -17,16 +17,16 @@ pytestmark = pytest.mark.compute
 CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
 
 
-def test_the_chart_has_what_the_records_make():
+def test_the_chart_contains_the_generated_definitions():
     there = {path.name: path.read_text() for path in CRDS.glob("*")}
     assert there == manifests(), "run `make manifests`"
 
 
-def test_what_is_written_is_read_as_what_was_made():
+def test_written_definitions_parse_to_the_generated_definitions():
     assert [yaml.safe_load(text) for text in manifests().values()] == list(map(crd, KINDS))
 
 
-def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_path):
+def test_generated_files_have_a_header_and_do_not_depend_on_the_hash_seed(tmp_path):
     for seed in ("1", "2"):
         command = [sys.executable, "-m", "agentworld_operator.resources.write", str(tmp_path)]
         env = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}
@@ -35,7 +35,7 @@ def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_
     assert all(text.startswith("# Generated") for text in manifests().values())
 
 
-def test_a_file_that_no_record_stands_for_is_taken_away(tmp_path):
+def test_a_definition_file_without_a_record_is_deleted(tmp_path):
     (tmp_path / "old.yaml").write_text("")
     main(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == manifests().keys()
@@ -47,6 +47,6 @@ def test_each_definition_is_valid():
 
 
 @pytest.mark.parametrize("spec", [AliasSpec, ScheduleSpec])
-def test_every_field_of_an_alias_and_of_a_schedule_says_what_it_is(spec):
+def test_every_field_of_an_alias_and_a_schedule_has_a_description(spec):
     for name, told in schema(spec)["properties"].items():
         assert "description" in told, name

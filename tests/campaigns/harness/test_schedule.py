@@ -7,7 +7,7 @@ def drawn(seed, num=8):
     return [*islice(shuffled({"a": 1, "b": 3}, seed), num)]
 
 
-def test_a_hand_has_each_fault_as_often_as_its_share_says():
+def test_each_shuffled_round_contains_each_fault_as_often_as_its_share():
     assert sorted(drawn("1", 4)) == sorted(drawn("1")[4:]) == ["a", "b", "b", "b"]
 
 

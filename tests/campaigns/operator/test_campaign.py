@@ -20,7 +20,7 @@ WANTED = {
 
 
 @pytest.mark.waits
-def test_everything_becomes_as_its_spec_wants_it_after_faults(tmp_path):
+def test_all_resources_converge_to_their_specs_after_faults(tmp_path):
     report = run(tmp_path / "campaign", sum(EACH_KIND.values()), "short", EACH_KIND)
     assert report.sentences == []
     assert (report.faults, report.diverged) == (sum(EACH_KIND.values()), 0)

@@ -100,7 +100,7 @@ def kinds(snapshot):
     return {finding.kind for finding in judge(snapshot)}
 
 
-def test_nothing_is_found_where_all_is_as_it_should_be():
+def test_the_judge_finds_nothing_in_a_correct_snapshot():
     assert judge(world()) == []
     assert list(otherwise(world())) == []
 
@@ -114,7 +114,7 @@ def test_the_judge_imports_nothing_of_the_operator(module):
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), SPOILED)
-def test_what_is_not_as_it_should_be_is_found(kind, path, value):
+def test_the_judge_finds_every_divergence(kind, path, value):
     snapshot = world()
     spoil(snapshot, path, value)
     assert kinds(snapshot) == {kind}
@@ -123,28 +123,28 @@ def test_what_is_not_as_it_should_be_is_found(kind, path, value):
 @pytest.mark.parametrize(
     "path", [path for _, path, _ in SPOILED if re.match(r"children/\w+/[^/]+/(spec|data)", path)]
 )
-def test_a_child_that_is_not_as_it_is_built_is_found_by_the_builder(path):
+def test_a_changed_child_is_found_by_comparison_with_the_builder(path):
     snapshot = world()
     spoil(snapshot, path, {})
     _, kind, name, *_ = path.split("/")
     assert {finding.subject for finding in otherwise(snapshot)} == {f"{kind} {name}"}
 
 
-def test_a_field_that_only_the_builder_knows_is_found_by_its_word():
+def test_a_changed_field_known_only_to_the_builder_is_found():
     snapshot = world()
     field = "template/spec/securityContext/runAsNonRoot"
     spoil(snapshot, f"children/Deployment/{ENGINE}/spec/{field}", False)
     assert [finding.kind for finding in otherwise(snapshot)] == ["otherwise"]
 
 
-def test_what_a_deleted_simulator_left_over_is_found():
+def test_leftover_children_of_a_deleted_simulator_are_found():
     snapshot = world()
     del snapshot.simulators["idle"]
     left = {finding.subject for finding in judge(snapshot) if finding.kind == "left over"}
     assert left == {f"{kind} {engine_name(OTHER)}" for kind in CHILDREN}
 
 
-def test_what_somebody_took_from_its_owner_before_that_went_is_not_left_over():
+def test_children_orphaned_before_the_deletion_are_not_left_over():
     snapshot = world()
     del snapshot.simulators["idle"]
     for kind in CHILDREN:
@@ -152,7 +152,7 @@ def test_what_somebody_took_from_its_owner_before_that_went_is_not_left_over():
     assert judge(snapshot) == []
 
 
-def test_one_that_waits_for_a_rival_that_is_gone_is_found():
+def test_a_simulator_that_waits_for_a_deleted_rival_is_found():
     snapshot = world()
     del snapshot.simulators["one"]
     assert {"otherwise", "untrue"} <= kinds(snapshot)
@@ -177,7 +177,7 @@ def returned(snapshot, **fields):
     return snapshot
 
 
-def test_what_counts_again_after_a_refusal_is_as_it_should_be():
+def test_an_alias_restored_after_a_refusal_is_correct():
     snapshot = returned(world())
     assert judge(snapshot) == []
     snapshot.aliases["stable"]["status"]["conditions"][1]["reason"] = "AsAsked"
@@ -185,11 +185,11 @@ def test_what_counts_again_after_a_refusal_is_as_it_should_be():
 
 
 @pytest.mark.parametrize("fields", [{"simulator": OTHER}, {"canary": OTHER}, {"request": "u/2"}])
-def test_a_meaning_that_the_operator_gave_by_itself_is_found(fields):
+def test_an_unrequested_alias_change_by_the_operator_is_found(fields):
     assert "unasked" in kinds(returned(world(), **fields))
 
 
-def test_several_findings_about_one_object_are_one_object():
+def test_several_findings_about_one_object_count_as_one_object():
     snapshot = world()
     del snapshot.simulators["one"]["status"]
     assert len(judge(snapshot)) > 1
@@ -204,24 +204,24 @@ def write(replica, sent):
     return Written(replica, sent, "PATCH it", "write")
 
 
-def test_who_renews_may_write_and_so_may_the_next_one():
+def test_a_renewing_leader_and_its_successor_may_write():
     writes = [lease("a", 0), write("a", 3), lease("a", 4), write("a", 8), lease("b", 20)]
     assert usurped([*writes, write("b", 21)], [], 5.0) == []
 
 
-def test_who_did_not_renew_and_who_never_led_may_not_write():
+def test_a_replica_without_a_renewed_lease_may_not_write():
     late_write, never = write("a", 10), write("b", 1)
     assert usurped([lease("a", 0), late_write, never], [], 5.0) == [never, late_write]
 
 
 @pytest.mark.parametrize("process", ["a", OURS])
-def test_who_was_stopped_may_end_a_call_and_no_more(process):
+def test_a_stalled_replica_may_only_finish_its_active_call(process):
     call, later, other = write("a", 30.5), write("a", 40.0), Stall("b", 30.0, 50.0)
     stalls = [Stall(process, 2.0, 30.0), other]
     assert usurped([lease("a", 0), call, later], stalls, 5.0) == [later]
 
 
-def test_a_process_that_does_nothing_is_noted(tmp_path):
+def test_a_stall_of_a_process_is_recorded(tmp_path):
     journal, ended, times = tmp_path / "stalls", threading.Event(), iter([0.0, 0.1, 5.1, 5.2])
 
     def clock():
@@ -235,7 +235,7 @@ def test_a_process_that_does_nothing_is_noted(tmp_path):
     assert read_stalls(journal) == [Stall("a", 0.1, 5.1)]
 
 
-def test_a_traceback_through_our_code_is_found_and_no_other(tmp_path):
+def test_only_tracebacks_through_the_given_paths_are_found(tmp_path):
     def traceback(file, error):
         return f'Traceback (most recent call last):\n  File "/x/{file}"\n{error}\n2026 INFO\n'
 

@@ -33,19 +33,19 @@ def some(host):
             yield attempt
 
 
-def test_nothing_gets_out_of_a_sandbox_and_nothing_stays(host):
+def test_no_attempt_escapes_a_sandbox_or_leaves_traces(host):
     report = try_all([*some(host)], host, "short")
     assert report.sentences == []
     assert {*report.by_kind.values()} == {_OF_EACH_KIND}
     assert (report.escapes, report.leaks) == (0, 0)
 
 
-def test_there_are_more_than_a_hundred_attempts_and_each_is_another_one(host):
+def test_there_are_more_than_200_distinct_attempts(host):
     attempts = all_attempts(host)
     assert len({*attempts}) == len(attempts) > 200
 
 
-def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypatch):
+def test_escapes_from_a_sandbox_without_its_filter_are_found(host, monkeypatch):
     monkeypatch.setattr("agentworld.domains.sandbox.filter_of", lambda **_: ALLOW_ALL)
     open_calls = [
         attempt for attempt in all_attempts(host) if attempt.name in {"shmget", "keyctl", "socket"}
@@ -54,7 +54,7 @@ def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypat
     assert (report.escapes, report.attempts) == (3, 3)
 
 
-def test_what_a_shell_with_the_first_processs_capability_reaches_is_found(host, monkeypatch):
+def test_an_escape_of_a_shell_with_the_first_processs_capability_is_found(host, monkeypatch):
     name = "agentworld.domains.terminal.process._SHELL"
     monkeypatch.setattr(name, _SHELL[_SHELL.index("setsid") :])
     looks = [attempt for attempt in terminal.attempts("") if "/proc/1/environ" in attempt.name]
@@ -76,7 +76,7 @@ class Lasting(LiveShell):
         super().close()
 
 
-def test_what_an_episode_leaves_to_the_next_is_found(host, monkeypatch):
+def test_leaks_from_one_episode_to_the_next_are_found(host, monkeypatch):
     monkeypatch.setattr("campaigns.sandbox.host.END_SECONDS", 1.0)  # for what never ends
     shells = []
 

@@ -7,7 +7,7 @@ from campaigns.service.campaign import over_postgres, over_sqlite
 
 @pytest.mark.waits
 @pytest.mark.parametrize("campaign", [over_sqlite, over_postgres])
-def test_nothing_is_made_up_lost_or_done_twice_under_faults(campaign, tmp_path):
+def test_no_step_is_fabricated_lost_or_doubled_under_faults(campaign, tmp_path):
     report = campaign(tmp_path / "campaign", num_faults=40, seed="short")
     assert report.sentences == []
     assert report.faults >= 40

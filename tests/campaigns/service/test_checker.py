@@ -158,7 +158,7 @@ def tell(honest, lie):
         honest.edit(f"{journal}.jsonl", change)
 
 
-def test_nothing_is_found_in_an_honest_campaign(honest):
+def test_the_checker_finds_nothing_in_an_honest_campaign(honest):
     assert honest.kinds() == set()
 
 
@@ -172,11 +172,11 @@ def test_the_checker_imports_nothing_of_the_service(module):
     assert own <= CHECKER
 
 
-def test_each_promise_is_broken_by_a_lie():
+def test_the_lies_together_break_every_promise():
     assert {kind for kinds, _ in LIES for kind in kinds.split()} == {*PROMISES}
 
 
 @pytest.mark.parametrize(("kinds", "lie"), LIES)
-def test_a_lie_is_found(honest, kinds, lie):
+def test_each_lie_breaks_exactly_the_expected_promises(honest, kinds, lie):
     tell(honest, lie)
     assert honest.kinds() == {*kinds.split()}

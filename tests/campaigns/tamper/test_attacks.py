@@ -72,11 +72,11 @@ def places(world, name) -> list[int]:
     return [place for place, version in enumerate(registered(world)) if version["name"] == name]
 
 
-def test_the_world_that_nobody_attacked_has_no_problem(world):
+def test_an_unattacked_world_has_no_problem(world):
     assert problems(world) == []
 
 
-def test_an_agent_with_all_that_was_signed_of_another_one_is_found(world):
+def test_an_agent_with_the_signed_evidence_of_another_agent_is_found(world):
     agents = registered(world)
     own, other = places(world, "agent-1")[0], places(world, "agent-3")[0]
     agents[own] = {**agents[other], "name": "agent-1"}
@@ -85,7 +85,7 @@ def test_an_agent_with_all_that_was_signed_of_another_one_is_found(world):
     assert told(world, "agent-1: mirror differs in edge of run", "MLflow says nothing")
 
 
-def test_two_versions_that_changed_their_numbers_are_found_where_one_is_in_use(world):
+def test_swapped_version_numbers_of_an_agent_in_use_are_found(world):
     agents, (first, _, third, *_) = registered(world), places(world, "agent-0")
     agents[first], agents[third] = agents[third], agents[first]
     register(world, agents)
@@ -93,7 +93,7 @@ def test_two_versions_that_changed_their_numbers_are_found_where_one_is_in_use(w
     assert told(world, "agent-0@1: ", "mirror differs in agent in use as shop")
 
 
-def test_an_older_record_of_an_agent_in_place_of_a_newer_one_is_found(world):
+def test_an_older_agent_record_in_place_of_a_newer_record_is_found(world):
     agents, (first, *_, newest) = registered(world), places(world, "agent-0")
     assert agents[first]["agent"]["run"] == agents[newest]["agent"]["run"]
     agents[newest] = agents[first]
@@ -102,7 +102,7 @@ def test_an_older_record_of_an_agent_in_place_of_a_newer_one_is_found(world):
     assert told(world, f"agent-0: mirror differs in edge of run {run}", "MLflow says 'sha256:")
 
 
-def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
+def test_reordered_rows_do_not_make_an_older_edge_the_newest(world):
     agent = registered(world)[places(world, "agent-0")[0]]["agent"]
     edges = "SELECT sequence FROM attestations WHERE kind = 'edge' AND run = ? ORDER BY sequence"
     old, new = rows(world, edges, agent["run"])
@@ -121,7 +121,7 @@ def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
     assert len(audit.edge.claim.data) == 2  # as in the newer one
 
 
-def test_an_older_move_as_the_newest_is_found(world):
+def test_an_older_alias_move_in_place_of_the_newest_move_is_found(world):
     signed = "SELECT * FROM attestations WHERE kind = 'alias' ORDER BY at"
     *_, before, newest = [row for row in rows(world, signed) if row["subject"] == "shell-stable"]
     (move,) = rows(world, "SELECT sequence FROM aliases WHERE at = ?", newest["at"])
@@ -131,7 +131,7 @@ def test_an_older_move_as_the_newest_is_found(world):
     assert told(world, "'shell-stable'", "does not verify")
 
 
-def test_an_older_use_as_the_newest_is_found(world):
+def test_an_older_use_of_an_agent_inserted_as_the_newest_use_is_found(world):
     signed = "SELECT * FROM attestations WHERE subject = 'agent-0@production' ORDER BY sequence"
     first, *_, newest = rows(world, signed)
     name = f"{newest['name'].rpartition('/')[0]}/{'0' * 64}.dsse.json"
@@ -139,7 +139,7 @@ def test_an_older_use_as_the_newest_is_found(world):
     assert told(world, f"alias 'agent-0@production' at {first['at']} does not verify")
 
 
-def test_a_copy_of_another_run_in_the_mirror_is_found(world):
+def test_a_checkpoint_of_another_run_in_the_mirror_is_found(world):
     """The mirror is out of an attacker's reach."""
     store = world.folder / "mirror"
     own, other = [path for path in sorted(store.iterdir()) if path.name.isalnum()][:2]
@@ -148,7 +148,7 @@ def test_a_copy_of_another_run_in_the_mirror_is_found(world):
     assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
 
 
-def test_a_copy_of_something_else_in_the_mirror_is_found_of_every_kind(world):
+def test_a_wrong_copy_in_the_mirror_is_found_for_every_kind_of_statement(world):
     mirror = world.folder / "mirror"
     files = sorted(path for path in mirror.rglob("*") if path.is_file())
     before = {path: path.read_bytes() for path in files}
@@ -165,7 +165,7 @@ def test_a_copy_of_something_else_in_the_mirror_is_found_of_every_kind(world):
     ]
 
 
-def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
+def test_a_run_and_its_edge_signed_again_with_an_untrusted_key_are_found(world):
     trusted = world.evidence.trusted
     edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
     run = edge["run"]
@@ -189,7 +189,7 @@ def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
     assert told(world, f"the edge {edge['name']} is gone from the ledger")
 
 
-def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(world):
+def test_an_attackers_key_in_the_ledger_is_found_by_an_auditor_with_keys(world):
     """An auditor without keys trusts the ledger's list of signers, and only finds differences to
     copies.
     """
@@ -209,7 +209,7 @@ def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(wor
     )
 
 
-def test_one_old_day_of_ledger_and_registry_is_found(world):
+def test_a_rollback_of_ledger_and_registry_to_an_older_day_is_found(world):
     old = world.snapshots[-2]
     with world.database.hand(old) as before:
         old_runs = {row["id"] for row in before.rows("SELECT id FROM runs")}
@@ -221,7 +221,7 @@ def test_one_old_day_of_ledger_and_registry_is_found(world):
         assert any(item.startswith(f"run {run} is missing") for item in findings), run
 
 
-def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(world):
+def test_a_log_end_deleted_with_its_checkpoint_is_found(world):
     run = open_run(world)
     (signed,) = rows(world, "SELECT max(length) AS length FROM checkpoints WHERE run = ?", run)
     (row,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
@@ -231,21 +231,21 @@ def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(w
 
 
 @pytest.mark.parametrize("is_signed_again", [False, True])
-def test_entries_that_were_forged_in_place_of_signed_ones_are_found(world, is_signed_again):
+def test_forged_log_entries_in_place_of_signed_entries_are_found(world, is_signed_again):
     run, length = _forged(world)
     if is_signed_again:  # by a service, on top of the forged past
         Player(world).log_signer.seal_all()
     assert told(world, f"run {run}: the first {length} entries of the log are not those")
 
 
-def test_a_step_that_is_not_signed_yet_is_chained(world):
+def test_a_changed_unsigned_step_breaks_the_chain_of_its_episode(world):
     """So that a value cannot be changed alone."""
     run, episode = _unsigned(world, "a")
     attack(world, ("UPDATE steps SET reward = 1.0 WHERE episode = ?", (_key(world, episode),)))
     assert told(world, f"run {run}: the steps of episode {episode} do not follow")
 
 
-def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_unsigned(world):
+def test_a_rewritten_unsigned_part_of_a_log_is_reported_only_as_unsigned(world):
     """With everything that refers to it: the threat model says so."""
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
@@ -261,7 +261,7 @@ def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_u
         assert (verification.grade, verification.problems) == ("unsigned", ())
 
 
-def test_a_lost_use_that_is_told_again_is_found(world):
+def test_a_use_declared_lost_and_inserted_again_is_found(world):
     with world.database.hand(world.lost) as before:
         old_rows = before.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
     own = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
@@ -270,7 +270,7 @@ def test_a_lost_use_that_is_told_again_is_found(world):
     assert told(world, f"the statement {lost['name']} was declared lost but is present")
 
 
-def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
+def test_deleting_a_statement_without_a_copy_is_not_detected(world):
     """Milliseconds after it was signed, or until a killed service is restarted."""
     player = Player(world)
     old_files = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
@@ -283,21 +283,21 @@ def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
     assert problems(world) == []
 
 
-def test_a_run_that_was_closed_with_the_signature_of_another_one_is_found(world):
+def test_a_run_closed_with_the_signature_of_another_run_is_found(world):
     signed = "SELECT id, signature FROM runs WHERE signature IS NOT NULL"
     own, other, *_ = rows(world, signed)
     attack(world, changed("runs", own, signature=other["signature"]))
     assert told(world, f"run {own['id']}: the run was not closed as the log says")
 
 
-def test_a_report_by_which_a_name_moved_is_missed(world):
+def test_a_missing_report_of_an_alias_move_is_found(world):
     (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
     name = move["report"].removeprefix("sha256:")
     (world.objects / name[:2] / name).unlink()
     assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is missing")
 
 
-def test_evidence_that_cannot_be_read_hides_no_other(world):
+def test_unreadable_evidence_does_not_prevent_other_findings(world):
     """SQLite stores a text in a numeric column."""
     alias, edge = (
         rows(world, "SELECT * FROM attestations WHERE kind = ?", kind)[0]

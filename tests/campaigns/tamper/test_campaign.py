@@ -24,7 +24,7 @@ def test_every_kind_of_tampering_is_found_and_named(world):
     assert {str(column) for column in columns.EVIDENCE} <= {*LEDGER_MUTATIONS}
 
 
-def test_nobody_is_accused_who_is_honest(world):
+def test_honest_records_have_no_findings(world):
     report = of_honest(world)
     assert report.sentences == []
     assert report.records > 1_000
@@ -36,14 +36,16 @@ def test_every_kind_of_tampering_with_mlflow_is_found_and_named(tmp_path):
     assert report.by_kind == dict.fromkeys(REGISTRY_MUTATIONS, 1)
 
 
-def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_path, postgres_url):
+def test_tampering_with_postgresql_is_found_and_an_untouched_ledger_has_no_problem(
+    tmp_path, postgres_url
+):
     world = build(tmp_path / "world", postgres_url)
     with closing(world.ledger()) as ledger:
         assert verify_everything(world.sources(ledger)).problems == ()
     assert of_ledger(world, 8, "short").sentences == []
 
 
-def test_the_world_has_something_of_everything_that_is_evidence(world):
+def test_the_test_world_contains_every_kind_of_evidence(world):
     with world.database.hand() as hand:
         for column in columns.EVIDENCE:
             distinct_rows = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
@@ -53,7 +55,7 @@ def test_the_world_has_something_of_everything_that_is_evidence(world):
     assert {*columns.OWNER} == {*METADATA.tables}
 
 
-def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
+def test_one_agent_in_use_needs_revalidation_and_another_agent_is_current(world):
     agent_states = states(world)
     assert (agent_states["agent-1@2"], agent_states["agent-3@2"]) == ("revalidate", "current")
     with world.database.hand() as hand:

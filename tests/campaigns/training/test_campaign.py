@@ -10,7 +10,7 @@ pytestmark = pytest.mark.compute  # as root, for the disk that it fills up
 EACH_KIND = dict.fromkeys(SHARES, 1)
 
 
-def test_one_process_ends_with_the_same_weights_whatever_happens_to_it(tmp_path):
+def test_a_one_process_training_ends_with_the_same_weights_after_every_fault(tmp_path):
     report = run(tmp_path / "campaign", len(EACH_KIND), "short", ALONE, EACH_KIND, 1)
     assert report.sentences == []
     assert report.by_kind == EACH_KIND
@@ -18,7 +18,7 @@ def test_one_process_ends_with_the_same_weights_whatever_happens_to_it(tmp_path)
     assert report.resumed  # a training that was told to end goes on from its checkpoint
 
 
-def test_several_processes_end_when_one_is_lost_and_any_number_goes_on(tmp_path):
+def test_a_multi_process_training_ends_when_one_is_killed_and_any_number_resumes(tmp_path):
     report = run(tmp_path / "campaign", 1, "short", [SEVERAL], {"killed": 1}, 1)
     assert report.sentences == []
     assert report.by_kind == {"killed": 1}

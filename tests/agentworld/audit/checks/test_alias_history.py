@@ -77,7 +77,7 @@ def moved(store):
     return scene
 
 
-def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(scene):
+def test_an_unchanged_alias_history_verifies_before_and_after_a_key_rotation(scene):
     assert scene.problems() == []
     rotate(scene.folder / "keys")
     scene.move("stable", FIRST)
@@ -89,7 +89,7 @@ def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(s
 @pytest.mark.parametrize(
     "least", [-6.501161575064481e16, 2.0**53, -0.0, 5e-324, 1.7e308, 1e21, 123456789012345680.0]
 )
-def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
+def test_an_alias_history_with_any_gate_threshold_has_no_problems(scene, least):
     gate = (Gate(metric="live_gain", least=least),)
     scene.move("stable", FIRST, gate=gate, override="as it should be")
     assert scene.ledger.aliases.history("stable")[-1].gate[0].least == least
@@ -132,13 +132,13 @@ def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
         ("UPDATE attestations SET at = '2026' WHERE kind = 'genesis'", "held unsigned"),
     ],
 )
-def test_what_was_changed_is_found_and_named(scene, statement, problem):
+def test_each_change_of_alias_rows_or_statements_is_reported(scene, statement, problem):
     scene.change(statement)
     problems = scene.problems()
     assert any(re.search(problem, each) for each in problems), problems
 
 
-def test_a_move_that_was_taken_away_with_its_statement_is_found_by_the_copy(scene):
+def test_an_alias_move_deleted_with_its_statement_is_found_by_the_mirror_copy(scene):
     scene.change(
         "DELETE FROM aliases WHERE sequence = 3", "DELETE FROM attestations WHERE sequence = 3"
     )
@@ -149,7 +149,7 @@ def test_a_move_that_was_taken_away_with_its_statement_is_found_by_the_copy(scen
     assert "the ledger does not have it" in missing
 
 
-def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
+def test_two_alias_moves_swapped_with_their_statements_are_reported(scene):
     scene.change(
         "UPDATE aliases SET sequence = -sequence WHERE sequence IN (2, 3)",
         "UPDATE aliases SET sequence = 5 + sequence WHERE sequence < 0",
@@ -159,14 +159,14 @@ def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
     assert scene.problems() == ["the changes of alias 'stable' are not in the signed order"]
 
 
-def test_a_move_after_a_planted_one_is_not_taken_for_planted(scene):
+def test_a_signed_move_after_an_unsigned_move_is_not_reported(scene):
     scene.ledger.aliases.set("stable", FIRST, "eve")
     scene.move("stable", records.digest("fourth"))
     (problem,) = scene.problems()
     assert problem.endswith("by 'eve', which is not signed")
 
 
-def test_nobody_can_tell_of_names_before_any_move_was_signed(tmp_path):
+def test_unsigned_aliases_are_no_problem_before_the_first_signed_move(tmp_path):
     ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     ledger.aliases.set("stable", FIRST, "ada")
     ensure_signer(tmp_path / "keys")
@@ -194,7 +194,7 @@ class Busy:
 
 
 @pytest.mark.compute
-def test_a_history_that_grows_meanwhile_has_no_problems(scene):
+def test_an_alias_history_that_grows_during_the_audit_has_no_problems(scene):
     busy = Busy(scene)
     evidence = Evidence(load_trusted(scene.folder / "keys"), scene.mirror)
     assert list(alias_problems(busy, busy, evidence)) == []

@@ -38,12 +38,12 @@ def used(made):
     return [each.alias.partition("@")[2] for each in in_use(changes)]
 
 
-def test_what_is_as_it_was_signed_is_no_problem(made):
+def test_registry_aliases_that_match_the_signed_statements_have_no_problems(made):
     assert used(made) == ["production"]
     assert problems(made) == []
 
 
-def test_those_of_a_name_are_read_alone(made):
+def test_agent_changes_reads_only_the_changes_of_the_given_name(made):
     other = make.agent.registered(made.store, made.registry, "other", "shell-agent-2")
     other.use()
     made.moved("stable", made.simulator.digest)
@@ -56,7 +56,7 @@ def test_those_of_a_name_are_read_alone(made):
     assert read[1] == [each for each in read[0] if each.alias.startswith("shell-agent@")]
 
 
-def test_an_alias_that_was_moved_in_the_registry_is_told(made):
+def test_an_alias_moved_in_the_registry_is_reported(made):
     other = make.agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")
     assert problems(made) == [
@@ -65,7 +65,7 @@ def test_an_alias_that_was_moved_in_the_registry_is_told(made):
     ]
 
 
-def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
+def test_an_alias_deleted_in_the_registry_is_reported(made):
     made.registry.remove_alias(made.ref.name, "production")
     assert problems(made) == [
         "shell-agent: mirror differs in alias production: MLflow says nothing, the signed statement"
@@ -74,7 +74,7 @@ def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
 
 
 @pytest.mark.parametrize("alias", ["trial", "new"])
-def test_an_alias_that_nobody_signed_is_told(made, alias):
+def test_an_unsigned_alias_in_the_registry_is_reported(made, alias):
     made.registry.set_alias(made.ref, alias)
     assert problems(made) == [
         f"shell-agent: mirror differs in alias {alias}: MLflow says 1, the signed statement says"
@@ -82,7 +82,7 @@ def test_an_alias_that_nobody_signed_is_told(made, alias):
     ]
 
 
-def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
+def test_a_registry_alias_of_a_world_model_is_ignored(made, tmp_path):
     what = WorldModel(stages=(made.agent.checkpoint,), report=made.agent.artifact)
     made.registry.set_alias(made.registry.register_world_model("worlds", what, tmp_path), "best")
     assert problems(made) == []
@@ -94,7 +94,7 @@ def names(made, label):
     return [row.name for row in rows]
 
 
-def test_a_row_that_was_removed_is_told_by_its_copy(made):
+def test_a_deleted_alias_statement_is_reported_from_its_mirror_copy(made):
     make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", names(made, "trial")[1])
     assert problems(made)[0].startswith(
         "the statement that alias 'shell-agent@trial' meant nothing from"
@@ -110,7 +110,7 @@ def test_a_row_that_was_removed_is_told_by_its_copy(made):
         "envelope = (SELECT envelope FROM attestations WHERE subject LIKE '%trial')",
     ],
 )
-def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
+def test_a_changed_alias_statement_is_ignored_and_reported(made, change):
     (name,) = names(made, "production")
     make.agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
@@ -121,7 +121,7 @@ def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
 @pytest.mark.parametrize(
     "change", ["version = 2", "artifact = 'sha256:00'", "run = 'x'", "reason = 'x'", "ended = 1"]
 )
-def test_an_entry_of_the_history_that_was_changed_is_told(made, change):
+def test_a_changed_alias_history_row_is_reported(made, change):
     statement = f"UPDATE aliases SET {change} WHERE alias = 'shell-agent@production'"
     make.agent.lose(made, statement)
     (problem,) = problems(made)
@@ -129,7 +129,7 @@ def test_an_entry_of_the_history_that_was_changed_is_told(made, change):
     assert problem in verify_everything(made.sources).problems
 
 
-def test_a_verification_of_everything_tells_of_them_too(made):
+def test_verifying_everything_reports_alias_problems(made):
     before = verify_everything(made.sources).problems
     assert not [each for each in before if each.startswith("run ")]
     made.registry.set_alias(made.ref, "shadow")
@@ -178,14 +178,14 @@ def ended(made):
     ],
     ids=["first used", "moved", "ended", "moved and moved back", "first used and moved"],
 )
-def test_what_is_done_while_somebody_looks_is_no_problem(busy, moment, work):
+def test_signed_alias_changes_during_the_audit_are_no_problem(busy, moment, work):
     made, other = busy
     setattr(made.registry, moment, lambda: work(made, other))
     assert problems(made) == []
     assert problems(made) == []
 
 
-def test_what_the_registry_loses_while_somebody_looks_is_told(busy):
+def test_an_unsigned_alias_change_during_the_audit_is_reported(busy):
     made, other = busy
     made.registry.before = lambda: made.registry.set_alias(other.ref, "production")
     assert len(problems(made)) == 1
@@ -197,7 +197,7 @@ def of(made):
     return told & {*problems(made)}
 
 
-def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
+def test_verifying_an_agent_reports_problems_of_aliases_that_point_to_its_version(made):
     other = make.agent.registered(made.store, made.registry, "other")
     assert (of(made), of(other)) == (set(), set())
     made.registry.set_alias(other.ref, "production")
@@ -207,7 +207,7 @@ def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
     assert of(made)
 
 
-def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
+def test_verifying_an_agent_reports_alias_statement_problems_of_only_its_name(made):
     hero = make.agent.registered(made.store, made.registry, "hero", "shell-agent-2")
     hero.use()
     (gone,) = names(made, "production")
@@ -221,7 +221,7 @@ def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no
     assert not any(own in problem for problem in of(hero))
 
 
-def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
+def test_a_different_agent_registered_as_the_version_in_use_is_reported(made):
     registry = MemoryRegistry()
     make.agent.registered(made.store, registry, "other")
     registry.set_alias(made.ref, "production")
@@ -232,7 +232,7 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
         assert problem.endswith(f" says '{made.agent.artifact} of run {made.agent.run}'")
 
 
-def test_uses_that_cannot_be_read_hide_nothing_else(made):
+def test_unreadable_alias_statements_are_reported_and_versions_are_still_verified(made):
     make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
     found = verify_everything(made.sources)
     uses = [problem for problem in found.problems if "of alias 'shell-agent@" in problem]

@@ -103,7 +103,7 @@ def test_the_same_claim_is_signed_once(tmp_path):
     assert len(told.sources.ledger.attestations.find("edge")) == 1
 
 
-def test_an_edge_that_was_signed_later_is_not_told_of_a_moment(tmp_path):
+def test_an_audit_at_an_earlier_time_ignores_an_edge_signed_later(tmp_path):
     told = scene(tmp_path)
     signed = datetime.fromisoformat(told.audit().edge.at)
     before = told._replace(sources=told.sources.as_of(signed - timedelta(milliseconds=1)))
@@ -111,7 +111,7 @@ def test_an_edge_that_was_signed_later_is_not_told_of_a_moment(tmp_path):
     assert told._replace(sources=told.sources.as_of(signed)).audit() == told.audit()
 
 
-def test_a_chain_is_no_better_than_a_record_that_was_read_again_and_is_broken(tmp_path):
+def test_verifying_a_broken_run_record_lowers_the_agents_grade_to_disputed(tmp_path):
     told, ref = scene(tmp_path), VersionRef(name="shell-agent", version=1)
     assert audit_agent(ref, told.sources, verify=True).grade == "proven"
     told.change("UPDATE steps SET reward = 1.0")
@@ -120,19 +120,19 @@ def test_a_chain_is_no_better_than_a_record_that_was_read_again_and_is_broken(tm
     assert audit_agent(ref, told.sources._replace(evidence=None)).grade == "unsigned"
 
 
-def test_a_run_that_is_closed_while_an_audit_reads_is_no_dispute(tmp_path):
+def test_the_edge_of_a_run_closed_during_the_audit_is_not_disputed(tmp_path):
     told = scene(tmp_path)
     read = told.sources.ledger.run(told.agent.run).model_copy(update={"closing": None})
     assert edge_to("shell-agent", told.agent, told.sources, read) == told.audit()
 
 
-def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
+def test_an_edge_signed_with_a_rotated_key_is_still_proven(tmp_path):
     told = scene(tmp_path)
     rotate(Stores.of(tmp_path).keys / "simulator")
     assert with_keys_of_now(told).audit().grade == "proven"
 
 
-def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
+def test_an_edge_is_disputed_once_its_step_key_is_no_longer_trusted(tmp_path):
     told = scene(tmp_path)
     steps = Stores.of(tmp_path).keys / STEP_KEYS
     rotate(steps)
@@ -144,13 +144,13 @@ def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
     assert [reason for reason in found.problems if "is not signed by the step" in reason]
 
 
-def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
+def test_a_missing_closing_signature_of_the_run_is_a_problem_of_its_edge(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET signature = NULL")
     assert told.audit().problems == ("the signature of its run's closing is missing",)
 
 
-def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
+def test_a_conflicting_run_is_named_only_to_its_own_tenant(tmp_path):
     told = scene(tmp_path)
     ledger, statement_signer = (
         make.service.ledger(tmp_path),
@@ -190,7 +190,7 @@ def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_m
         ("DELETE FROM log WHERE sequence = 1", "the run was not opened as the log says"),
     ],
 )
-def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statement, words):
+def test_the_edge_of_a_run_whose_row_contradicts_its_log_is_disputed(tmp_path, statement, words):
     told = scene(tmp_path)
     told.change(statement)
     assert told.agent.edge
@@ -203,14 +203,14 @@ def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statemen
     assert words in edge.reasons
 
 
-def test_by_how_much_is_told_as_it_was_signed(tmp_path):
+def test_the_simulator_audit_shows_the_signed_episode_and_step_counts(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
     (made,) = audit_simulator(make.service.SIMULATOR, told.sources).agents
     assert (made.run.num_episodes, made.run.num_steps) == (1, 1)
 
 
-def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
+def test_a_deleted_edge_is_reported_as_missing_and_not_as_never_signed(tmp_path):
     told = scene(tmp_path)
     told.change("DELETE FROM attestations WHERE kind = 'edge'")
     (reason,) = told.audit().problems
@@ -225,7 +225,7 @@ def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
-def test_an_edge_that_was_changed_is_found(tmp_path, column):
+def test_an_edge_with_a_changed_row_is_disputed(tmp_path, column):
     told = scene(tmp_path)
     told.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
     found = told.audit()
@@ -233,13 +233,13 @@ def test_an_edge_that_was_changed_is_found(tmp_path, column):
     assert found.problems
 
 
-def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
+def test_a_registry_edge_that_differs_from_the_ledgers_edge_is_reported(tmp_path):
     told = scene(tmp_path)
     without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
     assert without.audit().problems == ("the registry and the ledger have different edges of it",)
 
 
-def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):
+def test_the_simulator_audit_lists_the_edge_of_an_unregistered_agent(tmp_path):
     told = scene(tmp_path)
     simulator = make.service.SIMULATOR
     assert audit_simulator(simulator, told.sources).unregistered == ()
@@ -250,7 +250,7 @@ def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path
     assert audit_simulator(simulator, lost.as_of(before)).unregistered == ()
 
 
-def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):
+def test_a_claim_that_contradicts_the_run_record_is_disputed_with_reasons(tmp_path):
     service = make.service.service(tmp_path)
 
     async def claimed() -> SignedEdge:

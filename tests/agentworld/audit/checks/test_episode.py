@@ -5,14 +5,14 @@ import pytest
 from agentworld.errors import EvidenceError, NotFound
 
 
-def test_an_episode_that_was_closed_and_signed_is_verified(scene):
+def test_a_closed_and_signed_episode_is_verified(scene):
     found = scene.verify_episode("first")
     assert (found.grade, found.problems) == ("verified", ())
     assert (found.run, found.num_steps, found.closed) == (scene.run, 2, "closed")
     assert 0 < found.last_entry <= found.signed_length
 
 
-def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
+def test_an_episode_whose_last_entry_is_not_signed_is_graded_unsigned(scene):
     scene.play("third", "d")
     found = scene.verify_episode("third")
     assert (found.grade, found.problems) == ("unsigned", ())
@@ -31,7 +31,7 @@ def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
         ("UPDATE steps SET entry = 99 WHERE episode = 1 AND number = 1", "under entry 99"),
     ],
 )
-def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
+def test_a_tampered_episode_is_reported_as_broken(scene, statement, problem):
     scene.change(statement)
     found = scene.verify_episode("first")
     assert any(problem in sentence for sentence in found.problems), found.problems
@@ -46,19 +46,19 @@ def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
         "UPDATE episodes SET closed = 'expired' WHERE id = 'second'",
     ],
 )
-def test_what_was_changed_in_another_episode_is_not_this_ones(scene, statement):
+def test_tampering_with_an_episode_breaks_only_that_episode(scene, statement):
     scene.change(statement)
     assert scene.verify_episode("first").grade == "verified"
     assert scene.verify_episode("second").grade == "broken"
 
 
-def test_an_episode_that_its_runs_log_does_not_name_is_found(scene):
+def test_an_episode_missing_from_its_runs_log_is_reported(scene):
     scene.change("UPDATE episodes SET id = 'third' WHERE id = 'second'")
     problems = scene.verify_episode("third").problems
     assert f"the log of run {scene.run} does not name episode third" in problems
 
 
-def test_an_episode_that_the_ledger_dropped_is_told_by_its_runs_log(scene):
+def test_an_episode_deleted_from_the_ledger_is_reported_from_its_runs_log(scene):
     scene.change("DELETE FROM steps WHERE episode = 2", "DELETE FROM episodes WHERE id = 'second'")
     sentence = (
         rf"episode second was opened in run {scene.run} \(entry 6 of its log\) and is missing"
@@ -67,7 +67,7 @@ def test_an_episode_that_the_ledger_dropped_is_told_by_its_runs_log(scene):
         scene.verify_episode("second")
 
 
-def test_a_garbled_entry_names_no_episode_and_a_garbled_run_hides_none(scene):
+def test_a_deleted_episode_is_reported_despite_garbled_entries_and_runs(scene):
     scene.change("UPDATE log SET body = x'00' WHERE sequence = 3")
     with pytest.raises(NotFound):
         scene.verify_episode("third")
@@ -86,7 +86,7 @@ def test_an_erased_episode_is_verified(scene):
     assert (found.grade, found.erased) == ("verified", True)
 
 
-def test_an_episode_that_is_not_there_and_one_that_cannot_be_read_are_told(scene):
+def test_verifying_a_missing_or_garbled_episode_raises_an_error(scene):
     with pytest.raises(NotFound):
         scene.verify_episode("third")
     scene.change("UPDATE episodes SET opening = '[]' WHERE id = 'first'")

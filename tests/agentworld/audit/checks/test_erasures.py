@@ -37,7 +37,7 @@ def erased(scene):
     return scene
 
 
-def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
+def test_erasures_declared_before_and_after_a_key_rotation_verify(erased):
     rotate(erased.folder / "keys")
     erased.play("third", "d")
     erased.seal()
@@ -46,7 +46,7 @@ def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
     assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
 
 
-def test_an_erasure_that_nobody_declared_is_found(erased):
+def test_an_undeclared_erasure_is_reported(erased):
     key = "(SELECT key FROM episodes WHERE id = 'second')"
     erased.change(
         "UPDATE episodes SET erased = 1, opening = NULL WHERE id = 'second'",
@@ -58,19 +58,19 @@ def test_an_erasure_that_nobody_declared_is_found(erased):
     assert erased.verify_episode("first").grade == "verified"
 
 
-def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
+def test_an_episode_marked_erased_that_still_has_texts_is_garbled(erased):
     erased.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
     assert [
         problem for problem in erased.verify().problems if "episode second is garbled" in problem
     ]
 
 
-def test_an_episode_that_is_called_whole_and_has_no_texts_is_found(erased):
+def test_missing_texts_of_an_episode_not_marked_erased_are_reported(erased):
     erased.change("UPDATE episodes SET erased = 0 WHERE id = 'first'")
     assert any("is missing and was not erased" in problem for problem in erased.verify().problems)
 
 
-def test_texts_that_came_back_are_found(scene):
+def test_restored_texts_of_an_erased_episode_are_reported(scene):
     before = scene.ledger.episode("first")
     erase(scene, "first")
     opening = before.opening.text.encode().hex()
@@ -85,7 +85,7 @@ def test_texts_that_came_back_are_found(scene):
     assert "episode first was erased, but its texts are present" in scene.verify().problems
 
 
-def test_what_was_erased_before_anybody_declared_it_is_in_the_genesis(scene):
+def test_the_genesis_covers_only_undeclared_erasures_from_before_its_signing(scene):
     scene.ledger.erase_texts("first")
     assert scene.verify().problems == ()
     statement_signer_of(scene).copy_missing()
@@ -145,7 +145,7 @@ class Looked:
 
 
 @pytest.mark.parametrize("num_looks", range(1, 15))
-def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
+def test_an_episode_erased_during_the_audit_has_no_problems(scene, num_looks):
     statement_signer_of(scene).copy_missing()
     evidence = scene.evidence._replace(at=datetime.now(UTC))  # before that is declared
     assert verify_run(scene.run, Busy(scene, num_looks), evidence).problems == ()
@@ -154,9 +154,7 @@ def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
 
 @pytest.mark.parametrize("has_genesis", [True, False])
 @pytest.mark.parametrize("num_looks", [1, 2, 4, 6, 8, 12, 16])
-def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_signs_a_genesis_meanwhile(
-    scene, num_looks, has_genesis
-):
+def test_an_erasure_or_genesis_during_a_ledger_audit_is_no_problem(scene, num_looks, has_genesis):
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.seal()
     if has_genesis:
@@ -180,7 +178,7 @@ class Counted(WriteOnce):
         return super().names(prefix)
 
 
-def test_a_genesis_is_read_no_more_often_for_many_runs(scene):
+def test_the_number_of_genesis_reads_does_not_grow_with_the_number_of_runs(scene):
     scene.ledger.erase_texts("first")
     statement_signer_of(scene).copy_missing()
 
@@ -197,7 +195,7 @@ def test_a_genesis_is_read_no_more_often_for_many_runs(scene):
     assert num_reads() == once
 
 
-def test_the_next_audit_reads_anew_what_was_declared(scene):
+def test_each_audit_reads_the_declarations_again(scene):
     evidence = scene.evidence
     scene.ledger.erase_texts("first")
     assert verify_ledger(scene.ledger, evidence).problems == ()
@@ -209,7 +207,7 @@ def test_the_next_audit_reads_anew_what_was_declared(scene):
     assert problem == f"run {scene.run}: episode third is erased without a declaration"
 
 
-def test_one_erasure_of_many_is_copied_without_a_look_at_the_others(erased):
+def test_copying_an_erasure_to_the_mirror_does_not_list_other_erasures(erased):
     store = Counted(str(erased.folder / "mirror"))
     erased.play("third", "d")
     erased.seal()

@@ -54,7 +54,7 @@ def change_entry(scene, episode, **fields):
     )
 
 
-def test_an_entry_names_how_many_steps_a_fork_copied_and_nothing_where_there_is_none(scene):
+def test_only_a_forks_log_entry_contains_a_number_of_copied_steps(scene):
     fork(scene, 2)
     assert opening_entry("fork", scene.ledger).readable_fields["num_copied"] == 2
     plain = scene.ledger.episode("second")
@@ -66,7 +66,7 @@ def test_an_entry_names_how_many_steps_a_fork_copied_and_nothing_where_there_is_
     }
 
 
-def test_a_signed_log_tells_answered_and_copied_steps_apart(scene):
+def test_a_checkpoint_counts_answered_and_copied_steps_separately(scene):
     fork(scene, 2)
     scene.seal()
     traffic = newest(scene).traffic
@@ -76,7 +76,7 @@ def test_a_signed_log_tells_answered_and_copied_steps_apart(scene):
     assert scene.verify_episode("fork").grade == "verified"
 
 
-def test_a_checkpoint_that_takes_copies_for_answers_does_not_verify(scene):
+def test_a_checkpoint_that_counts_copied_steps_as_answered_does_not_verify(scene):
     fork(scene, 2)
     scene.seal()
     told = newest(scene).traffic
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_takes_copies_for_answers_does_not_verify(scene):
     assert any("states other traffic" in problem for problem in scene.verify().problems)
 
 
-def test_a_fork_whose_number_is_not_in_the_log_is_found(scene, monkeypatch):
+def test_a_fork_without_a_number_of_copied_steps_in_the_log_is_reported(scene, monkeypatch):
     def without_number(episode):
         return {name: value for name, value in entry(episode).items() if name != "num_copied"}
 
@@ -96,7 +96,7 @@ def test_a_fork_whose_number_is_not_in_the_log_is_found(scene, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [1, 0, -2, "2", None, [2]])
-def test_a_fork_whose_number_was_changed_before_it_was_signed_is_found(scene, number):
+def test_a_forks_copied_step_count_changed_before_signing_is_reported(scene, number):
     fork(scene, 2)
     change_entry(scene, "fork", num_copied=number)
     scene.seal()
@@ -104,18 +104,18 @@ def test_a_fork_whose_number_was_changed_before_it_was_signed_is_found(scene, nu
     assert "episode fork did not begin as the log says" in scene.verify_episode("fork").problems
 
 
-def test_a_fork_whose_number_was_changed_after_it_was_signed_is_found(scene):
+def test_a_forks_copied_step_count_changed_after_signing_is_reported(scene):
     fork(scene, 2)
     scene.seal()
     change_entry(scene, "fork", num_copied=1)
     assert any("not those that were signed" in problem for problem in scene.verify().problems)
 
 
-def test_an_episode_that_copied_nothing_and_is_told_to_have_is_found(scene):
+def test_a_copied_step_count_of_an_episode_without_a_fork_is_reported(scene):
     change_entry(scene, "second", num_copied=1)
     assert "episode second did not begin as the log says" in scene.verify().problems
 
 
-def test_a_log_without_a_fork_is_signed_without_a_word_of_forks(scene):
+def test_checkpoints_of_a_run_without_forks_contain_no_copied_step_count(scene):
     for envelope in scene.ledger.logs.checkpoints(scene.run).values():
         assert "num_copied" not in base64.b64decode(json.loads(envelope)["payload"]).decode()

@@ -83,7 +83,7 @@ def problems(told: Story) -> list[str]:
         ("UPDATE attestations SET kind = x'ff' WHERE kind = 'alias'", [], "is of an unknown kind"),
     ],
 )
-def test_a_garbled_row_is_named_in_a_sentence_and_hides_nothing(told, statement, values, words):
+def test_a_garbled_row_is_reported_beside_other_problems(told, statement, values, words):
     if "signing_keys" in statement:
         told.sources.ledger.signing_keys.use("k", "a key")
     change(told, statement, *values)
@@ -95,7 +95,7 @@ def test_a_garbled_row_is_named_in_a_sentence_and_hides_nothing(told, statement,
     assert verify_agent(told.agent, told.sources).model_dump_json()
 
 
-def test_a_garbled_run_is_told_beside_what_else_its_simulator_trained(told):
+def test_a_simulator_audit_reports_a_garbled_run_and_still_lists_agents(told):
     other = told.sources.ledger.open_run(told.run.opening, told.simulator).id
     change(told, "UPDATE runs SET log_length = -1 WHERE id = ?", other)
     found = audit_simulator(told.simulator, told.sources)
@@ -116,7 +116,7 @@ def test_a_garbled_run_is_told_beside_what_else_its_simulator_trained(told):
         (b"nobody/note.txt", "nobody/note.txt"),
     ],
 )
-def test_a_stray_in_the_mirror_is_named_and_stops_nothing(told, name, shown):
+def test_an_unexpected_file_in_the_mirror_is_reported_and_stops_no_audit(told, name, shown):
     place = os.fsencode(told.store / "mirror") + b"/" + name
     os.makedirs(os.path.dirname(place), exist_ok=True)
     with open(place, "wb") as file:
@@ -125,14 +125,14 @@ def test_a_stray_in_the_mirror_is_named_and_stops_nothing(told, name, shown):
     assert problem.startswith(f"the evidence mirror has {shown}, which ")
 
 
-def test_strays_are_no_signed_checkpoints_of_a_run_that_is_gone(told):
+def test_an_unexpected_mirror_file_is_not_reported_as_a_deleted_runs_checkpoint(told):
     stray = told.store / "mirror/abc/note.txt"
     stray.parent.mkdir()
     stray.write_text("")
     assert not any("is gone from the ledger" in problem for problem in problems(told))
 
 
-def test_a_search_for_orphans_that_fails_is_one_problem(told, monkeypatch):
+def test_a_failing_search_for_orphan_rows_is_reported_as_one_problem(told, monkeypatch):
     def fail(_):
         raise ValueError
 

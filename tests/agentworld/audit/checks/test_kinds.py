@@ -82,19 +82,19 @@ def scene(request, tmp_path):
     store.ledger.close()
 
 
-def test_there_is_a_statement_of_each_kind_and_nothing_is_wrong_with_any(tmp_path):
+def test_a_store_with_statements_of_every_kind_has_no_problems(tmp_path):
     store = copied(every_kind, tmp_path)
     assert sorted(store.kinds) == KINDS
     assert verify_everything(store.sources).problems == ()
 
 
-def test_a_copy_that_was_exchanged_with_an_older_one_of_its_kind_is_found(scene):
+def test_a_mirror_copy_replaced_by_an_older_statement_is_reported(scene):
     scene.copy.write_bytes(scene.older.envelope)
     found = [problem for problem in scene.found() if "differs in the evidence mirror" in problem]
     assert len(found) == 1 or (found and scene.kind == "edge")  # it is a reason of its agent too
 
 
-def test_a_copy_of_another_tenants_is_found_and_nothing_that_it_says_is_told(scene):
+def test_a_mirror_copy_of_another_tenants_statement_is_reported_without_its_names(scene):
     scene.copy.write_bytes(scene.others.envelope)
     found = scene.found()
     assert any("differs in the evidence mirror" in problem for problem in found)
@@ -102,14 +102,14 @@ def test_a_copy_of_another_tenants_is_found_and_nothing_that_it_says_is_told(sce
     assert not [each for each in found if any(word in each for word in others - {""})]
 
 
-def test_a_copy_that_was_altered_by_a_byte_is_found(scene):
+def test_a_mirror_copy_with_one_changed_byte_is_reported(scene):
     copy = bytearray(scene.copy.read_bytes())
     copy[len(copy) // 2] ^= 1
     scene.copy.write_bytes(copy)
     assert any("differs in the evidence mirror" in problem for problem in scene.found())
 
 
-def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
+def test_the_next_service_writes_a_missing_mirror_copy(scene):
     """The copy may have been deleted, or its writer killed before it was made."""
     scene.copy.unlink()
     assert scene.problems() == []
@@ -117,12 +117,12 @@ def test_a_copy_that_is_not_there_is_made_by_the_next_service(scene):
     assert scene.copy.read_bytes() == scene.row.envelope
 
 
-def test_a_row_that_was_taken_away_is_found_by_its_copy(scene):
+def test_a_deleted_statement_row_is_reported_from_its_mirror_copy(scene):
     scene.remove()
     assert any("is gone from the ledger" in problem for problem in scene.found())
 
 
-def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(scene):
+def test_a_deleted_statement_row_is_reported_only_from_its_signing_time_on(scene):
     signed = datetime.fromisoformat(scene.row.at)
     scene.remove()
     told = [
@@ -132,7 +132,7 @@ def test_a_row_that_was_taken_away_is_told_of_the_moments_from_its_signing_on(sc
     assert [bool(problems) for problems in told] == [False, True]
 
 
-def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
+def test_a_statement_row_whose_time_differs_from_the_signed_time_is_reported(scene):
     scene.write(at="another")
     (found, *_) = [
         problem for problem in scene.found() if "its row differs from what was signed" in problem
@@ -140,12 +140,12 @@ def test_a_row_that_says_something_else_than_what_was_signed_is_found(scene):
     assert found.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 
-def test_a_row_with_the_envelope_of_an_older_one_is_found(scene):
+def test_a_statement_row_with_the_envelope_of_an_older_row_is_reported(scene):
     scene.write(envelope=scene.older.envelope)
     assert any("differs in the evidence mirror" in problem for problem in scene.found())
 
 
-def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
+def test_replacing_both_row_and_copy_by_an_older_statement_is_reported(scene):
     older = scene.older._asdict()
     del older["name"], older["kind"]
     scene.write(**older)
@@ -158,7 +158,7 @@ def test_a_row_that_was_exchanged_with_its_copy_is_found(scene):
         assert any("does not verify" in problem for problem in scene.found())
 
 
-def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_factory):
+def test_a_row_and_copy_signed_with_an_untrusted_key_are_reported(scene, tmp_path_factory):
     stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
     forged = sign(read_unverified(scene.row.envelope, {}), stranger)
     scene.write(envelope=forged)
@@ -166,7 +166,7 @@ def test_a_row_and_a_copy_that_a_stranger_signed_are_found(scene, tmp_path_facto
     assert any("is not trusted" in problem for problem in scene.found())
 
 
-def test_a_validation_that_was_taken_away_is_told_of_its_agent(tmp_path):
+def test_verifying_an_agent_reports_its_deleted_validation(tmp_path):
     scene = Scene(copied(every_kind, tmp_path), "validation")
     row = scene.row
     scene.remove()

@@ -45,13 +45,13 @@ def register(scene, *data) -> SignedEdge:
     )
 
 
-def test_an_honest_ledger_has_no_problems(scene):
+def test_an_unchanged_ledger_has_no_problems(scene):
     register(scene, "data")
     register(scene, "data", "more data")
     assert problems(scene) == []
 
 
-def test_what_is_not_signed_yet_is_no_problem(scene):
+def test_records_that_are_not_signed_yet_are_no_problem(scene):
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.play("third", "d")
     assert problems(scene) == []
@@ -71,7 +71,7 @@ def test_what_is_not_signed_yet_is_no_problem(scene):
         ("DELETE FROM runs", "rows of log refer to '{run}', which runs lacks"),
     ],
 )
-def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):
+def test_a_changed_or_deleted_ledger_row_is_reported_with_its_run_or_table(scene, statement, words):
     scene.change(statement.format())
     assert any(words.format(run=scene.run) in problem for problem in problems(scene)), problems(
         scene
@@ -86,7 +86,7 @@ def test_a_run_that_has_no_log_does_not_verify(scene):
     assert problems(scene) == [f"run {run}: the run was not opened as the log says"]
 
 
-def test_a_run_that_cannot_be_read_hides_no_other(scene):
+def test_problems_of_other_runs_are_reported_beside_an_unreadable_run(scene):
     other = scene.ledger.open_run(OPENING, SIMULATOR).id
     scene.change(f"UPDATE runs SET opening = '' WHERE id = '{other}'", "UPDATE steps SET done = 1")
     told = "\n".join(problems(scene))
@@ -94,7 +94,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(scene):
     assert f"run {scene.run}: " in told
 
 
-def test_a_restore_that_cannot_be_read_hides_nothing_of_another_run(scene):
+def test_problems_of_other_runs_are_reported_beside_an_unreadable_restore(scene):
     scene.change(
         "INSERT INTO attestations (name, kind, subject, simulator, run, at, envelope)"
         " VALUES ('x', 'restore', '', '', 'nobody', '', CAST(x'ff' AS TEXT))",
@@ -105,7 +105,7 @@ def test_a_restore_that_cannot_be_read_hides_nothing_of_another_run(scene):
     assert not any("is garbled" in problem for problem in found)
 
 
-def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
+def test_a_text_inserted_into_an_erased_episode_is_reported(scene):
     scene.ledger.erase_texts("first")
     assert problems(scene) == []
     scene.change("UPDATE steps SET action = x'00' WHERE episode = 1")
@@ -128,13 +128,13 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
         ),
     ],
 )
-def test_an_edge_that_somebody_changed_is_found(scene, change, words):
+def test_a_changed_or_deleted_edge_is_reported(scene, change, words):
     register(scene)
     scene.change(f"{change} WHERE kind = 'edge'")
     assert any(words in problem for problem in problems(scene)), problems(scene)
 
 
-def test_a_copy_under_another_name_than_its_own_is_told_by_that_name(scene):
+def test_a_mirror_copy_under_a_wrong_name_is_reported_by_that_name(scene):
     name = f"agent-edges/{scene.run}/other.dsse.json"
     scene.mirror.put(name, register(scene).envelope.encode())
     (found,) = problems(scene)
@@ -142,7 +142,9 @@ def test_a_copy_under_another_name_than_its_own_is_told_by_that_name(scene):
 
 
 @pytest.mark.parametrize("run", ["", "nobody"])
-def test_a_strangers_restore_of_no_run_that_is_there_is_found(scene, run, tmp_path):
+def test_a_restore_for_no_existing_run_signed_with_an_untrusted_key_is_reported(
+    scene, run, tmp_path
+):
     restore = Restore(run=run, lost=("x",), reason="a disk", by="eve", at=now())
     planted = attest(restore, ensure_signer(tmp_path / "stranger"))
     scene.ledger.attestations.add(planted)
@@ -150,7 +152,7 @@ def test_a_strangers_restore_of_no_run_that_is_there_is_found(scene, run, tmp_pa
     assert any(each.startswith(words) for each in problems(scene)), problems(scene)
 
 
-def test_a_row_that_was_moved_to_another_version_is_told_with_the_one_that_was_signed(scene):
+def test_a_withdrawal_row_moved_to_another_version_is_reported_with_both_versions(scene):
     known = {"artifact": FINAL, "registered": FINAL, "reason": "no good", "by": "ada", "at": now()}
     log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **known))
     scene.change("UPDATE attestations SET subject = 'b@2' WHERE kind = 'withdrawal'")
@@ -159,7 +161,7 @@ def test_a_row_that_was_moved_to_another_version_is_told_with_the_one_that_was_s
     assert found.endswith(" of a@1)")
 
 
-def test_the_newest_edge_counts_whatever_the_order_of_the_rows(scene):
+def test_the_newest_edge_counts_regardless_of_the_order_of_rows(scene):
     register(scene, "data")
     newer = register(scene, "data", "more data")
     scene.change("UPDATE attestations SET sequence = 9 WHERE sequence = 2")
@@ -170,7 +172,7 @@ def test_the_newest_edge_counts_whatever_the_order_of_the_rows(scene):
     assert edges_of(SIMULATOR, scene.ledger.attestations, scene.evidence) == [newer.edge]
 
 
-def test_a_key_that_nobody_trusts_is_found(scene):
+def test_an_untrusted_signing_key_in_the_ledger_is_reported(scene):
     own = ensure_signer(scene.folder / "keys").public_key
     scene.ledger.signing_keys.use(own.keyid, public_pem(own).decode())
     assert problems(scene) == []

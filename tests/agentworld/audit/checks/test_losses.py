@@ -104,7 +104,7 @@ def other(place):
     return place.scene.ledger.open_run(OPENING, SIMULATOR).id
 
 
-def test_nothing_is_missing_where_nothing_was_restored(place):
+def test_nothing_is_missing_from_a_ledger_that_was_not_restored(place):
     before = place.scene.mirror.names()
     found = place.missing()
     assert place.scene.mirror.names() == before
@@ -112,7 +112,7 @@ def test_nothing_is_missing_where_nothing_was_restored(place):
     assert found.declarations("why", "ada", AT) == []
 
 
-def test_a_restore_that_nobody_declared_is_broken(place, other):
+def test_a_ledger_after_an_undeclared_restore_has_problems(place, other):
     place.scene.seal()
     place.restore("old")
     found = place.scene.verify()
@@ -123,7 +123,7 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
         place.scene._replace(run=other).verify()
 
 
-def test_a_restore_that_is_declared_while_an_audit_reads_was_not_taken_away(place):
+def test_declaring_a_restore_during_an_audit_removes_problems_and_adds_none(place):
     place.restore("old")
     scene = place.scene
     evidence = scene.evidence.for_many(scene.ledger.attestations)
@@ -133,7 +133,7 @@ def test_a_restore_that_is_declared_while_an_audit_reads_was_not_taken_away(plac
     assert {*after} < {*before}
 
 
-def test_a_restore_that_was_declared_is_verified_and_told(place, other):
+def test_a_run_after_a_declared_restore_is_verified_and_notes_the_loss(place, other):
     place.scene.seal()
     place.restore("old")
     lost = place.missing()
@@ -154,7 +154,7 @@ def test_a_restore_that_was_declared_is_verified_and_told(place, other):
     assert (place.missing().runs, place.missing().others) == ({}, ())
 
 
-def test_a_run_that_lost_entries_ends_there_and_others_go_on(place):
+def test_a_run_that_lost_entries_refuses_episodes_and_a_new_run_accepts_episodes(place):
     place.restore("old")
     place.declare()
     with pytest.raises(Conflict, match="lost entries"):
@@ -166,7 +166,7 @@ def test_a_run_that_lost_entries_ends_there_and_others_go_on(place):
     assert fresh.verify().grade == place.scene.verify().grade == "verified"
 
 
-def test_names_move_on_and_episodes_are_erased_again_after_a_restore(place):
+def test_aliases_can_be_moved_and_episodes_erased_after_a_declared_restore(place):
     place.restore("old")
     place.declare()
     place.move("newer")
@@ -175,7 +175,7 @@ def test_names_move_on_and_episodes_are_erased_again_after_a_restore(place):
     assert place.scene.verify().problems == ()
 
 
-def test_the_lost_name_of_a_run_is_not_given_again(place, other):
+def test_the_name_of_a_lost_run_cannot_be_reused(place, other):
     place.scene.seal()
     place.restore("old")
     place.declare()
@@ -183,7 +183,7 @@ def test_the_lost_name_of_a_run_is_not_given_again(place, other):
         place.scene.ledger.open_run(OPENING, SIMULATOR, other)
 
 
-def test_an_older_backup_that_is_restored_after_it_is_declared_again(place):
+def test_restoring_an_older_backup_needs_another_declaration(place):
     place.restore("old")
     place.declare()
     place.restore("older")
@@ -195,7 +195,7 @@ def test_an_older_backup_that_is_restored_after_it_is_declared_again(place):
     assert len(place.scene.verify().notes) == 1
 
 
-def test_a_declaration_covers_no_later_loss(place):
+def test_a_restore_declaration_does_not_cover_later_losses(place):
     place.restore("old")
     place.declare()
     place.scene.change("DELETE FROM log WHERE sequence = (SELECT max(sequence) FROM log)")
@@ -211,7 +211,7 @@ def test_a_declaration_covers_no_later_loss(place):
         "UPDATE attestations SET subject = 'other' WHERE kind = 'restore'",
     ],
 )
-def test_a_declaration_that_was_changed_covers_nothing(place, statement):
+def test_a_changed_or_deleted_restore_declaration_is_reported(place, statement):
     place.restore("old")
     place.declare()
     place.scene.change(statement)
@@ -219,7 +219,7 @@ def test_a_declaration_that_was_changed_covers_nothing(place, statement):
     assert any("the restore" in problem for problem in problems), problems
 
 
-def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
+def test_a_restore_to_before_the_genesis_blocks_signing_until_its_declaration(scene):
     place = Place(scene)
     place.back_up("old")
     scene.ledger.aliases.set("stable", records.digest("unsigned"), "ada")

@@ -29,7 +29,7 @@ def told(tmp_path) -> Story:
     return story(tmp_path)
 
 
-def test_what_nobody_touched_has_no_problem(told):
+def test_an_unchanged_version_is_verified(told):
     assert verified(told) == Finding(subject="hero@1", grade="verified")
 
 
@@ -50,23 +50,25 @@ def differs(
         ({"locations": ("there/", "here")}, ("location", "there", "here")),
     ],
 )
-def test_what_is_not_as_it_was_registered_is_said_with_both_values(told, changes, difference):
+def test_a_changed_registry_field_is_reported_with_the_actual_and_expected_value(
+    told, changes, difference
+):
     assert verified(told, **changes).problems == (
         f"hero@1: {differs(*difference, 'and it should be')}",
     )
 
 
-def test_a_folder_is_the_same_with_a_slash_at_its_end(told):
+def test_a_trailing_slash_in_a_location_is_ignored(told):
     assert verified(told, locations=("here/", "here")).problems == ()
 
 
-def test_a_record_that_is_gone_is_said(told):
+def test_a_missing_record_is_reported(told):
     assert verified(told, record=None).problems == ("hero@1: its record lineage.json is missing",)
 
 
 @pytest.mark.parametrize("tag", ["kind", "artifact", "run", "simulator", "parents", "recipe"])
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_a_tag_that_was_edited_or_taken_away_is_said_with_what_it_should_say(told, tag, is_gone):
+def test_a_changed_or_deleted_tag_is_reported_with_its_signed_value(told, tag, is_gone):
     tags = dict(told.sources.registry.version(told.agent).tags)
     signed = tags.pop(tag)
     version = told.sources.registry.version(told.agent)
@@ -78,7 +80,7 @@ def test_a_tag_that_was_edited_or_taken_away_is_said_with_what_it_should_say(tol
     assert found.grade == "broken"
 
 
-def test_what_no_step_signed_is_said_by_the_record(tmp_path):
+def test_the_record_gives_the_expected_values_of_an_unsigned_version(tmp_path):
     told = story(tmp_path, signed=False)
     (tmp_path / "agent/model.safetensors").write_text("other")
     of_tag, of_files = verified(told, **tagged(told, run="x")).problems
@@ -86,13 +88,13 @@ def test_what_no_step_signed_is_said_by_the_record(tmp_path):
     assert of_files.endswith(f", the record says {told.run.final_weights!r}")
 
 
-def test_what_a_changed_record_says_was_not_signed(told):
+def test_values_of_a_changed_record_are_not_reported_as_signed(told):
     record = told.sources.registry.agent(told.agent).model_copy(update={"run": "another"})
     _, problem = verified(told, record=record.model_dump_json()).problems
     assert problem == f"hero@1: {differs('tag run', told.run.id, 'another', 'the record says')}"
 
 
-def test_a_record_whose_digest_a_step_signed_is_signed_without_its_envelope(told):
+def test_a_record_counts_as_signed_if_a_registration_statement_has_its_digest(told):
     sources = told.sources
     (statement,) = registrations(
         sources.ledger.attestations, sources.evidence, str(told.agent)
@@ -113,23 +115,23 @@ def test_a_record_whose_digest_a_step_signed_is_signed_without_its_envelope(told
     )
 
 
-def test_tags_that_others_added_are_no_problem(told):
+def test_additional_tags_are_no_problem(told):
     assert verified(told, **tagged(told, kubeflow_run="r1")).problems == ()
 
 
-def test_files_that_were_changed_are_said_with_both_digests(told):
+def test_changed_files_are_reported_with_both_digests(told):
     (told.store / "agent/model.safetensors").write_text("other")
     (problem,) = verified(told).problems
     assert problem.startswith("hero@1: mirror differs in files: MLflow says 'sha256:")
     assert problem.endswith(f", the signed statement says {told.run.final_weights!r}")
 
 
-def test_a_file_that_was_added_is_found(told):
+def test_an_added_file_is_reported(told):
     (told.store / "agent/chat_template.jinja").write_text("other")
     assert len(verified(told).problems) == 1
 
 
-def test_a_record_that_was_changed_is_not_the_one_that_was_signed(told):
+def test_a_changed_record_is_reported_as_different_from_the_signed_record(told):
     record = told.sources.registry.agent(told.agent)
     changed = record.model_copy(update={"run": "another"})
     found = verified(told, record=changed.model_dump_json(), **tagged(told, run="another"))
@@ -137,30 +139,30 @@ def test_a_record_that_was_changed_is_not_the_one_that_was_signed(told):
     assert problem.startswith(f"hero@1: what was signed is the record {record.digest} of ")
 
 
-def test_a_record_that_is_none_is_said(told):
+def test_an_invalid_record_is_reported(told):
     assert "its record cannot be read" in verified(told, record="{}").problems[0]
 
 
-def test_who_holds_no_key_of_a_step_cannot_sign_a_changed_record(told):
+def test_a_registration_signed_with_an_untrusted_key_is_reported(told):
     stranger = ensure_signer(told.store / "keys/stranger")
     what = told.sources.registry.agent(told.agent)
     (problem,) = verified(told, signature=signed_as("hero", what, stranger)).problems
     assert "is not trusted" in problem
 
 
-def test_the_statement_of_another_name_does_not_do(told):
+def test_a_registration_signed_for_another_name_is_reported(told):
     signer = ensure_signer(told.store / "keys/steps")
     what = told.sources.registry.agent(told.agent)
     (problem,) = verified(told, signature=signed_as("villain", what, signer)).problems
     assert f"of {what.artifact} as villain, and not" in problem
 
 
-def test_a_key_that_was_rotated_since_still_proves(told):
+def test_a_version_signed_with_a_rotated_key_is_verified(told):
     rotate(told.store / "keys/steps")
     assert verified(told).grade == "verified"
 
 
-def test_a_version_that_no_step_signed_is_unsigned_and_no_problem(tmp_path):
+def test_an_unsigned_version_is_graded_unsigned_without_problems(tmp_path):
     told = story(tmp_path, signed=False)
     found = verified(told)
     assert (found.grade, found.problems) == ("unsigned", ())
@@ -182,7 +184,7 @@ INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers=
         ],
     ],
 )
-def test_data_sets_that_are_not_those_of_the_record_are_said_with_those(told, change):
+def test_data_sets_that_differ_from_the_record_are_reported_with_both_values(told, change):
     stored = told.sources.registry.stored(told.world_model)
     known = told.sources.registry, told.sources.step_keys
     one, two = stored.data

@@ -221,14 +221,14 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
 }
 
 
-def test_what_nobody_touched_has_no_problem(tampered: Tampered) -> None:
+def test_unchanged_versions_have_no_problems(tampered: Tampered) -> None:
     assert tampered.problems() == ()
     stored = tampered.registry.stored(tampered.told.agent)
     assert (stored.run, stored.model) == ("present", "whole")
 
 
 @pytest.mark.parametrize("how", TAMPERINGS)
-def test_a_tampering_is_found_and_named(tampered: Tampered, how: str) -> None:
+def test_each_tampering_with_a_version_is_reported(tampered: Tampered, how: str) -> None:
     tamper, problem = TAMPERINGS[how]
     tamper(tampered)
     found = tampered.problems()
@@ -236,7 +236,7 @@ def test_a_tampering_is_found_and_named(tampered: Tampered, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", LINKS)
-def test_a_link_that_was_changed_is_named(tampered: Tampered, how: str) -> None:
+def test_a_changed_link_of_a_version_is_reported(tampered: Tampered, how: str) -> None:
     tamper, problem = LINKS[how]
     world = tampered.told.world_model.version
     wanted = problem.format(number=tampered.number, model=tampered.model, world=world)
@@ -245,7 +245,7 @@ def test_a_link_that_was_changed_is_named(tampered: Tampered, how: str) -> None:
     assert any(each.startswith(wanted) for each in found), found
 
 
-def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
+def test_versions_registered_by_other_programs_are_not_listed(tampered: Tampered) -> None:
     tampered.client.create_registered_model(name := f"of others {tampered.number}")
     source = tampered.version.source
     tampered.client.create_model_version(name, source, model_id=tampered.model)
@@ -253,7 +253,7 @@ def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
     assert names == {"hero", "world"}
 
 
-def test_rows_that_others_wrote_with_our_tags_are_named_and_stop_nothing(
+def test_unreadable_versions_with_copied_tags_are_reported_and_change_no_audit(
     tampered: Tampered,
 ) -> None:
     told = tampered.told
@@ -282,7 +282,9 @@ def test_rows_that_others_wrote_with_our_tags_are_named_and_stop_nothing(
     assert answers() == before
 
 
-def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered: Tampered) -> None:
+def test_a_deleted_version_counts_as_missing_and_an_untagged_version_does_not(
+    tampered: Tampered,
+) -> None:
     sources = tampered.told.sources
     for name in tampered.version.tags:
         tampered.client.delete_model_version_tag(tampered.name, tampered.number, name)
@@ -293,7 +295,7 @@ def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered
 
 
 @pytest.mark.parametrize("name", ["lineage.json", "model.safetensors"])
-def test_a_pipe_in_the_place_of_a_versions_file_is_told_and_keeps_nobody_waiting(
+def test_a_pipe_in_place_of_a_version_file_is_reported_without_blocking(
     tmp_path: Path, name: str
 ) -> None:
     tampered = Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
@@ -307,7 +309,7 @@ def test_a_pipe_in_the_place_of_a_versions_file_is_told_and_keeps_nobody_waiting
     ("table", "part"),
     [("model_version_tags", "a tag"), ("input_tags", "a data set")],
 )
-def test_a_version_of_which_the_database_drops_a_part_is_not_registered(
+def test_registration_fails_if_the_database_drops_a_tag_or_a_data_set(
     tmp_path: Path, table: str, part: str
 ) -> None:
     Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)

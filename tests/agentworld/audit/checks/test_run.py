@@ -24,7 +24,7 @@ ZEROS = "sha256:" + "0" * 64
 OTHER_OPENING = "CAST(json_set(CAST(opening AS TEXT), '$.turn_limit', 33) AS BLOB)"
 
 
-def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
+def test_an_unchanged_run_record_is_verified_and_signed_up_to_its_last_entry(scene):
     scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
     found = scene.verify()
@@ -33,13 +33,13 @@ def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
     assert (found.num_episodes, found.num_steps, found.weights) == (2, 3, "claimed")
 
 
-def test_what_a_runs_row_counts_is_not_believed(scene):
+def test_verification_ignores_the_episode_and_step_counts_of_the_runs_row(scene):
     scene.change("UPDATE runs SET num_episodes = 7, num_steps = 8")
     found = scene.verify()
     assert (found.grade, found.num_episodes, found.num_steps) == ("verified", 2, 3)
 
 
-def test_of_many_episodes_the_one_that_cannot_be_read_is_named(scene):
+def test_a_garbled_episode_among_many_is_named(scene):
     for number in range(5):
         scene.play(f"more {number}", "d")
     scene.seal()
@@ -54,7 +54,7 @@ def test_a_log_that_did_not_grow_is_not_signed_again(scene):
     assert scene.seal() == 1
 
 
-def test_what_is_not_signed_yet_is_told(scene):
+def test_a_run_with_unsigned_entries_is_graded_unsigned(scene):
     scene.play("third", "d")
     found = scene.verify()
     assert (found.grade, found.problems) == ("unsigned", ())
@@ -116,7 +116,7 @@ def test_what_is_not_signed_yet_is_told(scene):
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
+def test_a_tampered_run_record_is_reported_as_broken(scene, statements, problem):
     scene.change(*statements)
     found = scene.verify()
     assert any(problem in sentence for sentence in found.problems), found.problems
@@ -130,13 +130,13 @@ def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
         "UPDATE runs SET log_length = 'long'",
     ],
 )
-def test_a_record_that_cannot_be_read_is_one_sentence(scene, statement):
+def test_verifying_a_garbled_run_raises_an_error_that_names_the_run(scene, statement):
     scene.change(statement)
     with pytest.raises(EvidenceError, match=f"record of run {scene.run} is garbled"):
         scene.verify()
 
 
-def test_a_run_that_is_gone_is_told_from_one_that_never_was(scene):
+def test_a_deleted_run_is_distinguished_from_a_run_that_never_existed(scene):
     for name in ("never", "", "../keys"):
         with pytest.raises(NotFound):
             scene._replace(run=name).verify()
@@ -156,7 +156,7 @@ def test_a_run_that_is_gone_is_told_from_one_that_never_was(scene):
         "UPDATE runs SET signature = 'somebody'",
     ],
 )
-def test_a_closing_that_somebody_changed_is_found(scene, statement):
+def test_a_changed_run_closing_is_reported(scene, statement):
     scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
     scene.change(statement)
@@ -170,31 +170,31 @@ def close_signed(scene, weights):
     scene.seal()
 
 
-def test_weights_that_their_step_signed_are_told_from_a_claim(scene):
+def test_weights_signed_by_their_step_are_reported_as_signed(scene):
     close_signed(scene, FINAL)
     found = scene.verify()
     assert (found.weights, found.problems) == ("signed", ())
 
 
-def test_a_signature_over_other_weights_is_found(scene):
+def test_a_step_signature_over_other_weights_is_reported(scene):
     close_signed(scene, records.digest("others"))
     assert any("is not signed by the step" in problem for problem in scene.verify().problems)
 
 
-def test_a_signature_of_a_step_that_nobody_trusts_is_found(scene):
+def test_a_step_signature_with_an_untrusted_key_is_reported(scene):
     close_signed(scene, FINAL)
     shutil.rmtree(scene.folder / "steps")
     assert any("is not trusted" in problem for problem in scene.verify().problems)
 
 
-def test_a_checkpoint_without_its_copy_is_found(scene):
+def test_a_checkpoint_without_a_mirror_copy_is_reported(scene):
     scene.copies[0].unlink()
     assert any(
         "has no copy in the evidence mirror" in problem for problem in scene.verify().problems
     )
 
 
-def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
+def test_the_mirror_copy_of_a_checkpoint_suffices_for_verification(scene):
     scene.change("DELETE FROM checkpoints")
     assert scene.verify().grade == "verified"
     scene.change("DELETE FROM log WHERE sequence > 4")
@@ -210,7 +210,7 @@ def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
         ({"root": ZEROS}, "are not those that were signed"),
     ],
 )
-def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields, words):
+def test_a_checkpoint_signed_for_another_run_simulator_or_log_is_reported(scene, fields, words):
     log = [entry.body for entry in scene.ledger.logs.entries(scene.run)]
     known = {
         "run": scene.run,
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields,
     assert any(words in problem for problem in scene.verify().problems)
 
 
-def test_a_strange_file_among_the_copies_is_found(scene):
+def test_an_unexpected_file_among_a_runs_mirror_copies_is_reported(scene):
     scene.mirror.put(f"{scene.run}/notes.txt", b"mine")
     assert any("notes.txt does not verify" in problem for problem in scene.verify().problems)
 
@@ -270,14 +270,14 @@ class Busy:
 
 
 @pytest.mark.parametrize("num_looks", range(7))
-def test_a_run_that_is_served_meanwhile_has_no_problems(scene, num_looks):
+def test_a_run_that_is_served_during_the_audit_has_no_problems(scene, num_looks):
     busy = Busy(scene)
     busy.num_looks = num_looks
     assert scene.verify(busy).problems == ()
     assert scene.verify().grade == "verified"
 
 
-def test_an_old_ledger_that_was_restored_is_found(scene):
+def test_a_restored_old_ledger_is_reported(scene):
     with sqlite3.connect(scene.folder / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{scene.folder}/old.db'")
     scene.play("third", "d")
@@ -292,12 +292,12 @@ def test_an_old_ledger_that_was_restored_is_found(scene):
     assert any("not those that were signed" in found for found in scene.verify().problems)
 
 
-def test_a_copy_that_somebody_exchanged_is_found(scene):
+def test_a_replaced_mirror_copy_of_a_checkpoint_is_reported(scene):
     scene.copies[0].write_bytes(b"{}")
     assert any("does not verify" in found for found in scene.verify().problems)
 
 
-def test_what_an_earlier_key_signed_verifies_until_its_key_is_taken_away(scene):
+def test_checkpoints_signed_with_a_rotated_key_verify_until_the_key_is_removed(scene):
     old = ensure_signer(scene.folder / "keys").public_key.keyid
     rotate(scene.folder / "keys")
     scene.play("third", "d")
@@ -307,13 +307,13 @@ def test_what_an_earlier_key_signed_verifies_until_its_key_is_taken_away(scene):
     assert any("is not trusted" in found for found in scene.verify().problems)
 
 
-def test_an_erased_episode_verifies(scene):
+def test_a_run_with_an_erased_episode_has_no_problems(scene):
     scene.ledger.erase_texts("first")
     assert scene.verify().problems == ()
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["a run", "no run"])
-def test_garbage_is_searched_for_seldom_while_a_run_is_read_and_as_before_afterwards(
+def test_the_gc_threshold_is_raised_during_run_verification_and_then_restored(
     scene, monkeypatch, begun
 ):
     known, calls = gc.get_threshold(), []
@@ -325,7 +325,7 @@ def test_garbage_is_searched_for_seldom_while_a_run_is_read_and_as_before_afterw
 
 
 @pytest.mark.parametrize("threshold", [0, 10_000, 50_000])
-def test_where_garbage_is_searched_for_as_seldom_or_not_at_all_it_stays_so(
+def test_run_verification_does_not_change_a_disabled_or_high_gc_threshold(
     scene, monkeypatch, threshold
 ):
     monkeypatch.setattr(gc, "get_threshold", lambda: (threshold, 10, 10))

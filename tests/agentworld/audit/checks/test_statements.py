@@ -29,13 +29,13 @@ def problems(told: Story) -> list[str]:
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_a_version_that_vanished_is_named(told, ref):
+def test_a_version_missing_from_the_registry_is_reported(told, ref):
     (problem,) = problems(without(told, ref))
     assert problem.startswith(f"{ref}: mirror differs in version: MLflow says nothing, the signed")
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_a_version_that_hides_is_named(told, ref, monkeypatch):
+def test_a_version_with_deleted_tags_is_reported(told, ref, monkeypatch):
     """Its tags are missing, so that no search finds it."""
     registry = told.sources.registry
     hidden = told.agent if ref == "hero@1" else told.world_model
@@ -66,7 +66,7 @@ def test_a_version_that_hides_is_named(told, ref, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("ref", REFS)
-def test_a_version_that_was_linked_otherwise_is_named(told, ref, link, value, signed, monkeypatch):
+def test_a_version_with_a_changed_link_is_reported(told, ref, link, value, signed, monkeypatch):
     registry = told.sources.registry
     original = registry.stored
     inputs = {"hero@1": f"'model of {told.world_model}'"}.get(ref, "nothing")
@@ -86,7 +86,7 @@ def test_a_version_that_was_linked_otherwise_is_named(told, ref, link, value, si
     assert list(ours) == found
 
 
-def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
+def test_two_swapped_versions_are_both_reported(told, monkeypatch):
     registry = told.sources.registry
     agent = told.sources.registry.agent(told.agent)
     checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
@@ -109,7 +109,7 @@ def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
         assert any(each.startswith(f"{ref}: mirror differs in record: ") for each in found)
 
 
-def test_a_number_that_the_registry_gave_again_hides_nothing(told):
+def test_a_deleted_version_whose_number_was_reused_is_still_reported(told):
     """The version was deleted before the next one was registered."""
     lost = without(told, "hero@1")
     registry = lost.sources.registry
@@ -122,7 +122,7 @@ def test_a_number_that_the_registry_gave_again_hides_nothing(told):
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
+def test_a_deleted_registration_statement_is_reported_from_its_mirror_copy(told, ref):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         statement = "DELETE FROM attestations WHERE subject = ?"
         assert database.execute(statement, [ref]).rowcount == 1
@@ -132,7 +132,7 @@ def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
     assert problem in verify_agent(told.agent, told.sources).problems
 
 
-def test_a_statement_of_another_version_that_was_taken_away_is_told_of_that_one_alone(told):
+def test_a_deleted_registration_statement_is_reported_only_for_its_version(told):
     links, digest = Links(run="another"), records.digest("another")
     known = {"registered_as": "hero", "version": 2, "artifact": digest, "run": ""}
     file(RegisteredVersion(record=digest, links=links, at=now(), **known), told.store)
@@ -144,14 +144,14 @@ def test_a_statement_of_another_version_that_was_taken_away_is_told_of_that_one_
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_of_an_earlier_moment_a_statement_is_not_missed(told, ref):
+def test_a_deleted_statement_is_not_reported_at_a_time_before_its_signing(told, ref):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations WHERE subject = ?", [ref])
     assert verify_everything(told.at("before")).problems == ()
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
+def test_a_registration_row_with_another_versions_envelope_is_reported(told, ref):
     other = next(each for each in REFS if each != ref)
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute(
@@ -166,7 +166,7 @@ def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
     )
 
 
-def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem(told):
+def test_versions_without_registration_statements_are_unsigned_without_problems(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
     shutil.rmtree(told.store / "mirror/registered-versions")
@@ -175,7 +175,7 @@ def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem
     assert {each.grade for each in found.versions} == {"unsigned"}
 
 
-def test_a_version_that_is_registered_once_more_is_signed_once(told):
+def test_registering_a_version_again_adds_no_second_statement(told):
     agent = told.sources.registry.agent(told.agent)
     model = told.store / "agent"
     rotate(told.store / "keys/steps")
@@ -185,7 +185,7 @@ def test_a_version_that_is_registered_once_more_is_signed_once(told):
     assert problems(told) == []
 
 
-def test_a_version_that_somebody_put_there_is_not_signed_by_who_registers_the_same(told):
+def test_registering_an_existing_unsigned_version_does_not_sign_the_version(told):
     agent = told.sources.registry.agent(told.agent)
     registry = told.sources.registry
     planted = registry.register_agent("planted", agent, told.store / "agent")

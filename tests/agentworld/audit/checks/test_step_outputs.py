@@ -32,7 +32,7 @@ def collection(store):
     return folder
 
 
-def test_steps_that_nobody_touched_have_no_problem(tmp_path):
+def test_unchanged_finished_steps_have_no_problems(tmp_path):
     for step in ("cpt", "sft", "rl", "imitate", "agent"):
         training(tmp_path, step)
     collection(tmp_path)
@@ -41,7 +41,7 @@ def test_steps_that_nobody_touched_have_no_problem(tmp_path):
 
 
 @pytest.mark.parametrize("step", ["cpt", "sft", "rl", "imitate", "agent"])
-def test_weights_that_were_changed_in_a_finished_step_are_named(tmp_path, step):
+def test_changed_weights_of_a_finished_step_are_reported(tmp_path, step):
     folder = training(tmp_path, step)
     (folder / "model/model.safetensors").write_bytes(b"others")
     (problem,) = step_problems(tmp_path)
@@ -49,21 +49,21 @@ def test_weights_that_were_changed_in_a_finished_step_are_named(tmp_path, step):
     assert problem.endswith("; restore it")
 
 
-def test_a_file_beside_the_weights_of_a_finished_step_is_named(tmp_path):
+def test_an_added_file_beside_the_weights_of_a_finished_step_is_reported(tmp_path):
     folder = training(tmp_path)
     (folder / "model/chat_template.jinja").write_text("{{ messages }}")
     (problem,) = step_problems(tmp_path)
     assert problem.startswith(f"the digest of {folder} is sha256:")
 
 
-def test_an_episode_that_was_edited_after_it_was_collected_is_named(tmp_path):
+def test_a_changed_episode_file_of_a_finished_collect_step_is_reported(tmp_path):
     folder = collection(tmp_path)
     (folder / "0.jsonl").write_text('{"recorded": 2}\n')
     (problem,) = step_problems(tmp_path)
     assert f"{folder / '0.jsonl'} is not the file of collected.json" in problem
 
 
-def test_a_garbled_receipt_is_named_and_hides_no_other_step(tmp_path):
+def test_a_garbled_receipt_is_reported_and_other_steps_are_still_read(tmp_path):
     first, second = training(tmp_path), records.finished_step(tmp_path, "sft", records.digest("x"))
     (first / "receipt.json").write_text("[" * 200_000)
     (problem,) = step_problems(tmp_path)
@@ -71,6 +71,6 @@ def test_a_garbled_receipt_is_named_and_hides_no_other_step(tmp_path):
     assert [each.folder for each in finished_steps(tmp_path, "sft")] == [second]
 
 
-def test_weights_that_are_not_here_are_not_compared(tmp_path):
+def test_weights_outside_the_store_are_not_compared(tmp_path):
     records.finished_step(tmp_path, "rl", records.digest("in a bucket"))
     assert [*step_problems(tmp_path)] == []

@@ -31,7 +31,7 @@ def register(told: Story, run: str, **made: object) -> str:
     return str(told.sources.registry.register_agent("claimed", what, told.store / "agent"))
 
 
-def test_untouched_everything_is_intact(told):
+def test_an_unchanged_store_has_no_problems(told):
     found = verify_everything(told.sources)
     assert (found.problems, found.num_unsigned) == ((), 0)
     assert [each.subject for each in found.versions] == ["hero@1", "world@1"]
@@ -40,13 +40,13 @@ def test_untouched_everything_is_intact(told):
     assert (run.grade, run.weights) == ("verified", "signed")
 
 
-def test_a_registry_without_versions_is_no_problem_of_the_ledgers(tmp_path):
+def test_an_empty_registry_without_signed_versions_is_no_problem(tmp_path):
     told = story(tmp_path, signed=False)
     found = verify_everything(told.sources._replace(registry=MemoryRegistry()))
     assert (list(found.runs), found.versions, found.problems) == ([told.run.id], (), ())
 
 
-def test_a_changed_run_and_a_changed_version_are_both_named(told):
+def test_a_changed_run_and_a_changed_version_are_both_reported(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 1.0")
     (told.store / "world/model.safetensors").write_text("other")
@@ -85,7 +85,7 @@ def edge_of(told: Story) -> SignedEdge:
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
     ],
 )
-def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
+def test_verifying_everything_reports_each_problem_of_the_ledger(told, statement, problem):
     edge_of(told)
     make.service.log_signer(told.store, told.simulator).statement_signer.copy_missing()
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
@@ -94,7 +94,7 @@ def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement
     assert any(each.startswith(problem.format(run=told.run.id)) for each in problems), problems
 
 
-def test_a_garbled_run_hides_nothing_else(told):
+def test_problems_of_versions_are_reported_beside_a_garbled_run(told):
     (told.store / "world/model.safetensors").write_text("other")
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
@@ -105,7 +105,7 @@ def test_a_garbled_run_hides_nothing_else(told):
     assert (run.grade, run.simulator, found.num_unsigned) == ("broken", None, 0)
 
 
-def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
+def test_verifying_an_agent_reports_its_garbled_run_and_its_other_problems(told):
     (told.store / "world/model.safetensors").write_text("other")
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
@@ -115,7 +115,7 @@ def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
     assert {each.partition(":")[0] for each in others} == {"hero@1", "world@1"}
 
 
-def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(tmp_path):
+def test_an_agent_with_a_signed_edge_missing_from_the_registry_is_reported(tmp_path):
     told = story(tmp_path, signed=False)
     edge = edge_of(told)
     empty = told.sources._replace(registry=MemoryRegistry())
@@ -130,7 +130,7 @@ def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_n
     assert problem == "hero@1: its signature registration.dsse.json is missing"
 
 
-def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
+def test_a_version_whose_run_is_not_in_the_ledger_is_reported(told):
     ref = register(told, "nobodys")
     assert verify_everything(told.sources).problems == (f"{ref}: the ledger has no run nobodys",)
 
@@ -143,14 +143,14 @@ def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
         ({}, "the run began with"),
     ],
 )
-def test_a_version_that_contradicts_its_run_is_named(told, made, problem):
+def test_a_version_that_contradicts_its_run_is_reported(told, made, problem):
     parents = {} if "parents" in made or not made else {"parents": [records.digest("imitated")]}
     ref = register(told, told.run.id, **made, **parents)
     (found,) = verify_everything(told.sources).problems
     assert found.startswith(f"{ref}: {problem}")
 
 
-def test_a_run_that_ended_with_other_weights_is_named(told):
+def test_a_version_whose_run_ended_with_other_weights_is_reported(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
         database.execute("UPDATE runs SET final_weights = ?", [records.digest("other")])
     problems = verify_everything(told.sources).problems
@@ -166,7 +166,7 @@ def test_a_run_that_ended_with_other_weights_is_named(told):
         ("local", "evaluation", None),
     ],
 )
-def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
+def test_another_training_run_of_the_tenant_with_the_same_weights_is_reported(
     told, tenant, purpose, told_as
 ):
     """Also where it was closed after the agent was registered."""
@@ -182,7 +182,7 @@ def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
     assert verify_agent(told.agent, told.sources).problems == wanted
 
 
-def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
+def test_verifying_an_agent_checks_only_its_run_version_and_world_model(told):
     other = told.sources.ledger.open_run(
         RunOpening(agent="other", starting_weights=records.digest("x")), told.simulator
     )
@@ -195,7 +195,7 @@ def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
 
 
 @pytest.mark.compute
-def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
+def test_verifying_an_agent_checks_only_its_own_simulator(told):
     other = records.pinned(told.store, context_tokens=512)
     for folder in (told.store / "simulators").glob("*/model/model.safetensors"):
         folder.chmod(0o644)
@@ -207,7 +207,7 @@ def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
     assert not any("simulator" in problem for problem in verify_agent(lost, told.sources).problems)
 
 
-def test_an_agent_whose_run_is_gone_is_told_that_once(told):
+def test_a_missing_run_is_the_first_problem_of_its_agent(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM runs")
     first, *_ = verify_agent(told.agent, told.sources).problems
@@ -216,14 +216,14 @@ def test_an_agent_whose_run_is_gone_is_told_that_once(told):
     )
 
 
-def test_an_agent_without_a_run_is_checked_all_the_same(told):
+def test_an_agent_whose_run_is_not_in_the_ledger_is_still_verified(told):
     ref = VersionRef.parse(register(told, "nobodys"))
     found = verify_agent(ref, told.sources)
     assert (found.runs, [each.subject for each in found.versions]) == ({}, ["claimed@1"])
     assert found.problems == ("claimed@1: the ledger has no run nobodys",)
 
 
-def test_a_world_model_is_refused_where_an_agent_is_asked_for(told):
+def test_verify_agent_refuses_a_world_model(told):
     with pytest.raises(InputError, match="world@1 is not an agent"):
         verify_agent(told.world_model, told.sources)
 
@@ -233,20 +233,20 @@ def test_an_unknown_agent_is_not_found(told):
         verify_agent(VersionRef(name="hero", version=9), told.sources)
 
 
-def test_what_nobody_signed_is_counted_and_no_problem(tmp_path):
+def test_unsigned_records_are_counted_and_are_no_problem(tmp_path):
     told = story(tmp_path, signed=False)
     found = verify_everything(told.sources._replace(evidence=None))
     assert (found.problems, found.num_unsigned) == ((), 3)
 
 
-def test_how_far_it_is_is_told_to_the_end(told):
+def test_progress_is_reported_up_to_the_end(told):
     seen: list[float] = []
     verify_everything(told.sources, lambda done, total: seen.append(done / total))
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
 
-def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(told):
+def test_a_disputed_claim_without_a_version_is_not_reported_as_missing(told):
     statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
     claim = Claim(
         agent="nobody",
@@ -259,7 +259,7 @@ def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(
 
 
 @pytest.mark.parametrize("record", ['{"stages":[],"report":"REPORT"}', '{"run":"../"}', "[]"])
-def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, record):
+def test_an_unreadable_record_is_reported_and_runs_are_still_verified(told, monkeypatch, record):
     stored = told.sources.registry.stored
     garbled = record.replace("REPORT", records.digest("report"))
     monkeypatch.setattr(
@@ -272,7 +272,7 @@ def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, reco
     assert [each for each in found.problems if each.startswith("hero@1: its record cannot be read")]
 
 
-def test_a_pinned_simulator_that_was_changed_is_named(told):
+def test_a_changed_pinned_simulator_is_reported(told):
     (weights,) = (told.store / "simulators").glob("*/model/model.safetensors")
     weights.chmod(0o644)
     weights.write_text("other")
@@ -288,7 +288,7 @@ EXCHANGED = {
 
 
 @pytest.mark.parametrize(("pattern", "words"), EXCHANGED.items())
-def test_a_pipe_in_the_place_of_evidence_is_a_problem_and_hides_no_other(told, pattern, words):
+def test_a_pipe_in_place_of_evidence_is_reported_beside_other_problems(told, pattern, words):
     exchange(next(told.store.glob(pattern)))
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE steps SET reward = 1.0")

@@ -61,24 +61,24 @@ def used_twice(store) -> Told:
     return Told(made, other, then)
 
 
-def test_what_came_later_and_was_signed_is_no_problem_of_then(told):
+def test_signed_records_from_after_the_audited_time_are_no_problem(told):
     assert (told.problems(told.then), told.problems()) == ((), ())
 
 
-def test_an_agents_alias_is_no_name_for_a_simulator_at_any_moment(told):
+def test_an_agents_alias_is_not_resolved_as_a_simulator_at_any_time(told):
     for at in (None, told.then):
         sources = told.made.sources.as_of(at) if at else told.made.sources
         assert sources.resolve("stable") != "stable"
         assert sources.resolve("shell-agent@production") == "shell-agent@production"
 
 
-def test_the_moment_is_said(told):
+def test_the_result_contains_the_audited_time(told):
     found = verify_everything(told.made.sources.as_of(told.then))
     assert found.at == told.then.isoformat()
     assert verify_everything(told.made.sources).at is None
 
 
-def test_of_then_are_verified_the_runs_and_the_versions_that_were_there(told):
+def test_only_runs_and_versions_that_existed_at_the_time_are_verified(told):
     found = verify_everything(told.made.sources.as_of(told.then))
     assert list(found.runs) == [told.made.agent.run]
     assert [each.subject for each in found.versions] == ["shell-agent@1"]
@@ -102,7 +102,7 @@ USE = (
 )
 
 
-def test_what_is_wrong_with_a_run_is_told_of_the_moments_at_which_it_was_there(told):
+def test_run_problems_are_reported_only_at_times_when_the_run_existed(told):
     told.change(RUN, records.digest("evil"), told.other.agent.run)
     assert told.problems()
     assert told.problems(told.then) == ()
@@ -111,14 +111,14 @@ def test_what_is_wrong_with_a_run_is_told_of_the_moments_at_which_it_was_there(t
 
 
 @pytest.mark.parametrize(("when", "is_told"), [(early, True), (late, False)])
-def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, when, is_told):
+def test_an_unsigned_alias_change_is_reported_only_from_its_time_on(told, when, is_told):
     told.change(NOBODYS, records.digest("evil"), when(told))
     assert any("which is not signed" in problem for problem in told.problems())
     assert bool(told.problems(told.then)) == is_told
 
 
 @BOTH_KINDS
-def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told, alias):
+def test_a_deleted_alias_statement_is_reported_only_from_its_time_on(told, alias):
     make.service.log_signer(told.made.store).statement_signer.copy_missing()
     for found in told.made.ledger.attestations.find("alias", subject=alias)[::-1]:
         assert told.problems(told.then) == ()
@@ -128,7 +128,7 @@ def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told,
 
 
 @BOTH_KINDS
-def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+def test_an_alias_row_with_a_later_envelope_is_reported_at_times_in_between(told, alias):
     row, later = told.made.ledger.attestations.find("alias", subject=alias)
     told.change("UPDATE attestations SET envelope = ? WHERE name = ?", later.envelope, row.name)
     problem = "the statement of alias {!r} at {} differs in the evidence mirror"
@@ -136,14 +136,14 @@ def test_a_statement_that_was_exchanged_with_a_later_one_is_told_of_the_time_bet
 
 
 @BOTH_KINDS
-def test_a_copy_that_was_exchanged_with_a_later_one_is_told_of_the_time_between(told, alias):
+def test_an_alias_copy_with_a_later_envelope_is_reported_at_times_in_between(told, alias):
     row, later = told.made.ledger.attestations.find("alias", subject=alias)
     (told.made.store / "mirror" / row.name).write_bytes(later.envelope)
     (found,) = told.problems(told.then)
     assert found.endswith("differs in the evidence mirror")
 
 
-def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
+def test_records_without_a_readable_time_are_verified_at_every_time(told):
     told.change("UPDATE log SET body = 'text' WHERE run = ?", told.other.agent.run)
     told.change("UPDATE attestations SET envelope = x'00' WHERE run = ?", told.other.agent.run)
     (weights,) = told.made.simulator.folder.glob("model/model.safetensors")
@@ -154,7 +154,7 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     assert f"simulator {told.made.simulator.digest}: " in found
 
 
-def test_what_was_declared_later_explains_what_is_gone_of_then(told):
+def test_later_declarations_explain_losses_and_erasures_at_an_earlier_time(told):
     lost = told.made.ledger.attestations.find("edge", run=told.made.agent.run)[0].name
     told.change("DELETE FROM attestations WHERE name = ?", lost)
     words = {"reason": "a backup", "by": "ada", "at": late(told)}
@@ -165,7 +165,7 @@ def test_what_was_declared_later_explains_what_is_gone_of_then(told):
     assert not [each for each in problems if lost in each or episode.id in each]
 
 
-def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(told):
+def test_an_earlier_audit_compares_only_registry_aliases_that_did_not_move_since(told):
     told.other.registry.remove_alias("shell-agent", "production")
     assert told.problems()
     assert told.problems(told.then) == ()
@@ -174,14 +174,14 @@ def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(to
     assert "shell-agent: mirror differs in alias trial: MLflow says 1" in problem
 
 
-def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_between(told):
+def test_an_edge_signed_before_its_agents_registration_is_no_problem_in_between(told):
     registered = told.other.registry.version(told.other.ref).at
     signed = told.made.ledger.attestations.find("edge", run=told.other.agent.run)[0].at
     assert datetime.fromisoformat(signed) < registered
     assert told.problems(datetime.fromisoformat(signed)) == ()
 
 
-def test_of_one_agent_too_what_came_later_is_left_out(told):
+def test_verifying_an_agent_at_an_earlier_time_ignores_later_records(told):
     then = told.made.sources.as_of(told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
@@ -195,7 +195,7 @@ def test_of_one_agent_too_what_came_later_is_left_out(told):
         verify_agent(told.other.ref, then)
 
 
-def test_a_record_of_then_is_verified_as_it_is_now(told):
+def test_an_earlier_record_is_verified_in_its_present_state(told):
     with closing(sqlite3.connect(told.made.store / "ledger.db")) as database, database:
         database.execute("UPDATE steps SET reward = 1.0")
     assert any(each.startswith(f"run {told.made.agent.run}: ") for each in told.problems(told.then))

@@ -57,12 +57,12 @@ def other(told: Story) -> Agent:
     return agent.model_copy(update={"checkpoint": checkpoint})
 
 
-def test_of_a_registry_that_has_all_nothing_is_gone(told):
+def test_a_complete_registry_has_no_missing_versions(told):
     assert missing(told) == []
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_a_version_that_was_withdrawn_is_missed_no_more(told, ref):
+def test_a_withdrawn_version_is_no_longer_missing(told, ref):
     lost = without(told, ref)
     assert missing(lost) == [ref]
     withdraw(lost)
@@ -73,13 +73,13 @@ def test_a_version_that_was_withdrawn_is_missed_no_more(told, ref):
 
 
 @pytest.mark.parametrize("ref", REFS)
-def test_of_one_that_is_withdrawn_the_others_are_missed_as_before(told, ref):
+def test_another_deleted_version_is_still_missing_after_a_withdrawal(told, ref):
     withdraw(without(told, ref))
     other = next(each for each in REFS if each != ref)
     assert missing(without(told, other)) == [other]
 
 
-def test_a_number_that_was_given_again_is_gone_until_that_is_declared(told):
+def test_a_deleted_version_whose_number_was_reused_is_missing_until_withdrawn(told):
     lost = without(told, "hero@1")
     made = other(told)
     registered("hero", made, told.store / "agent", lost.sources.registry, told.store)
@@ -89,7 +89,7 @@ def test_a_number_that_was_given_again_is_gone_until_that_is_declared(told):
     assert verify_everything(lost.sources).num_unsigned == 0
 
 
-def test_what_is_registered_again_after_it_was_withdrawn_is_signed_and_missed_anew(told):
+def test_a_withdrawn_version_registered_again_is_signed_and_can_be_missing_again(told):
     lost = without(told, "hero@1")
     withdraw(lost)
     agent, model = told.sources.registry.agent(told.agent), told.store / "agent"
@@ -99,7 +99,7 @@ def test_what_is_registered_again_after_it_was_withdrawn_is_signed_and_missed_an
     assert missing(without(told, "hero@1")) == ["hero@1"]
 
 
-def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
+def test_a_withdrawn_version_that_still_exists_is_reported(told):
     withdraw(without(told, "hero@1"))
     (problem,) = problems(told)
     assert problem.startswith("hero@1: it was withdrawn but exists")
@@ -108,7 +108,7 @@ def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
     assert states == {"hero@1": "unsigned", "world@1": "verified"}
 
 
-def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named(told, tmp_path):
+def test_a_withdrawal_signed_with_an_untrusted_key_is_reported_and_ignored(told, tmp_path):
     lost = without(told, "hero@1")
     (made,) = withdrawals(lost)
     lost.sources.ledger.attestations.add(attest(made, ensure_signer(tmp_path / "stranger")))
@@ -121,7 +121,7 @@ def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named
     )
 
 
-def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
+def test_a_deleted_withdrawal_is_reported_from_its_mirror_copy(told):
     lost = without(told, "hero@1")
     withdraw(lost)
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
@@ -134,7 +134,7 @@ def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
     )
 
 
-def test_where_statements_do_not_verify_nobody_can_tell_what_is_gone(told):
+def test_missing_versions_raises_if_a_statement_does_not_verify(told):
     lost = without(told, "hero@1")
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         database.execute("UPDATE attestations SET envelope = '{}' WHERE subject = 'hero@1'")
@@ -142,7 +142,7 @@ def test_where_statements_do_not_verify_nobody_can_tell_what_is_gone(told):
         missing(lost)
 
 
-def test_a_row_that_cannot_be_read_is_one_sentence(told):
+def test_missing_versions_raises_if_a_statement_row_is_unreadable(told):
     lost = without(told, "hero@1")
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE subject = 'hero@1'"
@@ -151,13 +151,13 @@ def test_a_row_that_cannot_be_read_is_one_sentence(told):
         missing(lost)
 
 
-def test_who_knows_no_key_of_the_steps_is_told_so(told):
+def test_missing_versions_raises_without_a_step_key(told):
     evidence = told.sources.evidence._replace(step_keys=None)
     with pytest.raises(InputError, match="no step key"):
         missing_versions(told.sources._replace(evidence=evidence))
 
 
-def test_a_registry_that_has_none_of_all_may_be_another_one(told):
+def test_missing_versions_of_an_empty_registry_must_be_named(told):
     other = told._replace(sources=told.sources._replace(registry=MemoryRegistry()))
     with pytest.raises(InputError, match="the registry has none of 2 registered versions"):
         missing_versions(other.sources)
@@ -166,7 +166,7 @@ def test_a_registry_that_has_none_of_all_may_be_another_one(told):
         missing_versions(other.sources, ["hero@2"])
 
 
-def test_what_was_signed_twice_is_withdrawn_at_once(told):
+def test_two_registration_statements_of_a_version_are_withdrawn_together(told):
     """Submitted by two callers at the same time."""
     first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
     keys = load_trusted(told.store / "keys/steps")
@@ -182,7 +182,7 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
     assert problems(lost) == ()
 
 
-def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdrawn(tmp_path):
+def test_an_edge_is_not_reported_as_missing_after_its_version_was_withdrawn(tmp_path):
     ensure_signer(tmp_path / "keys/steps")
     made, registries = make.agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
     assert made.agent.edge

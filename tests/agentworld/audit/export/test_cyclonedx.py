@@ -77,7 +77,7 @@ def test_every_component_has_its_name_its_type_and_its_hash(built):
     }
 
 
-def test_a_base_has_the_address_that_it_was_fetched_from_without_secrets(own):
+def test_a_base_has_its_download_address_without_secrets(own):
     assert parts_of(own.bill)[BASE]["externalReferences"] == [
         {"type": "distribution", "url": ADDRESS}
     ]
@@ -96,7 +96,7 @@ def test_a_base_has_the_address_that_it_was_fetched_from_without_secrets(own):
     )
 
 
-def test_a_data_set_has_its_licences_sources_and_counts(built):
+def test_a_data_set_has_its_licenses_sources_and_counts(built):
     part = parts_of(built.bill)[built.data.digest]
     dataset = built.data.dataset
     assert part["licenses"] == [{"license": {"name": name}} for name in dataset.licences]
@@ -107,7 +107,7 @@ def test_a_data_set_has_its_licences_sources_and_counts(built):
     assert known["collected"] == dataset.parents[0].collected
 
 
-def test_licences_are_spdx_identifiers_expressions_or_the_names_that_people_gave():
+def test_licenses_are_spdx_identifiers_expressions_or_the_given_names():
     names = ["mit", "Apache-2.0 or MIT", "CC-BY-4.0", "GPL-2.0+", "our own", "LicenseRef-x", "\0"]
     assert licences_of(names) == [
         {"license": {"name": "\0"}},
@@ -120,7 +120,7 @@ def test_licences_are_spdx_identifiers_expressions_or_the_names_that_people_gave
     ]
 
 
-def test_the_engine_has_its_version_and_the_line_that_it_is_started_with(own):
+def test_the_engine_has_its_version_and_its_command_line_arguments(own):
     engine = {"kind": "vllm", "version": "0.32.0", "image": records.digest("image")}
     arguments = ("--max-num-seqs", "8", "--served-name", "a b")
     simulator = records.pinned(own.made.store, engine={**engine, "arguments": arguments}).digest
@@ -133,7 +133,7 @@ def test_the_engine_has_its_version_and_the_line_that_it_is_started_with(own):
     assert known["arguments"] == "--max-num-seqs 8 --served-name 'a b'"
 
 
-def test_the_model_that_is_served_has_the_hash_of_each_file(built):
+def test_the_served_model_has_the_hash_of_each_file(built):
     files = parts_of(built.bill)[SERVED]["components"]
     manifest = SimulatorStore(built.made.store).find(built.made.simulator.digest).manifest
     hashes = {each["name"]: each["hashes"][0]["content"] for each in files}
@@ -157,7 +157,7 @@ def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
     ]
 
 
-def test_the_signed_edge_verifies_and_gives_the_time(built):
+def test_the_signed_edge_in_the_bill_verifies_and_gives_the_timestamp(built):
     agent = built.bill["metadata"]["component"]
     envelope = properties(agent)["edge"].encode()
     edge = verify_envelope(envelope, Edge, built.sources.evidence.trusted)
@@ -168,7 +168,7 @@ def test_the_signed_edge_verifies_and_gives_the_time(built):
     assert built.sources.evidence.mirror.get(reference["url"]) == envelope
 
 
-def test_the_same_record_gives_the_same_bytes_and_another_one_another_serial_number(own):
+def test_equal_records_give_equal_bills_and_changed_records_new_serial_numbers(own):
     first = bill_as_text(own.made.ref, own.sources)
     assert first == bill_as_text(own.made.ref, own.sources)
     assert first.isascii()
@@ -177,7 +177,7 @@ def test_the_same_record_gives_the_same_bytes_and_another_one_another_serial_num
     assert json.loads(second)["serialNumber"] != json.loads(first)["serialNumber"]
 
 
-def test_a_bill_says_which_program_made_it(built):
+def test_a_bill_contains_the_name_and_version_of_agentworld(built):
     (tool,) = built.bill["metadata"]["tools"]["components"]
     assert (tool["name"], tool["version"]) == ("agentworld", __version__)
 
@@ -196,7 +196,7 @@ def test_a_signed_bill_is_an_in_toto_statement_about_the_agents_artifact(built):
         )
 
 
-def test_a_store_without_a_private_key_signs_nothing(own):
+def test_signing_a_bill_without_a_private_key_fails(own):
     (own.made.store / "keys/simulator/signer.pem").unlink()
     with pytest.raises(NotFound, match="there is no signer"):
         signed_bill(own.made.ref, own.sources)

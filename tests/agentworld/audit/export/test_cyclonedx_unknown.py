@@ -47,7 +47,7 @@ def without_world(told: Told) -> Sources:
     return told.sources._replace(registry=registry)
 
 
-def test_a_world_model_that_was_trained_from_nothing_has_no_base(own):
+def test_a_world_model_trained_from_scratch_has_no_base(own):
     registry = without_world(own).registry
     registry.register_world_model("world", world(own.data.digest), own.made.store / "world")
     bill = checked(bill_of_materials(own.made.ref, own.sources._replace(registry=registry)))
@@ -55,7 +55,7 @@ def test_a_world_model_that_was_trained_from_nothing_has_no_base(own):
     assert uses(bill)[records.digest("artifact of cpt")] == [own.data.digest]
 
 
-def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(own):
+def test_a_base_that_is_a_world_model_depends_on_its_own_base(own):
     registry = without_world(own).registry
     older = world(own.data.digest, parents=[BASE])
     (first, last) = older.stages
@@ -71,14 +71,14 @@ def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(own):
     assert data in parts_of(bill)
 
 
-def test_of_a_data_set_that_was_deleted_only_the_digest_is_known(own):
+def test_a_deleted_data_set_has_only_its_digest(own):
     step_that_made(own.made.store, "prepare", own.data.digest).folder.rename(own.made.store / "x")
     part = parts_of(own.bill)[own.data.digest]
     assert "licenses" not in part
     assert properties(part).keys() == {"digest-of"}
 
 
-def test_a_licence_that_recordings_do_not_state_is_none(tmp_path):
+def test_an_unstated_license_is_not_listed_as_a_license(tmp_path):
     dataset = records.dataset().model_copy(update={"licences": {"MIT": 1, "unstated": 2}})
     dataset.write(records.finished_step(tmp_path, "prepare", dataset.digest) / "dataset.json")
     part = data_component(dataset.digest, tmp_path)
@@ -86,7 +86,7 @@ def test_a_licence_that_recordings_do_not_state_is_none(tmp_path):
     assert json.loads(properties(part)["licences"]) == {"MIT": 1, "unstated": 2}
 
 
-def test_of_a_world_model_that_was_withdrawn_the_signed_statements_still_tell(own):
+def test_a_withdrawn_world_model_is_described_by_its_signed_statements(own):
     withdraw(own, "world@1")
     bill = checked(bill_of_materials(own.made.ref, without_world(own)))
     part = parts_of(bill)[SERVED]
@@ -94,7 +94,7 @@ def test_of_a_world_model_that_was_withdrawn_the_signed_statements_still_tell(ow
     assert uses(bill)[SERVED] == [own.data.digest]  # by the signed edge
 
 
-def test_served_weights_that_nobody_registered_have_their_digest_for_a_name(own):
+def test_unregistered_served_weights_are_named_by_their_digest(own):
     other = WorldModel(stages=(records.checkpoint("cpt"),), report=BASE)
     registry, store = own.made.registry, own.made.store
     registered("other", other, store / "world", registry, store)
@@ -104,7 +104,7 @@ def test_served_weights_that_nobody_registered_have_their_digest_for_a_name(own)
     assert "withdrawn" not in properties(part)
 
 
-def test_an_endpoint_is_a_service_whose_weights_nobody_knows(tmp_path):
+def test_an_endpoint_is_listed_as_a_service_without_weights(tmp_path):
     made = make.agent.registered(tmp_path, MemoryRegistry())
     engine = {"kind": "openai", "url": "https://models.example/v1", "model": "m"}
     endpoint = records.pinned(tmp_path, artifact=None, files={}, engine=engine)
@@ -122,7 +122,7 @@ def test_an_endpoint_is_a_service_whose_weights_nobody_knows(tmp_path):
     assert [each["bom-ref"] for each in models] == [records.digest("s")]
 
 
-def test_a_simulator_whose_manifest_is_gone_is_its_digest_and_that_is_a_break(own):
+def test_a_simulator_without_a_manifest_has_only_its_digest_and_is_a_break(own):
     simulator = own.made.simulator.digest
     next(own.made.store.glob("simulators/*/manifest.json")).unlink()
     bill = own.bill
@@ -131,7 +131,7 @@ def test_a_simulator_whose_manifest_is_gone_is_its_digest_and_that_is_a_break(ow
     assert agent["break"] == "the simulator's manifest is not in the store"
 
 
-def test_an_agent_without_a_signed_edge_has_no_time_and_says_why_it_is_disputed(tmp_path):
+def test_an_agent_without_a_signed_edge_has_no_timestamp_and_a_dispute_reason(tmp_path):
     told = story(tmp_path)
     bill = checked(bill_of_materials(told.agent, told.sources))
     assert "timestamp" not in bill["metadata"]
@@ -144,13 +144,13 @@ def test_an_agent_without_a_signed_edge_has_no_time_and_says_why_it_is_disputed(
     assert {DATA, EARLY_DATA} <= parts_of(bill).keys()
 
 
-def test_a_store_that_never_signed_gives_no_grade(own):
+def test_the_bill_of_a_store_without_evidence_has_no_grade(own):
     bill = checked(bill_of_materials(own.made.ref, own.sources._replace(evidence=None)))
     known = properties(bill["metadata"]["component"])
     assert known.keys().isdisjoint({"grade", "edge"})
 
 
-def test_how_an_outside_trainer_trained_is_unknown(own):
+def test_an_agent_trained_by_an_external_trainer_has_no_model_parameters(own):
     agent = own.made.agent
     recipes = {"ours": {"rl": {}}, "outside": {}}
     bills = {}
@@ -172,7 +172,7 @@ def register_started_from(own: Told, weights: str, checkpoint: Checkpoint) -> Ve
     return own.made.registry.register_agent("other", agent, own.made.store / "model")
 
 
-def test_an_agent_that_starts_from_the_world_model_has_that_once(own):
+def test_an_agent_that_starts_from_the_world_model_lists_the_world_model_once(own):
     ref = register_started_from(own, SERVED, records.checkpoint("agent"))
     bill = checked(bill_of_materials(ref, own.sources))
     assert parts_of(bill)[SERVED]["name"] == "world"
@@ -189,12 +189,12 @@ def test_an_agent_whose_training_changed_nothing_does_not_depend_on_itself(own):
     assert uses(bill)[same] == [own.made.simulator.digest]
 
 
-def test_an_agent_that_is_not_registered_has_no_bill(own):
+def test_an_unregistered_agent_has_no_bill(own):
     with pytest.raises(NotFound, match="nothing is registered as 'gone'"):
         bill_of_materials(VersionRef(name="gone", version=1), own.sources)
 
 
-def test_of_a_moment_before_it_was_registered_an_agent_has_no_bill(tmp_path):
+def test_an_agent_has_no_bill_at_a_time_before_its_registration(tmp_path):
     told = story(tmp_path)
     assert checked(bill_of_materials(told.agent, told.at("an agent")))
     with pytest.raises(NotFound, match="hero@1 was not registered by"):
@@ -205,7 +205,7 @@ def test_of_a_moment_before_it_was_registered_an_agent_has_no_bill(tmp_path):
     ("column", "words"),
     [("opening = 'x'", "is garbled"), ("simulator = 'x'", "is garbled")],
 )
-def test_a_run_that_somebody_garbled_gives_one_sentence(own, column, words):
+def test_a_garbled_run_raises_a_one_line_error(own, column, words):
     with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
         assert database.execute(f"UPDATE runs SET {column}").rowcount
     ledger = make.service.ledger(own.made.store)
@@ -214,7 +214,7 @@ def test_a_run_that_somebody_garbled_gives_one_sentence(own, column, words):
     assert "\n" not in str(raised.value)
 
 
-def test_a_manifest_of_a_data_set_that_somebody_changed_gives_one_sentence(own):
+def test_a_changed_data_set_manifest_raises_an_error(own):
     folder = step_that_made(own.made.store, "prepare", own.data.digest).folder
     changed = own.data.dataset.model_copy(update={"licences": {"MIT": 1}})
     changed.write(folder / "dataset.json")
@@ -222,7 +222,7 @@ def test_a_manifest_of_a_data_set_that_somebody_changed_gives_one_sentence(own):
         bill_of_materials(own.made.ref, own.sources)
 
 
-def test_an_edge_that_somebody_changed_in_the_ledger_is_a_break(own):
+def test_an_agent_whose_edge_changed_in_the_ledger_is_disputed(own):
     with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
         changed = "replace(envelope, 'payload\":\"e', 'payload\":\"f')"
         done = database.execute(f"UPDATE attestations SET envelope = {changed} WHERE kind = 'edge'")

@@ -38,13 +38,13 @@ def told(tmp_path) -> Story:
 
 
 @pytest.mark.parametrize("form", get_args(Form))
-def test_told_twice_a_form_is_the_same(told, form):
+def test_exporting_a_form_twice_gives_the_same_lines(told, form):
     lines = list(lines_of(form, told.sources))
     assert lines == list(lines_of(form, told.sources))
     assert not any("\n" in line for line in lines)
 
 
-def test_a_table_has_a_row_for_each_edge(told):
+def test_the_csv_export_has_a_row_for_each_edge(told):
     (row,) = csv.DictReader(lines_of("csv", told.sources))
     assert row == {
         "agent": "hero",
@@ -60,7 +60,7 @@ def test_a_table_has_a_row_for_each_edge(told):
     }
 
 
-def test_an_agent_without_a_run_has_a_row_that_claims_nothing(told):
+def test_the_csv_row_of_an_agent_with_an_unknown_run_has_empty_cells(told):
     what = Agent(checkpoint=records.checkpoint("agent"), run="=1+1")
     told.sources.registry.register_agent("claimed", what, told.store / "agent")
     row, _ = csv.DictReader(lines_of("csv", told.sources))
@@ -69,13 +69,13 @@ def test_an_agent_without_a_run_has_a_row_that_claims_nothing(told):
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r\0")), min_size=2))
-def test_no_cell_is_a_formula_and_all_are_read_back(cells):
+def test_csv_cells_are_never_formulas_and_keep_their_values(cells):
     (read,) = csv.reader([_row(tuple(cells))])
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t") for cell in read if cell)
     assert [cell.removeprefix("'") for cell in read] == [cell.removeprefix("'") for cell in cells]
 
 
-def test_every_signed_statement_is_told_and_verifies(told):
+def test_the_in_toto_export_contains_every_signed_statement_and_each_verifies(told):
     keys = told.sources.step_keys | told.sources.evidence.trusted
     lines = list(lines_of("in-toto", told.sources))
     kinds = [verify(line.encode(), keys).predicate_type for line in lines]
@@ -117,7 +117,7 @@ def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
     return made.sources, moments
 
 
-def test_every_statement_that_the_ledger_keeps_is_told(declared):
+def test_the_in_toto_export_contains_all_statements_of_the_ledger(declared):
     sources, _ = declared
     assert kinds(sources) == [
         "run-checkpoint",
@@ -130,7 +130,7 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
     ]
 
 
-def test_of_a_moment_is_told_what_was_signed_by_then(declared):
+def test_an_export_at_a_time_contains_the_statements_signed_by_that_time(declared):
     sources, moments = declared
     told = {at: kinds(sources.as_of(then)) for at, then in moments.items()}
     edge = ["run-checkpoint", "ledger-genesis", "edge"]
@@ -145,7 +145,7 @@ def test_of_a_moment_is_told_what_was_signed_by_then(declared):
     }
 
 
-def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path):
+def test_an_export_uses_the_signed_time_and_not_the_time_of_the_row(declared, tmp_path):
     sources, moments = declared
     shutil.copytree(sources.store, tmp_path, dirs_exist_ok=True)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
@@ -155,7 +155,7 @@ def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path
 
 
 @pytest.mark.parametrize("form", get_args(Form))
-def test_of_a_moment_a_form_has_lines_of_what_was_there_and_no_others(told, form):
+def test_exports_at_later_times_extend_exports_at_earlier_times(told, form):
     now = list(lines_of(form, told.sources))
     before = set()
     for name in told.moments:
@@ -166,7 +166,7 @@ def test_of_a_moment_a_form_has_lines_of_what_was_there_and_no_others(told, form
     assert before == set(now)
 
 
-def test_of_a_moment_only_what_was_there_is_in_each_form(told):
+def test_each_form_at_a_time_has_only_lines_for_records_of_that_time(told):
     counted = {
         form: [len(list(lines_of(form, told.at(name)))) for name in told.moments]
         for form in get_args(Form)
@@ -180,7 +180,7 @@ def test_of_a_moment_only_what_was_there_is_in_each_form(told):
 
 
 @pytest.mark.parametrize("form", ["csv", "openlineage"])
-def test_an_unsigned_agent_whose_run_is_garbled_is_not_left_out(tmp_path, form):
+def test_exporting_an_unsigned_agent_with_a_garbled_run_raises_an_error(tmp_path, form):
     told = story(tmp_path, signed=False)
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE runs SET log_length = -1")
@@ -189,7 +189,7 @@ def test_an_unsigned_agent_whose_run_is_garbled_is_not_left_out(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", get_args(Form))
-def test_a_stray_changes_no_form(tmp_path, form):
+def test_an_unreadable_registry_version_changes_no_export(tmp_path, form):
     registry = RegistryWithStrays()
     told = story(tmp_path, registry)
     before = list(lines_of(form, told.sources))
@@ -198,7 +198,7 @@ def test_a_stray_changes_no_form(tmp_path, form):
 
 
 @pytest.mark.parametrize("signature", ["no JSON", '"\\ud800"'])
-def test_what_is_no_signature_is_left_out_of_an_unsigned_version_alone(told, signature):
+def test_an_invalid_signature_is_skipped_only_for_an_unsigned_version(told, signature):
     before = list(lines_of("in-toto", told.sources))
     agent = told.sources.registry.agent(told.agent)
     registry = told.sources.registry
@@ -212,7 +212,7 @@ def test_what_is_no_signature_is_left_out_of_an_unsigned_version_alone(told, sig
         list(lines_of("in-toto", told.sources))
 
 
-def test_an_envelope_that_is_none_is_refused_by_its_name(told):
+def test_an_invalid_signature_of_a_run_raises_an_error_that_names_the_run(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
         database.execute("UPDATE runs SET signature = 'two\nlines'")
     with pytest.raises(
@@ -248,7 +248,7 @@ def test_run_events_lead_from_the_agent_to_the_data(told):
     }
 
 
-def test_every_run_event_is_whole_and_every_run_starts_and_completes(told):
+def test_every_run_event_has_all_fields_and_every_run_starts_and_completes(told):
     states: dict[str, list[str]] = {}
     for each in events(told):
         states.setdefault(each["run"]["runId"], []).append(each["eventType"])
@@ -262,7 +262,7 @@ def test_every_run_event_is_whole_and_every_run_starts_and_completes(told):
     assert list(states.values()) == [["START", "COMPLETE"]] * 5
 
 
-def test_an_agents_event_tells_its_episodes_and_steps(told):
+def test_an_agents_event_contains_its_episode_and_step_counts(told):
     agent = next(each for each in events(told) if each["job"]["name"] == "agent")
     tags = {tag["key"]: tag["value"] for tag in agent["run"]["facets"]["tags"]["tags"]}
     counts = {"episodes": "1", "steps": "2"}

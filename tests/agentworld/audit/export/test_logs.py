@@ -48,7 +48,7 @@ def test_both_files_can_be_joined_by_episode_and_step(served, tmp_path):
     assert told[0]["episode"] == first
 
 
-def test_texts_are_bytes_and_what_they_mean_is_in_the_row(served, tmp_path):
+def test_texts_are_exported_as_bytes_with_task_and_policy_columns(served, tmp_path):
     service, run, *_ = served
     made = export_run(run, service.ledger, tmp_path / "out", tmp_path / "log")
     row = pq.read_table(made.transitions).to_pylist()[0]
@@ -63,14 +63,14 @@ def test_texts_are_bytes_and_what_they_mean_is_in_the_row(served, tmp_path):
     )
 
 
-def test_a_run_without_a_trajectory_is_one_file(served, tmp_path):
+def test_a_run_without_a_trajectory_is_exported_to_one_file(served, tmp_path):
     service, run, *_ = served
     made = export_run(run, service.ledger, tmp_path / "out", None)
     assert (made.trajectories, made.num_trajectories) == (None, None)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["transitions.parquet"]
 
 
-def test_a_trajectory_that_cannot_be_read_leaves_no_half_file(served, tmp_path):
+def test_an_unreadable_trajectory_leaves_no_partial_file(served, tmp_path):
     service, run, *_ = served
     (tmp_path / "log" / "z.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match=r"z\.jsonl line 1"):
@@ -78,7 +78,7 @@ def test_a_trajectory_that_cannot_be_read_leaves_no_half_file(served, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["transitions.parquet"]
 
 
-def test_a_run_that_is_not_there_leaves_nothing(served, tmp_path):
+def test_exporting_a_missing_run_writes_no_file(served, tmp_path):
     with pytest.raises(NotFound):
         export_run("gone", served[0].ledger, tmp_path / "out", None)
     assert not (tmp_path / "out").exists()

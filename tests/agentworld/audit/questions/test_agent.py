@@ -111,7 +111,7 @@ def test_the_episodes_of_a_run_are_counted_by_the_ledger(tmp_path):
     assert (run.num_episodes, run.num_steps) == (1, 2)
 
 
-def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
+def test_live_successes_come_from_the_validation_of_the_agents_weights(tmp_path):
     told = story(tmp_path)
     live = audit_agent(told.agent, told.sources).live
     assert live
@@ -119,7 +119,7 @@ def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
     assert live.num_tasks == 100
 
 
-def test_a_validation_that_was_finished_after_a_moment_is_not_of_it(tmp_path):
+def test_an_audit_at_a_time_ignores_a_validation_finished_later(tmp_path):
     told = story(tmp_path)
     at = told.sources.registry.version(told.agent).at
     (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
@@ -128,7 +128,7 @@ def test_a_validation_that_was_finished_after_a_moment_is_not_of_it(tmp_path):
     assert audit_agent(told.agent, told.sources.as_of(at + timedelta(seconds=2))).live
 
 
-def test_a_chain_tells_when_the_agent_was_registered_and_what_its_data_is(tmp_path):
+def test_a_chain_contains_the_registration_time_and_the_data_set(tmp_path):
     stored = make.datasets.stored(tmp_path)
     stage = records.checkpoint("rl", data=stored.digest)
     world_model = WorldModel(stages=(stage,), report=records.digest("report"))
@@ -140,7 +140,7 @@ def test_a_chain_tells_when_the_agent_was_registered_and_what_its_data_is(tmp_pa
     assert chain.data_set.num_trajectories == stored.dataset.num_trajectories
 
 
-def test_what_data_is_that_the_store_does_not_have_is_not_told(tmp_path):
+def test_the_chain_has_no_data_set_if_the_store_lacks_the_data(tmp_path):
     told = story(tmp_path)
     assert audit_agent(told.agent, told.sources).data_set is None
 
@@ -165,13 +165,13 @@ OTHER = records.digest("other")
     ],
     ids=["another simulator", "other weights", "unknown simulator", "no parent", "other data"],
 )
-def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
+def test_a_contradiction_in_the_chain_is_reported(tmp_path, lie, words):
     told = story(tmp_path, **lie)
     breaks = audit_agent(told.agent, told.sources).problems
     assert [problem for problem in breaks if words in problem]
 
 
-def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
+def test_a_changed_simulator_manifest_counts_as_missing(tmp_path):
     told = story(tmp_path)
     (path,) = tmp_path.glob("simulators/*/manifest.json")
     records.manifest(context_tokens=2048).write(path)
@@ -180,7 +180,7 @@ def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
     assert "the simulator's manifest is not in the store" in chain.problems
 
 
-def test_an_agent_that_nobody_validated_is_said(tmp_path):
+def test_an_agent_without_a_live_validation_has_a_note(tmp_path):
     told = story(tmp_path)
     (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
     receipt.unlink()
@@ -189,7 +189,7 @@ def test_an_agent_that_nobody_validated_is_said(tmp_path):
     assert chain.problems == ()
 
 
-def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tmp_path):
+def test_a_changed_validation_is_a_problem_and_its_figures_are_not_shown(tmp_path):
     told = story(tmp_path)
     (report,) = tmp_path.glob("steps/validate/*/report.json")
     records.agent_report(live_steps=1).write(report)
@@ -200,14 +200,14 @@ def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tm
     ]
 
 
-def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
+def test_an_unregistered_agent_has_no_chain(tmp_path):
     told = story(tmp_path)
     with pytest.raises(NotFound, match="no version 9 of shell-agent"):
         audit_agent(VersionRef(name="shell-agent", version=9), told.sources)
 
 
 @pytest.mark.parametrize("start", [SIMULATOR, SIMULATOR[:15], SIMULATOR[7:15]])
-def test_a_simulator_leads_to_the_agents_that_it_trained(tmp_path, start):
+def test_a_simulator_digest_or_its_prefix_leads_to_the_trained_agents(tmp_path, start):
     told = story(tmp_path)
     audit = audit_simulator(start, told.sources)
     assert audit.world_model == "agentworld-shell@1"
@@ -216,7 +216,7 @@ def test_a_simulator_leads_to_the_agents_that_it_trained(tmp_path, start):
     ]
 
 
-def test_what_a_trainer_claims_makes_no_agent_of_a_simulator(tmp_path):
+def test_agents_are_listed_by_the_simulator_of_their_run_not_by_their_claim(tmp_path):
     told = story(tmp_path, served=OTHER, claimed=SIMULATOR)
     assert audit_simulator(SIMULATOR, told.sources).agents == ()
     assert [agent.agent for agent in audit_simulator(OTHER, told.sources).agents] == [
@@ -224,7 +224,7 @@ def test_what_a_trainer_claims_makes_no_agent_of_a_simulator(tmp_path):
     ]
 
 
-def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
+def test_a_run_without_an_agent_is_listed_under_other_runs(tmp_path):
     told = story(tmp_path)
     opening = RunOpening(agent="shell-agent", starting_weights=STARTED, purpose="evaluation")
     assert isinstance(told.sources.ledger, Ledger)
@@ -232,26 +232,26 @@ def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
     assert [run.id for run in audit_simulator(SIMULATOR, told.sources).other_runs] == [other.id]
 
 
-def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
+def test_the_error_for_an_unknown_simulator_lists_the_existing_simulators(tmp_path):
     with pytest.raises(NotFound, match=f"no simulator sha256:00 in .*; simulators are {SIMULATOR}"):
         audit_simulator("00", story(tmp_path).sources)
 
 
-def test_the_start_of_two_digests_is_refused(tmp_path):
+def test_an_ambiguous_digest_prefix_is_rejected(tmp_path):
     told = story(tmp_path)
     records.pinned(tmp_path, context_tokens=2048)
     with pytest.raises(InputError, match="is the start of"):
         audit_simulator("sha256:", told.sources)
 
 
-def test_an_alias_leads_to_the_simulator_that_it_means_now(tmp_path):
+def test_an_alias_leads_to_its_current_simulator(tmp_path):
     told = story(tmp_path)
     told.sources.ledger.aliases.set("production", OTHER, "me")
     told.sources.ledger.aliases.set("production", SIMULATOR, "me")
     assert audit_simulator("production", told.sources).simulator == SIMULATOR
 
 
-def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
+def test_the_chain_of_an_agent_trained_with_an_endpoint_ends_at_the_endpoint(tmp_path):
     endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
     world = records.pinned(tmp_path, artifact=None, files={}, engine=endpoint)
     told = story(tmp_path, served=world.digest, claimed=world.digest)
@@ -277,14 +277,14 @@ def test_a_store_without_keys_has_no_evidence(tmp_path):
     assert audit_simulator(SIMULATOR, told.sources).evidence == {}
 
 
-def test_a_chain_says_that_its_runs_record_verifies(tmp_path):
+def test_an_audit_with_verification_grades_the_runs_record_as_verified(tmp_path):
     told = signed(story(tmp_path))
     evidence = audit_agent(told.agent, told.sources, verify=True).evidence
     assert evidence
     assert (evidence.grade, evidence.problems) == ("verified", ())
 
 
-def test_a_broken_record_breaks_the_chain(tmp_path):
+def test_problems_of_a_broken_run_record_are_problems_of_the_chain(tmp_path):
     told = signed(story(tmp_path))
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 1.0")
@@ -294,7 +294,7 @@ def test_a_broken_record_breaks_the_chain(tmp_path):
     assert set(chain.evidence.problems) <= set(chain.problems)
 
 
-def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
+def test_each_run_of_a_simulator_has_its_own_grade(tmp_path):
     told = signed(story(tmp_path))
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
@@ -303,7 +303,7 @@ def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
     assert states == {told.run.id: "verified", other.id: "unsigned"}
 
 
-def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
+def test_other_runs_of_a_simulator_are_audited_beside_a_garbled_run(tmp_path):
     told = signed(story(tmp_path))
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)

@@ -26,34 +26,34 @@ def history(*hours: float, ended: tuple[int, ...] = ()) -> list[AliasChange]:
     ]
 
 
-def test_a_name_means_what_its_newest_move_by_then_said():
+def test_an_alias_means_the_target_of_its_newest_move_by_that_time():
     first, second = moves = history(1, 5)
     told = audit_alias("terminal", moves, START + timedelta(hours=3))
     assert (told.simulator, told.since, told.until) == (records.digest("0"), first, second)
     assert told.at == "2026-03-01T03:00:00+00:00"
 
 
-def test_a_move_counts_from_its_own_moment_on():
+def test_an_alias_move_counts_from_its_own_time_on():
     moves = history(1, 5)
     assert audit_alias("terminal", moves, START + timedelta(hours=5)).simulator == records.digest(
         "1"
     )
 
 
-def test_before_anybody_gave_it_a_name_means_nothing():
+def test_an_alias_means_nothing_before_its_first_move():
     (first,) = moves = history(1)
     told = audit_alias("terminal", moves, START)
     assert (told.simulator, told.since, told.until) == (None, None, first)
 
 
-def test_a_name_that_was_taken_away_means_nothing_and_says_by_whom():
+def test_an_ended_alias_means_nothing_and_the_audit_shows_the_ending_move():
     moves = history(1, 2, ended=(1,))
     told = audit_alias("terminal", moves, START + timedelta(hours=3))
     assert (told.simulator, told.since, told.until) == (None, moves[1], None)
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 60))
-def test_it_is_what_somebody_who_watched_would_say(hours, at):
+def test_an_alias_audit_matches_a_replay_of_the_moves(hours, at):
     moves = history(*sorted(hours))
     meant = None
     for hour, move in zip(sorted(hours), moves, strict=True):
@@ -71,16 +71,16 @@ def test_it_is_what_somebody_who_watched_would_say(hours, at):
         ("2026-03-01T00:00:00Z", START),
     ],
 )
-def test_a_moment_is_a_date_or_a_time(text, told):
+def test_an_audit_time_can_be_a_date_or_a_time(text, told):
     assert moment(text, datetime.now(UTC)) == told
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "03/01/2026"])
-def test_what_is_no_moment_is_refused_with_an_example(text):
+def test_an_invalid_time_is_rejected_with_an_example(text):
     with pytest.raises(InputError, match="is not a time; write it like 2026-03-01"):
         moment(text, datetime.now(UTC))
 
 
-def test_nobody_knows_what_a_name_will_mean():
+def test_a_future_time_is_rejected():
     with pytest.raises(InputError, match="2026-03-02 is in the future"):
         moment("2026-03-02", START)

@@ -56,7 +56,7 @@ def told(tmp_path) -> Told:
     return Told(Sources(MemoryRegistry(), ledger, tmp_path), tmp_path)
 
 
-def test_the_chain_of_an_agent_leads_to_the_base_of_its_world(told):
+def test_the_chain_of_an_agent_leads_to_the_base_of_its_world_model(told):
     chain = audit_agent(told.agent("w", BASE, "s3://models/base"), told.sources)
     link = BaseLink(artifact=BASE, address="s3://models/base", world_model=None)
     assert chain.bases == (link,)
@@ -71,7 +71,7 @@ def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
     ]
 
 
-def test_a_base_that_was_trained_here_and_never_registered_leaves_the_chain_incomplete(told):
+def test_an_unregistered_base_trained_in_the_store_is_noted_in_the_chain(told):
     agent = told.agent("w", BASE)
     sentence = f"the base {BASE} was trained in this store but is not a registered world model"
     assert sentence not in str(audit_agent(agent, told.sources).notes)
@@ -79,7 +79,7 @@ def test_a_base_that_was_trained_here_and_never_registered_leaves_the_chain_inco
     assert sentence in str(audit_agent(agent, told.sources).notes)
 
 
-def test_a_base_that_is_an_earlier_stage_of_a_version_leads_to_it(told):
+def test_a_base_that_is_a_stage_of_a_version_leads_to_that_version(told):
     told.agent("first", BASE)
     cpt = records.checkpoint("cpt", data=records.digest("data"), parents=[BASE]).artifact
     records.trained_step(told.store, "cpt", artifact=cpt)
@@ -109,20 +109,20 @@ def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(told):
     assert records.digest("data") in users
 
 
-def test_two_agents_of_worlds_with_different_bases_differ_in_that(told):
+def test_the_difference_of_two_agents_contains_their_different_bases(told):
     agents = told.agent("w", BASE), told.agent("other", records.digest("newer base"))
     found = {each.what: each for each in audit_diff(*agents, told.sources).differences}
     assert (found["base"].first, found["base"].second) == (BASE, records.digest("newer base"))
 
 
-def test_what_is_signed_of_a_version_names_its_base_and_the_model_that_rewarded_it():
+def test_a_registration_statement_names_the_base_reward_model_and_corpora():
     materials = registration_of("world", world("w", BASE)).materials
     assert Subject.of("cpt.parent", BASE) in materials
     assert Subject.of("rl.reward_model", REWARD) in materials
     assert Subject.of("cpt.corpus.law", LAW) in materials
 
 
-def test_openlineage_tells_them_as_what_the_stages_read(told):
+def test_openlineage_lists_base_corpus_and_reward_model_as_stage_inputs(told):
     told.agent("w", BASE)
     read = {
         event["job"]["name"]: {each["name"] for each in event["inputs"]}
@@ -132,7 +132,7 @@ def test_openlineage_tells_them_as_what_the_stages_read(told):
     assert REWARD in read["rl"]
 
 
-def test_a_graph_begins_with_the_base():
+def test_a_graph_has_edges_from_base_and_corpus_to_the_first_stage():
     graph = Graph()
     _add_stages(graph, world("w", BASE))
     first = f"cpt {records.digest('artifact of cpt')}"
@@ -140,6 +140,6 @@ def test_a_graph_begins_with_the_base():
     assert (LAW, first) in graph.edges
 
 
-def test_a_checkpoint_that_was_recorded_before_keeps_its_digest():
+def test_a_checkpoints_json_omits_an_unset_reward_model_and_unset_corpora():
     made = records.checkpoint("rl", data=records.digest("data"))
     assert not {"reward_model", "corpora"} & made.model_dump(mode="json").keys()

@@ -61,11 +61,11 @@ def money(usage, **prices):
     ],
     ids=["nothing", "tokens", "held", "held for free", "hours", "both", "for free"],
 )
-def test_what_was_used_is_paid_once_at_the_prices_that_there_are(prices, paid):
+def test_usage_is_charged_once_at_the_configured_prices(prices, paid):
     assert money(USAGE, **prices) == (paid and Decimal(paid))
 
 
-def test_money_is_written_with_all_its_digits():
+def test_money_is_written_with_six_decimal_places():
     assert [str(money(usage, **TOKENS)) for usage in (Usage(), Usage(10**12, 0, 1))] == [
         "0.000000",
         "150000.000001",
@@ -80,7 +80,7 @@ usages = st.builds(
 
 @pytest.mark.waits
 @given(usages, usages)
-def test_two_uses_cost_what_both_together_cost(one, other):
+def test_the_cost_of_two_usages_is_the_cost_of_their_sum(one, other):
     """But for the last digit of each, which is rounded."""
     parts = money(one, **TOKENS) + money(other, **TOKENS)
     assert abs(parts - money(one.plus(other), **TOKENS)) <= Decimal("0.000002")
@@ -88,7 +88,7 @@ def test_two_uses_cost_what_both_together_cost(one, other):
 
 @pytest.mark.waits
 @given(usages)
-def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
+def test_cached_tokens_without_a_price_cost_as_much_as_other_input_tokens(usage):
     assert money(usage, **TOKENS) == money(usage._replace(cached_tokens=0), **TOKENS)
 
 
@@ -105,7 +105,7 @@ def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
         ({"PER_MILLION_CACHED_TOKENS": "1"}, "sets only some token prices; set both"),
     ],
 )
-def test_what_is_no_price_or_half_of_one_is_refused(monkeypatch, variables, words):
+def test_an_invalid_or_incomplete_price_is_rejected(monkeypatch, variables, words):
     for name, value in variables.items():
         monkeypatch.setenv(f"AGENTWORLD_PRICE_{name}", value)
     with pytest.raises(InputError, match=words) as told:
@@ -113,7 +113,7 @@ def test_what_is_no_price_or_half_of_one_is_refused(monkeypatch, variables, word
     assert "\n" not in str(told.value)
 
 
-def test_prices_are_named_by_the_environment_and_an_empty_one_is_none(monkeypatch):
+def test_prices_are_read_from_the_environment_and_an_empty_value_is_none(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "2.50")
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS", "")
     monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "EUR")
@@ -122,7 +122,7 @@ def test_prices_are_named_by_the_environment_and_an_empty_one_is_none(monkeypatc
     assert prices.per_million_input_tokens is None
 
 
-def test_runs_are_told_with_their_names_the_newest_first(ledger, runs):
+def test_costs_by_run_contain_run_details_and_list_the_newest_run_first(ledger, runs):
     told = costs(ledger, Prices(), "run")
     assert [(each.run, each.tenant, each.num_steps) for each in told.costs] == [
         (runs[2], "acme", 0),
@@ -135,7 +135,7 @@ def test_runs_are_told_with_their_names_the_newest_first(ledger, runs):
 
 
 @pytest.mark.usefixtures("runs")
-def test_a_tenant_is_told_with_all_its_runs_and_no_name_of_one(ledger):
+def test_costs_by_tenant_sum_over_all_runs_and_name_no_run(ledger):
     told = costs(ledger, Prices(), "tenant").costs
     assert [(each.tenant, each.num_episodes, each.num_steps) for each in told] == [
         ("acme", 2, 3),
@@ -144,7 +144,7 @@ def test_a_tenant_is_told_with_all_its_runs_and_no_name_of_one(ledger):
     assert {(each.run, each.agent, each.simulator) for each in told} == {(None, None, None)}
 
 
-def test_an_agent_is_told_with_its_run_and_what_made_none_with_its_own_name(ledger, runs):
+def test_costs_by_agent_use_registered_versions_or_the_agent_name_of_the_run(ledger, runs):
     other = ledger.open_run(OPENING, SIMULATOR, "3" * 32, "acme").id
     play(ledger, other, 4)
     told = costs(ledger, Prices(), "agent", {runs[0]: "hero@1, hero@2"}).costs
@@ -156,7 +156,7 @@ def test_an_agent_is_told_with_its_run_and_what_made_none_with_its_own_name(ledg
     assert {(each.run, each.simulator) for each in told} == {(None, None)}
 
 
-def test_a_name_that_looks_like_a_version_is_not_taken_for_one(ledger):
+def test_an_agent_name_that_looks_like_a_version_is_not_counted_as_registered(ledger):
     opening = OPENING.model_copy(update={"agent": "hero@1"})
     made = ledger.open_run(OPENING, SIMULATOR).id
     ledger.open_run(opening, SIMULATOR)
@@ -167,7 +167,7 @@ def test_a_name_that_looks_like_a_version_is_not_taken_for_one(ledger):
     ]
 
 
-def test_an_agent_goes_by_all_versions_that_its_run_made(tmp_path):
+def test_agents_by_run_lists_all_versions_from_a_run(tmp_path):
     told = story(tmp_path)
     assert agents_by_run(told.sources.registry) == {told.run.id: "hero@1"}
     agent = told.sources.registry.agent(told.agent)
@@ -175,20 +175,20 @@ def test_an_agent_goes_by_all_versions_that_its_run_made(tmp_path):
     assert agents_by_run(told.sources.registry) == {told.run.id: "again@1, hero@1"}
 
 
-def test_the_episodes_of_a_run_are_told_in_their_order(ledger, runs):
+def test_costs_by_episode_are_listed_in_opening_order(ledger, runs):
     told = costs(ledger, Prices(), "episode", run=runs[0])
     assert [each.episode for each in told.costs] == [each.id for each in ledger.episodes(runs[0])]
     assert [(each.num_episodes, each.num_steps) for each in told.costs] == [(1, 1), (1, 2)]
 
 
-def test_a_run_without_an_episode_has_a_total_and_no_line(ledger, runs):
+def test_a_run_without_episodes_has_a_total_and_no_costs_by_episode(ledger, runs):
     told = costs(ledger, Prices(), "episode", run=runs[2])
     assert (told.costs, told.total.num_episodes, told.total.num_steps) == ((), 0, 0)
 
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("of", [{}, {"tenant": "acme"}, {"run": "0" * 32}])
-def test_the_total_is_the_same_whichever_parts_are_told(ledger, of):
+def test_the_total_is_the_same_for_every_grouping_of_costs(ledger, of):
     prices = Prices.model_validate({**TOKENS, "per_engine_hour": "3.6"})
     shares = ("tenant", "agent", "run", "episode")
     tenant, agent, run, episode = (costs(ledger, prices, by, **of) for by in shares)
@@ -200,7 +200,7 @@ def test_the_total_is_the_same_whichever_parts_are_told(ledger, of):
 
 
 @pytest.mark.usefixtures("runs")
-def test_nothing_has_a_price_until_somebody_names_one(ledger):
+def test_costs_without_configured_prices_have_no_money(ledger):
     told = costs(ledger, Prices(), "run")
     assert {each.money for each in (*told.costs, told.total)} == {None}
 
@@ -215,11 +215,11 @@ def test_nothing_has_a_price_until_somebody_names_one(ledger):
         ({"tenant": "beta", "run": "0" * 32}, f"nothing of run {'0' * 32}, tenant beta;"),
     ],
 )
-def test_what_is_not_there_is_said_to_be_missing(ledger, of, words):
+def test_costs_of_an_unknown_tenant_run_or_episode_raise_not_found(ledger, of, words):
     with pytest.raises(NotFound, match=words):
         costs(ledger, Prices(), "episode", **of)
 
 
-def test_a_ledger_without_a_run_cost_nothing(ledger):
+def test_the_costs_of_a_ledger_without_runs_are_zero(ledger):
     told = costs(ledger, Prices.model_validate(TOKENS), "run")
     assert (told.costs, told.total.money) == ((), Decimal(0))

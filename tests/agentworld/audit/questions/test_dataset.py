@@ -22,7 +22,7 @@ def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
 
 
 @pytest.mark.parametrize("tags", [["sft.data", "rl.data"], ["rl.artifact"], ["artifact"]])
-def test_a_tag_that_was_deleted_takes_no_signed_version_out_of_the_answer(tmp_path, tags):
+def test_deleting_tags_of_a_signed_version_does_not_change_the_audit(tmp_path, tags):
     told = story(tmp_path)
     before = [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)]
     for tag in tags:
@@ -30,7 +30,7 @@ def test_a_tag_that_was_deleted_takes_no_signed_version_out_of_the_answer(tmp_pa
     assert [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)] == before
 
 
-def test_all_tags_of_stages_that_were_deleted_are_read_from_the_record(tmp_path):
+def test_stages_are_read_from_the_record_if_their_tags_are_deleted(tmp_path):
     told = story(tmp_path)
     for tag in [*told.sources.registry.version(told.world_model).tags]:
         if "." in tag:
@@ -38,19 +38,19 @@ def test_all_tags_of_stages_that_were_deleted_are_read_from_the_record(tmp_path)
     assert audit_dataset(DATA, told.sources).world_models[0].stages == ("sft", "rl")
 
 
-def test_of_a_version_that_no_step_signed_the_tags_say_what_it_read(tmp_path):
+def test_the_data_of_an_unsigned_version_is_read_from_its_tags(tmp_path):
     told = story(tmp_path, signed=False)
     told.sources.registry.mark(told.world_model, "cpt.data", None)
     with pytest.raises(NotFound):
         audit_dataset(EARLY_DATA, told.sources)
 
 
-def test_a_stage_that_read_other_data_is_told_apart(tmp_path):
+def test_only_the_stages_that_read_the_data_are_listed(tmp_path):
     (reader,) = audit_dataset(EARLY_DATA, story(tmp_path).sources).world_models
     assert reader.stages == ("cpt",)
 
 
-def test_data_leads_on_to_what_started_from_a_version_that_read_it(tmp_path):
+def test_world_models_that_started_from_a_reader_of_the_data_are_listed(tmp_path):
     told = story(tmp_path)
     (first,) = told.sources.versions(kind="world-model")
     base, own = first.tags["artifact"], records.digest("own data")
@@ -69,7 +69,7 @@ def test_data_leads_on_to_what_started_from_a_version_that_read_it(tmp_path):
     assert latest in {each.simulator for each in found.simulators}
 
 
-def test_what_started_from_an_earlier_stage_has_the_data_of_that_stage_alone(tmp_path):
+def test_a_world_model_inherits_only_the_data_of_its_starting_stage(tmp_path):
     told = story(tmp_path)
     (first,) = told.sources.versions(kind="world-model")
     parents, own = [first.tags["cpt.artifact"]], records.digest("own data")
@@ -84,22 +84,22 @@ def test_what_started_from_an_earlier_stage_has_the_data_of_that_stage_alone(tmp
 
 
 @pytest.mark.parametrize("start", [DATA[:20], DATA[7:20]])
-def test_the_start_of_a_digest_is_enough(tmp_path, start):
+def test_a_digest_prefix_finds_the_data_set(tmp_path, start):
     assert audit_dataset(start, story(tmp_path).sources).data == DATA
 
 
-def test_data_that_nobody_read_yet_has_gone_nowhere(tmp_path):
+def test_unread_data_has_no_world_models_and_no_simulators(tmp_path):
     told, prepared = story(tmp_path), records.digest("prepared")
     records.finished_step(tmp_path, "prepare", prepared)
     found = audit_dataset(prepared, told.sources)
     assert (found.world_models, found.simulators) == ((), ())
 
 
-def test_unknown_data_is_answered_with_what_is_there(tmp_path):
+def test_the_error_for_an_unknown_data_set_lists_existing_data_sets(tmp_path):
     with pytest.raises(NotFound, match=f"no data set sha256:00 .*{EARLY_DATA}"):
         audit_dataset("00", story(tmp_path).sources)
 
 
-def test_the_start_of_two_digests_is_refused(tmp_path):
+def test_an_ambiguous_digest_prefix_is_rejected(tmp_path):
     with pytest.raises(InputError, match="sha256: is the start of .*; give more characters"):
         audit_dataset("sha256:", story(tmp_path).sources)

@@ -54,12 +54,12 @@ def differing(makers: Makers, first: VersionRef, second: VersionRef) -> dict[str
     return {each.what: (each.first, each.second) for each in told.differences}
 
 
-def test_an_agent_differs_from_itself_in_nothing(makers):
+def test_an_agent_has_no_differences_from_itself(makers):
     agent = makers.agent(makers.world("w", "data"), lr=1)
     assert differing(makers, agent, agent) == {}
 
 
-def test_what_the_same_things_made_differs_in_its_weights_alone(makers):
+def test_agents_from_the_same_inputs_differ_only_in_their_weights(makers):
     world = makers.world("w", "data")
     first, second = makers.agent(world, "one", lr=1), makers.agent(world, "two", lr=1)
     assert differing(makers, first, second) == {
@@ -67,7 +67,7 @@ def test_what_the_same_things_made_differs_in_its_weights_alone(makers):
     }
 
 
-def test_a_field_of_a_recipe_is_told_by_its_place_and_both_its_values(makers):
+def test_a_recipe_difference_contains_the_field_path_and_both_values(makers):
     world = makers.world("w", "data")
     first = makers.agent(world, rl={"steps": 10, "seed": 0})
     second = makers.agent(world, "two", rl={"steps": 20, "seed": 0, "clip": 0.2})
@@ -77,7 +77,7 @@ def test_a_field_of_a_recipe_is_told_by_its_place_and_both_its_values(makers):
     assert "agent.recipe.rl.seed" not in found
 
 
-def test_another_world_is_followed_to_its_data_from_the_agent_on(makers):
+def test_differences_are_listed_from_the_agent_through_the_world_model_to_the_data(makers):
     first = makers.agent(makers.world("w", "old data", epochs=1))
     second = makers.agent(makers.world("w2", "new data", epochs=2), "two", lr=1)
     found = differing(makers, first, second)
@@ -96,7 +96,7 @@ def test_another_world_is_followed_to_its_data_from_the_agent_on(makers):
     assert found["data"] == (records.digest("old data"), records.digest("new data"))
 
 
-def test_both_are_compared_as_of_a_moment(makers):
+def test_two_agents_are_compared_as_of_the_given_time(makers):
     stage = records.checkpoint("cpt", artifact=records.digest("w2"), data=records.digest("data"))
     simulator = records.pinned(makers.store, artifact=records.digest("w2")).digest
     agents = makers.agent(makers.world("w", "data")), makers.agent(simulator, "two")
@@ -113,7 +113,7 @@ def test_both_are_compared_as_of_a_moment(makers):
         audit_diff(agents[0], third, then)
 
 
-def test_an_agent_that_is_not_registered_cannot_be_compared(makers):
+def test_an_unregistered_agent_cannot_be_compared(makers):
     agent = makers.agent(makers.world("w", "data"))
     with pytest.raises(NotFound, match="there is no version 7 of shell-agent"):
         audit_diff(agent, VersionRef(name="shell-agent", version=7), makers.sources)

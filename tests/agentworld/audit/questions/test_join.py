@@ -34,21 +34,21 @@ def counts(report: JoinReport) -> dict[str, int]:
     return {name.removeprefix("num_"): number for name, number in told.items() if number}
 
 
-def test_two_whole_logs_tell_the_same():
+def test_two_complete_logs_match():
     report = join_run(RUN, EPISODES, ACTED)
     assert counts(report) == {"matched": 5}
     assert report.examples == ()
     assert not report.is_alarm
 
 
-def test_a_step_that_the_agents_log_lost_is_no_alarm():
+def test_a_step_missing_from_the_agents_log_is_counted_without_an_alarm():
     report = join_run(RUN, EPISODES, [ACTED[0], *ACTED[2:]])
     assert counts(report) == {"matched": 4, "only_in_ledger": 1}
     assert report.examples == ("step 2 of episode a: only in ledger",)
     assert not report.is_alarm
 
 
-def test_a_step_that_no_simulator_answered_is_an_alarm():
+def test_a_step_missing_from_the_ledger_raises_an_alarm():
     report = join_run(RUN, [EPISODES[1]], ACTED)
     assert counts(report) == {"matched": 3, "only_in_trajectory": 2}
     assert report.is_alarm
@@ -64,14 +64,14 @@ def test_a_step_that_no_simulator_answered_is_an_alarm():
         ({"low_confidence": True}, "other_confidence"),
     ],
 )
-def test_a_step_that_both_tell_otherwise_is_an_alarm(change, count):
+def test_a_step_that_differs_between_both_logs_raises_an_alarm(change, count):
     report = join_run(RUN, EPISODES, [ACTED[0]._replace(**change), *ACTED[1:]])
     assert counts(report) == {"matched": 4, count: 1}
     assert report.examples == (f"step 1 of episode a: {count.replace('_', ' ')}",)
     assert report.is_alarm
 
 
-def test_lines_of_other_runs_and_lines_that_are_no_steps_are_passed_over():
+def test_lines_of_other_runs_and_lines_without_a_step_are_skipped():
     begin = TrajectoryBegin("r", "a", RUN.simulator, 0, None)
     other = ACTED[0]._replace(run="other", episode="z")
     assert counts(join_run(RUN, EPISODES, [begin, *ACTED, other])) == {"matched": 5}
@@ -83,7 +83,7 @@ def test_torn_lines_are_counted():
     assert not report.is_alarm
 
 
-def test_an_erased_episode_still_agrees():
+def test_an_erased_episode_still_matches():
     erased = [
         each._replace(
             steps=tuple(step._replace(action=None, observation=None) for step in each.steps)
@@ -93,7 +93,7 @@ def test_an_erased_episode_still_agrees():
     assert counts(join_run(RUN, erased, ACTED)) == {"matched": 5}
 
 
-def test_a_few_of_many_differences_are_shown():
+def test_the_report_shows_at_most_20_examples():
     report = join_run(RUN, [episode("long", *map(str, range(100)))], [])
     assert report.num_only_in_ledger == 100
     assert len(report.examples) == 20
@@ -104,7 +104,7 @@ FATES = st.sampled_from(["both", "ledger", "trajectory", "twice", "changed", "ch
 
 @pytest.mark.waits
 @given(st.lists(st.tuples(st.sampled_from("abc"), FATES), max_size=12), st.randoms())
-def test_every_step_is_counted_once_whatever_became_of_it_in_whatever_order(steps, random):
+def test_every_step_is_counted_once_in_any_state_and_order(steps, random):
     told, acted, fates = [], [], Counter(fate for _, fate in steps)
     for place, (name, fate) in enumerate(steps):
         whole = episode(f"{name}{place}", "shown")
@@ -124,7 +124,7 @@ def test_every_step_is_counted_once_whatever_became_of_it_in_whatever_order(step
     assert report.num_repeated == fates["twice"] + fates["changed twice"]
 
 
-def test_a_real_run_agrees_with_the_log_of_its_agent_forks_and_all(tmp_path):
+def test_a_served_run_with_a_fork_matches_its_agents_log(tmp_path):
     served = make.service.service(tmp_path)
 
     async def work():

@@ -13,7 +13,7 @@ from make import records
 ODD = ("echo \x00", "pwd", "echo \ud800")
 
 
-def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
+def test_a_replay_returns_the_recorded_observations_without_calling_the_engine(tmp_path):
     served = make.service.service(tmp_path)
 
     async def work():
@@ -34,7 +34,7 @@ def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
     assert run.final_weights == make.service.OPENING.starting_weights
 
 
-def test_an_episode_with_a_task_ends_as_it_ended(tmp_path):
+def test_a_replayed_episode_with_a_task_ends_with_the_recorded_reward(tmp_path):
     served = make.service.service(tmp_path)
 
     async def work():
@@ -63,7 +63,7 @@ class Otherwise:
         return answer._replace(observation="other") if answer.step == 2 else answer
 
 
-def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
+def test_an_observation_that_differs_from_the_record_is_reported(tmp_path):
     served = make.service.service(tmp_path)
 
     async def work():
@@ -76,7 +76,7 @@ def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
     )
 
 
-def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
+def test_replaying_an_erased_episode_fails_and_opens_no_run(tmp_path):
     served = make.service.service(tmp_path)
     episode = asyncio.run(make.service.play(served.client(), "ls"))
     asyncio.run(served.client().end(episode))
@@ -86,7 +86,7 @@ def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
     assert len(served.ledger.runs()) == 1
 
 
-def test_a_record_that_somebody_changed_is_not_replayed(tmp_path):
+def test_replaying_a_changed_episode_fails(tmp_path):
     served = make.service.service(tmp_path)
     episode = asyncio.run(make.service.play(served.client(), "ls"))
     with sqlite3.connect(tmp_path / "ledger.db") as database:

@@ -67,18 +67,18 @@ HISTORIES = {
 
 
 @pytest.mark.parametrize(("told", "day"), HISTORIES.values(), ids=HISTORIES)
-def test_a_name_moved_on_from_what_trained_an_agent(told, day):
+def test_moved_on_finds_the_move_away_from_the_training_simulator(told, day):
     found = moved_on(moves(*told), OLD, OPENED)
     assert (found and int(found.at[8:10])) == day
 
 
 @pytest.mark.parametrize("opened", ["", "yesterday", "2026-01-10T00:00:00"])
-def test_where_nobody_can_tell_when_a_run_was_opened_every_move_counts(opened):
+def test_every_move_counts_if_the_opening_time_of_the_run_is_invalid(opened):
     assert moved_on(moves((1, OLD), (5, NEXT)), OLD, opened)
 
 
 @given(st.lists(st.sampled_from([OLD, NEXT, LAST, None]), min_size=1, max_size=12))
-def test_the_move_that_is_told_leads_to_what_the_name_means_and_away_from_the_old(meant):
+def test_moved_on_returns_the_move_to_the_current_target_of_the_alias(meant):
     history = moves(*((day, simulator) for day, simulator in enumerate(meant, start=11)))
     found = moved_on(history, OLD, OPENED)
     due = meant[-1] not in (OLD, None) and OLD in meant
@@ -108,7 +108,7 @@ def state(made):
     return found.state
 
 
-def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulator(made):
+def test_an_agent_in_use_needs_revalidation_until_validated_in_the_next_simulator(made):
     (found,) = audit_agents(made.sources).agents
     (reason,) = found.revalidate
     assert (reason.alias, reason.trained_in, reason.simulator) == (
@@ -124,7 +124,7 @@ def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulato
     assert state(made) == "current"
 
 
-def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
+def test_the_validation_of_another_agent_does_not_count(made):
     make.agent.registered(made.store, made.registry, "other").validated(NEXT)
     states = [each.state for each in audit_agents(made.sources).agents]
     assert states == ["revalidate", None]
@@ -135,7 +135,7 @@ def reason(made):
     return found.revalidate[0]
 
 
-def test_a_report_that_was_changed_validates_nothing(made):
+def test_a_changed_validation_report_does_not_count_and_is_reported(made):
     report = made.validated(NEXT) / "report.json"
     records.agent_report(simulator=NEXT, live_steps=1).write(report)
     assert state(made) == "revalidate"
@@ -145,7 +145,7 @@ def test_a_report_that_was_changed_validates_nothing(made):
 
 
 @pytest.mark.parametrize("file", ["report.json", "receipt.json"])
-def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, file):
+def test_a_garbled_validation_does_not_count_and_is_reported(made, file):
     assert audit_agents(made.sources).agents[0].revalidate[0].problem is None
     made.validated(NEXT)
     (found,) = made.store.glob(f"steps/validate/*/{file}")
@@ -156,7 +156,7 @@ def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, 
 
 
 @pytest.mark.parametrize("file", ["report.json", "receipt.json"])
-def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_waiting(made, file):
+def test_a_pipe_in_place_of_a_validation_file_is_reported_without_blocking(made, file):
     exchange(made.validated(NEXT) / file)
     found = outcome(lambda: list(validation_problems(made.sources)))
     assert isinstance(found, list)
@@ -164,7 +164,7 @@ def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_wai
     assert f"{file}: it is a pipe and not a regular file" in problem
 
 
-def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
+def test_an_unsigned_validation_does_not_count_and_is_reported_as_unsigned(made):
     made.validated(NEXT, signed=False)
     assert state(made) == "revalidate"
     assert reason(made).problem == "the existing validation is unsigned"
@@ -173,7 +173,7 @@ def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigne
     assert state(made) == "current"
 
 
-def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
+def test_a_validation_in_the_ledger_counts_without_its_files(made):
     shutil.rmtree(made.validated(NEXT))
     assert state(made) == "current"
 
@@ -188,7 +188,7 @@ def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
         ),
     ],
 )
-def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
+def test_a_changed_or_deleted_validation_statement_does_not_count_and_is_reported(
     made, statement, problem
 ):
     made.validated(NEXT)
@@ -199,7 +199,7 @@ def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named
     assert made.agent.artifact in told
 
 
-def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
+def test_other_problems_are_reported_beside_an_unreadable_validation_statement(made):
     report = made.validated(NEXT) / "report.json"
     garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE kind = 'validation'"
     make.agent.lose(made, garbled)
@@ -212,7 +212,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     assert any(each.startswith("shell-agent@1: mirror differs in files") for each in problems)
 
 
-def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
+def test_the_agents_audit_reports_an_alias_row_changed_back_to_the_old_simulator(made):
     """By the rows, the agent would be `current`."""
     make.agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
     assert state(made) == "current"
@@ -220,7 +220,7 @@ def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_hist
     assert problem.startswith(f"it was signed that alias 'stable' meant {NEXT} from ")
 
 
-def test_a_validation_that_somebody_else_signed_is_not_kept(made):
+def test_a_validation_signed_with_an_untrusted_key_does_not_count(made):
     signer = ensure_signer(made.store / "keys/stranger")
     report = records.agent_report(simulator=NEXT)
     known = {"artifact": made.agent.artifact, "imitated": NEXT, "step": "x", "at": OPENED}
@@ -231,12 +231,12 @@ def test_a_validation_that_somebody_else_signed_is_not_kept(made):
     assert "is not trusted" in problem
 
 
-def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
+def test_a_retired_agent_needs_no_revalidation(made):
     made.retire()
     assert state(made) is None
 
 
-def test_an_agents_own_alias_that_moves_asks_for_no_validation(tmp_path):
+def test_a_move_of_an_agents_own_alias_needs_no_revalidation(tmp_path):
     made = make.agent.registered(tmp_path)
     made.use()
     terms = {"kind": "agent", "agent": made.version(version=2)}
@@ -244,7 +244,7 @@ def test_an_agents_own_alias_that_moves_asks_for_no_validation(tmp_path):
     assert state(made) == "current"
 
 
-def test_of_a_moment_is_told_what_was_in_use_then(made):
+def test_agents_in_use_are_read_as_of_the_given_time(made):
     def use(at):
         sources = made.sources.as_of(at)
         uses = AgentsInUse.read(sources.ledger, sources.evidence, sources.store)
@@ -261,12 +261,12 @@ def test_of_a_moment_is_told_what_was_in_use_then(made):
     assert not use(None).revalidate
 
 
-def test_a_name_that_moves_back_lets_it_be(made):
+def test_an_agent_needs_no_revalidation_after_the_alias_moves_back(made):
     made.moved("stable", made.simulator.digest)
     assert state(made) == "current"
 
 
-def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
+def test_the_agents_audit_shows_grade_live_success_simulator_and_uses(made):
     made.validated(made.simulator.digest)
     audited = audit_agents(made.sources)
     (found,) = audited.agents
@@ -275,6 +275,6 @@ def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
     assert audited.problems == ()
 
 
-def test_in_a_store_without_keys_no_agent_is_in_use(made):
+def test_no_agent_is_in_use_in_a_store_without_keys(made):
     (found,) = audit_agents(made.sources._replace(evidence=None)).agents
     assert (found.grade, found.in_use_as, found.state) == (None, (), None)

@@ -9,22 +9,20 @@ from make.story import DATA, STARTED, story
 from make.strays import RegistryWithStrays
 
 
-def test_a_stray_with_the_weights_of_a_simulator_is_not_its_world_model(tmp_path):
+def test_an_unreadable_version_with_the_same_weights_is_not_the_world_model(tmp_path):
     registry = RegistryWithStrays()
     told = story(tmp_path, registry, signed=False)
     registry.stray(registry.world_model(told.world_model))
     assert audit_simulator(told.simulator, told.sources).world_model == "world@1"
 
 
-def test_the_world_model_of_a_simulator_is_named_by_its_registration_without_its_record(
-    tmp_path, monkeypatch
-):
+def test_the_world_model_of_a_simulator_is_found_without_reading_its_record(tmp_path, monkeypatch):
     told = story(tmp_path)
     monkeypatch.delattr(type(told.sources.registry), "world_model")
     assert audit_simulator(told.simulator, told.sources).world_model == "world@1"
 
 
-def test_a_stray_that_names_a_run_is_no_agent_of_it_and_ends_no_answer(tmp_path):
+def test_an_unreadable_version_that_names_a_run_is_not_listed_as_an_agent(tmp_path):
     registry = RegistryWithStrays()
     told = story(tmp_path, registry)
     opening = RunOpening(agent="hero", starting_weights=STARTED)

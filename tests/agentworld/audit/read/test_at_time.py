@@ -11,7 +11,7 @@ from agentworld.errors import NotFound
 from make.story import DATA, story
 
 
-def test_what_came_later_is_left_out_of_a_simulators_answer(tmp_path):
+def test_a_simulator_audit_at_a_time_leaves_out_later_records(tmp_path):
     told = story(tmp_path)
     known = {moment: audit_simulator(told.simulator, told.at(moment)) for moment in told.moments}
     assert {moment: found.world_model for moment, found in known.items()} == {
@@ -31,7 +31,7 @@ def test_what_came_later_is_left_out_of_a_simulators_answer(tmp_path):
     }
 
 
-def test_a_run_is_told_as_it_was(tmp_path):
+def test_a_run_is_shown_in_its_state_at_the_audited_time(tmp_path):
     told = story(tmp_path)
     runs = {
         moment: audit_simulator(told.simulator, told.at(moment)).other_runs[0]
@@ -43,7 +43,7 @@ def test_a_run_is_told_as_it_was(tmp_path):
     assert ended == told.run
 
 
-def test_an_answer_says_its_moment_and_one_about_now_says_none(tmp_path):
+def test_an_audit_result_contains_its_time_unless_the_audit_is_current(tmp_path):
     told = story(tmp_path)
     moment = told.moments["an agent"].isoformat()
     assert audit_agent(told.agent, told.at("an agent")).at == moment
@@ -52,26 +52,26 @@ def test_an_answer_says_its_moment_and_one_about_now_says_none(tmp_path):
     assert audit_agent(told.agent, told.sources).at is None
 
 
-def test_what_was_known_last_is_what_is_known_now(tmp_path):
+def test_an_audit_at_the_latest_time_equals_the_current_audit(tmp_path):
     told = story(tmp_path)
     then, now = (audit_agent(told.agent, each) for each in (told.at("an agent"), told.sources))
     assert then.model_copy(update={"at": None}) == now
 
 
-def test_an_agent_that_was_registered_later_was_not_there(tmp_path):
+def test_auditing_an_agent_before_its_registration_raises_an_error(tmp_path):
     told = story(tmp_path)
     with pytest.raises(NotFound, match="hero@1 was not registered by 20.*; name a later time"):
         audit_agent(told.agent, told.at("weights"))
 
 
-def test_data_went_nowhere_before_a_version_that_read_it_was_registered(tmp_path):
+def test_a_data_set_audit_has_only_uses_registered_by_the_audited_time(tmp_path):
     told = story(tmp_path)
     with pytest.raises(NotFound):
         audit_dataset(DATA, told.at("before"))
     assert audit_dataset(DATA, told.at("weights")).simulators[0].agents == ()
 
 
-def test_an_alias_is_what_it_meant_then(tmp_path):
+def test_an_alias_is_resolved_as_of_the_audited_time(tmp_path):
     told = story(tmp_path)
     told.sources.ledger.aliases.set("best", told.simulator, "me")
     assert audit_simulator("best", told.sources).simulator == told.simulator
@@ -79,7 +79,7 @@ def test_an_alias_is_what_it_meant_then(tmp_path):
         audit_simulator("best", told.at("an agent"))
 
 
-def test_a_log_that_cannot_be_read_says_of_no_moment(tmp_path):
+def test_a_run_with_an_unreadable_log_is_shown_in_its_current_state(tmp_path):
     told = story(tmp_path)
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE log SET body = 'text'")

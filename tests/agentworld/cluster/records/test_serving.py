@@ -13,7 +13,7 @@ from agentworld.cluster.records.serving import NodePool, Toleration, Weights
         {"key": "spot", "value": "yes", "effect": "NoExecute", "toleration_seconds": 0},
     ],
 )
-def test_a_toleration_that_kubernetes_takes_is_one(fields):
+def test_a_toleration_that_kubernetes_accepts_is_valid(fields):
     assert Toleration.model_validate(fields)
 
 
@@ -29,12 +29,12 @@ def test_a_toleration_that_kubernetes_takes_is_one(fields):
         ({"key": "spot", "effect": "NoExecute", "tolerationSeconds": -1}, "greater than or equal"),
     ],
 )
-def test_one_that_kubernetes_refuses_is_refused_here(fields, words):
+def test_a_toleration_that_kubernetes_refuses_is_refused(fields, words):
     with pytest.raises(ValidationError, match=words):
         Toleration.model_validate(fields)
 
 
-def test_there_are_no_more_of_them_than_an_api_server_can_check():
+def test_a_node_pool_has_at_most_64_tolerations():
     one = Toleration(operator="Exists")
     assert NodePool(tolerations=(one,) * 64)
     with pytest.raises(ValidationError):
@@ -47,7 +47,7 @@ _IMAGE = f"mirror.example/world@sha256:{'0' * 64}"
 @pytest.mark.parametrize(
     "fields", [{"claim": "weights"}, {"image": _IMAGE}, {"url": "s3://models", "cache": "models"}]
 )
-def test_weights_are_in_one_place(fields):
+def test_weights_in_one_place_are_valid(fields):
     assert Weights.model_validate(fields)
 
 
@@ -61,6 +61,6 @@ def test_weights_are_in_one_place(fields):
         ({"image": "mirror.example/world:7"}, "should match pattern"),
     ],
 )
-def test_weights_that_are_in_none_or_in_two_are_refused(fields, words):
+def test_weights_without_exactly_one_valid_place_are_refused(fields, words):
     with pytest.raises(ValidationError, match=words):
         Weights.model_validate(fields)

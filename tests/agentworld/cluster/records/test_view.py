@@ -47,19 +47,19 @@ def whole(**manifest: object):
 
 
 @pytest.mark.parametrize(("viewed", "record"), OF.items(), ids=lambda each: each.__name__)
-def test_every_field_of_a_view_is_one_of_its_record(viewed, record):
+def test_every_field_of_a_view_is_a_field_of_its_record(viewed, record):
     known = {name: field.alias for name, field in record.model_fields.items()}
     assert {name: field.alias for name, field in viewed.model_fields.items()}.items() <= (
         known.items()
     )
 
 
-def test_every_view_of_a_part_is_held_to_a_record():
+def test_every_view_of_a_part_is_compared_with_a_record():
     wholes = {view.MetadataView, view.SimulatorView}
     assert set(view.View.__subclasses__()) == OF.keys() | wholes
 
 
-def test_a_simulator_is_seen_as_it_was_written():
+def test_a_view_of_a_simulator_has_the_written_values():
     seen = view.parse_object(view.SimulatorView, whole())
     assert seen.spec.identity.manifest == MANIFEST
     assert (seen.spec.serving.tenants, seen.status.accelerators) == (("acme",), ("cpu",))
@@ -67,7 +67,7 @@ def test_a_simulator_is_seen_as_it_was_written():
     assert seen.metadata.generation == seen.status.observed_generation == 2
 
 
-def test_fields_of_a_newer_release_are_ignored_wherever_they_are():
+def test_fields_of_a_newer_release_are_ignored_at_every_level():
     newer = whole()
     spec, status = newer["spec"], newer["status"]
     parts = [newer, newer["metadata"], spec, spec["identity"], spec["serving"], status]
@@ -79,6 +79,6 @@ def test_fields_of_a_newer_release_are_ignored_wherever_they_are():
     )
 
 
-def test_in_a_manifest_nothing_is_ignored_for_its_digest_counts_everything():
+def test_an_unknown_field_of_a_manifest_is_refused():
     with pytest.raises(Conflict, match=r"one in the cluster is wrong at spec\.identity\.manifest"):
         view.parse_object(view.SimulatorView, whole(newer=True))

@@ -43,7 +43,7 @@ WHOLE = row(
 LS = '{"name":"Bash","arguments":{"command":"ls"}}'
 
 
-def test_a_call_and_its_result_are_a_turn_whatever_the_order_of_results(tmp_path):
+def test_a_call_and_its_result_form_a_turn_in_any_order_of_results(tmp_path):
     record = logs.one(FORM, tmp_path, WHOLE)
     pwd = '{"name":"Bash","arguments":{"command":"pwd"}}'
     assert logs.turns(record) == [(LS, "a.py\nb.py"), (pwd, "/w")]
@@ -55,13 +55,13 @@ def test_a_call_and_its_result_are_a_turn_whatever_the_order_of_results(tmp_path
     }
 
 
-def test_the_first_message_of_the_user_may_be_the_start(tmp_path):
+def test_the_first_user_message_can_be_the_initial_state(tmp_path):
     record = logs.one(FORM, tmp_path, WHOLE, start="user")
     assert record.trajectory.initial_state == "List them."
     assert "message of the user" not in record.notes
 
 
-def test_an_error_is_what_the_world_showed_and_its_flag_is_counted(tmp_path):
+def test_an_error_result_is_an_observation_and_its_flag_is_counted(tmp_path):
     messages = [agent(use("a", command="ls")), user(result("a", "no such file", is_error=True))]
     record = logs.one(FORM, tmp_path, row(*messages))
     assert logs.turns(record) == [(LS, "no such file")]
@@ -69,12 +69,12 @@ def test_an_error_is_what_the_world_showed_and_its_flag_is_counted(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, "", []])
-def test_a_result_without_content_is_an_empty_one(tmp_path, content):
+def test_a_result_without_content_is_an_empty_observation(tmp_path, content):
     messages = [agent(use("a", command="ls")), user(result("a", content))]
     assert logs.turns(logs.one(FORM, tmp_path, row(*messages))) == [(LS, "")]
 
 
-def test_an_image_in_a_result_is_left_out_by_its_kind(tmp_path):
+def test_an_image_in_a_result_is_omitted_and_counted_by_type(tmp_path):
     image = {"type": "image", "source": {"type": "base64", "data": "AAAA"}}
     messages = [agent(use("a", command="ls")), user(result("a", [text("a.py"), image]))]
     record = logs.one(FORM, tmp_path, row(*messages))
@@ -82,7 +82,7 @@ def test_an_image_in_a_result_is_left_out_by_its_kind(tmp_path):
     assert record.notes == {"part: image": 1}
 
 
-def test_a_reminder_of_the_harness_stays_and_is_marked(tmp_path):
+def test_a_system_reminder_stays_in_the_observation_and_is_marked(tmp_path):
     shown = "a.py\n\n<system-reminder>\nBe careful.\n</system-reminder>\n"
     messages = [agent(use("a", command="ls")), user(result("a", shown))]
     (turn,) = logs.one(FORM, tmp_path, row(*messages)).trajectory.turns
@@ -100,7 +100,7 @@ def test_a_reminder_of_the_harness_stays_and_is_marked(tmp_path):
         "[Old tool result content cleared]",
     ],
 )
-def test_a_result_that_was_cut_says_so(tmp_path, mark):
+def test_a_truncated_result_is_marked_as_cut(tmp_path, mark):
     messages = [agent(use("a", command="ls")), user(result("a", mark))]
     (turn,) = logs.one(FORM, tmp_path, row(*messages)).trajectory.turns
     assert turn.is_cut
@@ -115,7 +115,7 @@ def test_a_call_that_the_user_refused_has_no_result(tmp_path):
     assert record.notes == {"call that the user refused": 1, "call without a result": 1}
 
 
-def test_thoughts_and_tools_of_the_api_are_left_out_by_kind(tmp_path):
+def test_thinking_and_server_tool_blocks_are_omitted_and_counted_by_type(tmp_path):
     search = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
     server = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
@@ -127,7 +127,7 @@ def test_thoughts_and_tools_of_the_api_are_left_out_by_kind(tmp_path):
     }
 
 
-def test_tools_of_mcp_are_calls(tmp_path):
+def test_mcp_tool_blocks_are_calls_and_results(tmp_path):
     call = use("m", "echo", words="hi") | {"type": "mcp_tool_use", "server_name": "s"}
     answer = result("m", [text("hi")]) | {"type": "mcp_tool_result"}
     assert [each[1] for each in logs.turns(logs.one(FORM, tmp_path, row(agent(call, answer))))] == [
@@ -135,7 +135,7 @@ def test_tools_of_mcp_are_calls(tmp_path):
     ]
 
 
-def test_an_id_that_names_two_calls_is_paired_in_order(tmp_path):
+def test_results_of_two_calls_with_one_id_are_paired_in_order(tmp_path):
     messages = [
         agent(use("a", command="ls")),
         user(result("a", "first")),
@@ -146,20 +146,20 @@ def test_an_id_that_names_two_calls_is_paired_in_order(tmp_path):
     assert [each[1] for each in logs.turns(record)] == ["first", "second"]
 
 
-def test_tools_have_their_schemas(tmp_path):
+def test_imported_tools_have_their_input_schemas(tmp_path):
     tool = {"name": "Bash", "input_schema": {"type": "object", "required": ["command"]}}
     record = logs.one(FORM, tmp_path, row(tools=[tool]))
     assert record.trajectory.tools[0].input_schema == tool["input_schema"]
     assert record.trajectory.turns == ()
 
 
-def test_rewards_and_answers_reach_no_event(tmp_path):
+def test_the_answer_appears_in_no_event(tmp_path):
     record = logs.one(FORM, tmp_path, WHOLE | {"reward": 1, "answer": "secret"})
     assert not any("secret" in each.text for each in record.events)
 
 
 @pytest.mark.parametrize("value", [WHOLE, WHOLE["messages"]])
-def test_its_rows_are_claimed_by_no_other_form(tmp_path, value):
+def test_anthropic_rows_are_detected_as_the_anthropic_format(tmp_path, value):
     (tmp_path / "log.jsonl").write_text(json.dumps(value))
     assert form_of(files_of(str(tmp_path))) == FORM
 
@@ -189,7 +189,7 @@ def test_other_rows_are_not_claimed(value):
         ("x", "messages[0]: "),
     ],
 )
-def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message, problem):
+def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, message, problem):
     damage, rest = logs.read(FORM, tmp_path, row(message), WHOLE)
     assert damage.problem.startswith(problem)
     assert len(rest.trajectory.turns) == 2
@@ -197,6 +197,6 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message,
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged(WHOLE))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, value))
     importer_of(FORM).claims(value)

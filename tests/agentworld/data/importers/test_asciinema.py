@@ -31,7 +31,7 @@ def read(folder, *rows, typed_by="agent"):
     return logs.read(FORM, folder, *rows, name="log.cast", typed_by=typed_by)
 
 
-def test_a_line_that_was_typed_is_an_action_and_what_is_shown_until_the_next_its_answer(tmp_path):
+def test_a_typed_line_is_an_action_and_the_output_before_the_next_its_observation(tmp_path):
     (record,) = read(tmp_path, *CAST)
     assert logs.turns(record) == TURNS
     assert record.trajectory.initial_state == "$ "
@@ -40,42 +40,42 @@ def test_a_line_that_was_typed_is_an_action_and_what_is_shown_until_the_next_its
     assert record.notes == {"event: r": 1, "input without a line's end": 1}
 
 
-def test_times_of_version_3_follow_each_other(tmp_path):
+def test_version_3_times_are_relative_to_the_previous_event(tmp_path):
     header = {"version": 3, "term": {"cols": 80, "rows": 24}}
     (record,) = read(tmp_path, header, [0.5, "i", "ls\r"], [0.5, "o", "a"], [0.25, "x", "0"])
     assert logs.turns(record) == [("ls", "a")]
     assert record.trajectory.turns[0].time == "1.0"
 
 
-def test_without_the_word_that_an_agent_typed_it_is_refused(tmp_path):
+def test_a_recording_without_typed_by_agent_is_refused(tmp_path):
     (record,) = read(tmp_path, *CAST, typed_by="")
     assert "typed_by=agent" in record.problem
 
 
-def test_without_input_it_is_refused(tmp_path):
+def test_a_recording_without_input_events_is_refused(tmp_path):
     (record,) = read(tmp_path, *(row for row in CAST if "i" not in row))
     assert record.problem.startswith("it has no 'i' event")
 
 
-def test_an_older_version_is_refused_and_named(tmp_path):
+def test_a_recording_of_version_1_is_refused(tmp_path):
     (record,) = read(tmp_path, {"version": 1, "width": 80, "height": 24, "stdout": []})
     assert record.problem.startswith("version: ")
 
 
-def test_it_is_found_by_its_header_and_a_second_header_begins_a_second_episode(tmp_path):
+def test_the_header_identifies_the_format_and_each_header_begins_an_episode(tmp_path):
     records = read(tmp_path, *CAST, *CAST)
     assert [logs.turns(each) for each in records] == [TURNS, TURNS]
     assert form_of(files_of(str(tmp_path / "log.cast"))) == FORM
 
 
 @pytest.mark.parametrize("event", [[1, "o"], ["1", "o", "x"], [1, 2, 3], 7, [1e300, "o", "x"]])
-def test_an_event_that_is_none_is_a_problem_of_its_recording_alone(tmp_path, event):
+def test_a_malformed_event_is_a_problem_of_its_recording_only(tmp_path, event):
     bad, good = read(tmp_path, *CAST, event, *CAST)
     assert "the event is not [time, code, text]; correct it (got " in bad.problem
     assert logs.turns(good) == TURNS
 
 
-def test_what_stands_before_a_header_is_a_problem(tmp_path):
+def test_a_row_before_the_first_header_is_a_problem(tmp_path):
     first, record = read(tmp_path, 7, *CAST)
     assert "no header comes before it" in first.problem
     assert logs.turns(record) == TURNS
@@ -83,6 +83,6 @@ def test_what_stands_before_a_header_is_a_problem(tmp_path):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=logs.damaged(CAST))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, rows):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, rows):
     rows = rows if isinstance(rows, list) and rows else [rows]
     assert logs.none_is_lost(read(tmp_path, *map(json.dumps, rows)))

@@ -72,7 +72,7 @@ def test_a_step_with_a_call_is_a_turn(tmp_path, version):
     }
 
 
-def test_the_message_of_the_user_may_be_the_start(tmp_path):
+def test_the_first_user_message_can_be_the_initial_state(tmp_path):
     value = document(*LISTED["steps"], step(source="user", message="Thanks."))
     record = imported(tmp_path, value, start="user")
     assert record.trajectory.initial_state == "List it."
@@ -80,7 +80,7 @@ def test_the_message_of_the_user_may_be_the_start(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["ATIF-v1.4", "ATIF-v1.9", "ATIF-v2.5", "1.7", ""])
-def test_another_version_is_refused_by_name(tmp_path, version):
+def test_an_unsupported_version_is_refused_and_named(tmp_path, version):
     (only,) = logs.read("atif", tmp_path, LISTED | {"schema_version": version})
     assert only.problem.startswith("schema_version: ")
     assert "is not a version from ATIF-v1.5 to ATIF-v1.8; convert" in only.problem
@@ -121,14 +121,14 @@ def test_a_step_whose_message_is_the_action_is_a_turn(tmp_path):
     assert logs.turns(imported(tmp_path, document(exchange))) == [("<run>ls</run>", "a")]
 
 
-def test_an_empty_result_is_one_and_a_missing_one_is_not(tmp_path):
+def test_an_empty_result_is_an_observation_and_a_null_result_is_not(tmp_path):
     exchange = step(call("1"), call("2"), results=[result("", "1"), result(None, "2")])
     record = imported(tmp_path, document(exchange))
     assert turns(record) == [([{}], "")]
     assert record.notes == {"result without content": 1, "call without a result": 1}
 
 
-def test_a_message_to_which_nothing_is_shown_is_no_action(tmp_path):
+def test_a_message_without_a_result_is_no_action(tmp_path):
     record = imported(tmp_path, document(step(results=[result(None)], message="I am done.")))
     assert record.notes == {
         "what the agent wrote beside its calls": 1,
@@ -136,7 +136,7 @@ def test_a_message_to_which_nothing_is_shown_is_no_action(tmp_path):
     }
 
 
-def test_what_the_harness_observed_is_no_observation(tmp_path):
+def test_a_result_of_a_system_step_is_no_observation(tmp_path):
     harness = step(source="system", message="Compacted.", results=[result("freed")])
     record = imported(tmp_path, document(step(call()), harness))
     assert turns(record) == []
@@ -147,14 +147,14 @@ def test_what_the_harness_observed_is_no_observation(tmp_path):
     }
 
 
-def test_parts_that_are_no_text_are_counted(tmp_path):
+def test_non_text_parts_are_omitted_and_counted(tmp_path):
     parts = [{"type": "text", "text": "seen"}, {"type": "image", "source": {"path": "a.png"}}]
     record = imported(tmp_path, document(step(call(), results=[result(parts, "1")])))
     assert turns(record) == [([{}], "seen")]
     assert record.notes == {"part: image": 1}
 
 
-def test_what_a_sub_agent_did_stands_where_it_was_set_to_work(tmp_path):
+def test_turns_of_a_sub_agent_replace_the_call_that_started_the_sub_agent(tmp_path):
     tool = {"name": "edit", "parameters": {"type": "object"}}
     subagent = document(
         step(source="user", message="Help."),
@@ -185,7 +185,7 @@ def test_what_a_sub_agent_did_stands_where_it_was_set_to_work(tmp_path):
     assert places[1] == "subagent_trajectories[0].steps[1].tool_calls[0]"
 
 
-def test_sub_agents_that_cannot_be_placed_are_counted(tmp_path):
+def test_external_and_unreferenced_sub_agents_are_counted(tmp_path):
     refs = [{"trajectory_path": "other.json"}, {"trajectory_id": "s"}, {"trajectory_id": "s"}]
     value = document(
         step(source="system", results=[result(None, subagent_trajectory_ref=refs)]),
@@ -200,7 +200,7 @@ def test_sub_agents_that_cannot_be_placed_are_counted(tmp_path):
     assert record.notes["sub-agent that no step names"] == 1
 
 
-def test_what_terminus_wrote_is_marked(tmp_path):
+def test_text_that_the_terminus_harness_added_is_marked(tmp_path):
     def spans(text):
         record = imported(tmp_path, document(step(call(), results=[result(text, "1")])))
         (turn,) = record.trajectory.turns
@@ -234,7 +234,7 @@ def test_an_episode_without_calls_has_no_turns(tmp_path):
 @pytest.mark.parametrize(
     ("path", "task"), [("extra.task_id", "t"), ("extra.instance_id", "t"), ("notes", "")]
 )
-def test_the_task_is_what_the_record_calls_so(tmp_path, path, task):
+def test_the_task_id_comes_from_known_fields_or_the_task_option(tmp_path, path, task):
     outer, _, inner = path.partition(".")
     value = LISTED | {outer: {inner: "t"} if inner else "t"}
     assert imported(tmp_path, value).trajectory.task_id == task
@@ -259,14 +259,14 @@ def test_a_damaged_record_is_a_problem_that_names_the_field(tmp_path, value, pro
     assert problem in only.problem
 
 
-def test_sub_agents_within_sub_agents_may_be_nested_too_deeply(tmp_path):
+def test_deeply_nested_sub_agents_are_an_episode_or_a_problem(tmp_path):
     value = document(trajectory_id="s")
     for _ in range(200):
         value = document(subagent_trajectories=[value], trajectory_id="s")
     assert logs.none_is_lost(logs.read("atif", tmp_path, value))
 
 
-def test_a_trajectory_is_known_by_its_version(tmp_path):
+def test_a_trajectory_is_detected_by_its_schema_version(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(LISTED | {"schema_version": "ATIF-v9"}))
     assert form_of(files_of(str(path))) == "atif"

@@ -62,7 +62,7 @@ def read(folder, *messages, **options):
     return logs.one(FORM, folder, {"messages": list(messages)}, **options)
 
 
-def test_what_follows_the_prefix_answers_the_action_between_its_marks(tmp_path):
+def test_the_text_after_the_prefix_is_the_observation_of_the_marked_action(tmp_path):
     record = logs.one(FORM, tmp_path, WHOLE, **RULES)
     assert logs.turns(record) == [
         ("look()", "a chest\n3 turns are left.\n"),
@@ -84,7 +84,7 @@ def test_a_worked_example_is_no_part_of_the_episode(tmp_path):
     assert before.text == MANUAL + "---\nTask: "
 
 
-def test_worked_examples_may_be_messages_of_their_own(tmp_path):
+def test_worked_examples_can_be_separate_messages(tmp_path):
     record = read(
         tmp_path,
         user("Example: a"),
@@ -98,18 +98,18 @@ def test_worked_examples_may_be_messages_of_their_own(tmp_path):
     assert logs.turns(record) == [("look", "Task: is also in here")]
 
 
-def test_a_chat_in_which_no_episode_starts_has_a_problem(tmp_path):
+def test_a_chat_without_the_start_text_is_a_problem(tmp_path):
     (record,) = logs.read(FORM, tmp_path, [user("go"), agent("Task:")], starts_after="Task:")
     assert record.problem == "no user message contains 'Task:'; correct --set starts_after=TEXT"
 
 
-def test_reference_and_repeated_state_do_not_reach_the_episode(tmp_path):
+def test_the_reference_and_the_repeated_state_are_not_in_the_episode(tmp_path):
     text = logs.one(FORM, tmp_path, WHOLE, **RULES).trajectory.model_dump_json()
     assert "take(" not in text
     assert text.count("a key") == 1
 
 
-def test_lines_of_the_harness_stay_and_are_a_span(tmp_path):
+def test_trailing_harness_lines_stay_and_are_one_span(tmp_path):
     observation = "Now answer.\na chest\n3 turns are left.\n\nNow answer.\r\n\n"
     record = read(tmp_path, user("go"), act("look()"), user("Seen:\n" + observation), **AT_ONCE)
     (turn,) = record.trajectory.turns
@@ -119,23 +119,23 @@ def test_lines_of_the_harness_stay_and_are_a_span(tmp_path):
     assert span.what == "line of the harness"
 
 
-def test_an_observation_of_nothing_but_such_lines_is_one_span(tmp_path):
+def test_an_observation_of_only_harness_lines_is_one_span(tmp_path):
     record = read(tmp_path, user("go"), act("look()"), user("Seen:\nNow answer."), **AT_ONCE)
     (turn,) = record.trajectory.turns
     assert [(each.start, each.end) for each in turn.spans] == [(0, 11)]
 
 
-def test_an_observation_without_such_lines_has_no_span(tmp_path):
+def test_an_observation_without_harness_lines_has_no_span(tmp_path):
     record = read(tmp_path, user("go"), act("look()"), user("Seen:\na chest\n"), **AT_ONCE)
     assert record.trajectory.turns[0].spans == ()
 
 
-def test_a_pattern_that_is_none_is_refused():
+def test_an_invalid_regular_expression_for_harness_lines_is_refused():
     with pytest.raises(ValidationError, match="not a regular expression"):
         importer_of(FORM).options(harness_lines=["("])
 
 
-def test_what_comes_back_for_no_action_is_no_observation(tmp_path):
+def test_an_answer_to_a_reply_without_an_action_is_no_observation(tmp_path):
     record = read(
         tmp_path,
         user("go"),
@@ -152,13 +152,13 @@ def test_what_comes_back_for_no_action_is_no_observation(tmp_path):
     assert record.notes["answer to a reply without an action"] == 2
 
 
-def test_an_answer_belongs_to_the_reply_before_it(tmp_path):
+def test_an_answer_is_paired_with_the_latest_reply(tmp_path):
     record = read(tmp_path, user("go"), agent("a"), agent("b"), user("of b"), user("more"))
     assert logs.turns(record) == [("b", "of b")]
     assert record.notes == {"call without a result": 1, "result without a call": 1}
 
 
-def test_an_action_does_not_take_the_answer_of_a_later_reply(tmp_path):
+def test_an_action_is_not_paired_with_the_answer_to_a_later_reply(tmp_path):
     record = read(tmp_path, user("go"), act("look()"), agent("Hm."), seen("So?"), **AT_ONCE)
     assert logs.turns(record) == []
     assert record.notes["call without a result"] == 1
@@ -175,7 +175,7 @@ def test_an_empty_answer_is_an_observation(tmp_path):
     assert logs.turns(read(tmp_path, user("go"), agent("a"), user(""))) == [("a", "")]
 
 
-def test_an_episode_begins_with_all_that_the_user_writes_first(tmp_path):
+def test_the_first_user_messages_form_the_initial_state(tmp_path):
     record = read(tmp_path, agent("Be brief.", "system"), user("a"), user("b"), agent("c"))
     assert record.trajectory.initial_state == "a\n\nb"
     assert record.notes == {"message of the system": 1, "call without a result": 1}
@@ -187,7 +187,7 @@ def test_several_marked_parts_of_a_reply_are_one_action(tmp_path):
     assert record.trajectory.turns[0].action == "a()\nb()"
 
 
-def test_an_action_may_go_from_its_mark_to_the_end(tmp_path):
+def test_an_action_without_an_end_mark_extends_to_the_end_of_the_reply(tmp_path):
     record = read(
         tmp_path,
         user("go"),
@@ -200,7 +200,7 @@ def test_an_action_may_go_from_its_mark_to_the_end(tmp_path):
     assert record.notes["reply without an action"] == 1
 
 
-def test_chats_of_sharegpt_have_other_names(tmp_path):
+def test_the_field_names_of_sharegpt_chats_are_read(tmp_path):
     chat = [
         {"from": "system", "value": "Act."},
         {"from": "human", "value": "go"},
@@ -213,7 +213,7 @@ def test_chats_of_sharegpt_have_other_names(tmp_path):
         assert record.trajectory.initial_state == "go"
 
 
-def test_fields_and_list_can_be_named(tmp_path):
+def test_options_name_the_message_list_and_the_fields(tmp_path):
     chat = [{"who": "human", "what": "go"}, {"who": "ai", "what": "a"}, {"who": "user", "what": ""}]
     names = {"messages": "x.0", "role": "who", "text": "what", "task": "id", "source": "m"}
     record = logs.one(FORM, tmp_path, {"x": [chat], "id": 2**70}, **names)
@@ -227,7 +227,7 @@ def keys(*keystrokes, **fields):
     return json.dumps({"analysis": "{hm}", "plan": "x", "commands": commands, **fields})
 
 
-def test_keystrokes_of_terminus_are_actions_and_screens_observations(tmp_path):
+def test_terminus_keystrokes_are_actions_and_screens_are_observations(tmp_path):
     record = read(
         tmp_path,
         user("Do it.\nCurrent terminal state:\n$ "),
@@ -247,14 +247,14 @@ def test_keystrokes_of_terminus_are_actions_and_screens_observations(tmp_path):
     assert record.notes["answer to a reply without an action"] == 1
 
 
-def test_a_text_in_the_object_of_a_reply_is_the_action_as_it_is(tmp_path):
+def test_a_text_value_in_a_json_reply_is_the_action_and_other_values_stay_json(tmp_path):
     for action, text in (("ls é ", "ls é"), ({"é": 1}, '{"é": 1}'), (None, "null")):
         reply = "so {} and {" + json.dumps({"do": action})
         record = read(tmp_path, user("go"), agent(reply), user("x"), action_json="do")
         assert logs.turns(record) == [(text, "x")]
 
 
-def test_a_reply_full_of_braces_is_soon_given_up(tmp_path):
+def test_a_reply_of_deeply_nested_braces_has_no_action(tmp_path):
     record = read(tmp_path, user("go"), agent('{"a":' * 50_000), user("x"), action_json="do")
     assert record.notes == {
         "reply without an action": 1,
@@ -262,13 +262,13 @@ def test_a_reply_full_of_braces_is_soon_given_up(tmp_path):
     }
 
 
-def test_a_cut_observation_and_a_time_are_kept(tmp_path):
+def test_a_cut_observation_is_marked_and_keeps_its_time(tmp_path):
     answer = user("abc") | {"timestamp": 1.5}
     (turn,) = read(tmp_path, user("go"), agent("a"), answer, cut_at=3).trajectory.turns
     assert (turn.is_cut, turn.time) == (True, "1.5")
 
 
-def test_parts_that_are_no_text_are_left_out(tmp_path):
+def test_non_text_parts_are_omitted_and_counted(tmp_path):
     parts = [{"type": "text", "text": "a"}, {"type": "image", "data": "x"}]
     record = read(tmp_path, user("go"), agent("look"), user(parts))
     assert logs.turns(record) == [("look", "a")]
@@ -285,7 +285,7 @@ def form(folder, row):
     return form_of(files_of(str(path)))
 
 
-def test_chats_that_name_observations_and_those_of_terminus_are_claimed(tmp_path):
+def test_chats_with_an_observation_prefix_and_terminus_chats_are_claimed(tmp_path):
     marked = [user("go"), agent("a"), user("Observation: b")]
     for row in ({"state": {"history": marked}}, [user("go"), agent(keys("ls\n")), user("$ ")]):
         assert form(tmp_path, row) == FORM

@@ -57,7 +57,7 @@ SESSION = [
 ]
 
 
-def test_a_file_is_one_session_and_one_message_may_take_several_lines(tmp_path):
+def test_a_file_is_one_session_and_a_message_can_span_several_lines(tmp_path):
     record = logs.one(FORM, tmp_path, *SESSION)
     assert logs.turns(record) == [
         ('{"name":"Bash","arguments":{"command":"ls"}}', "a.py"),
@@ -73,13 +73,13 @@ def test_a_file_is_one_session_and_one_message_may_take_several_lines(tmp_path):
     }
 
 
-def test_two_objects_on_a_line_are_two_lines(tmp_path):
+def test_two_objects_on_one_line_are_both_read(tmp_path):
     lines = [json.dumps(each) for each in SESSION]
     record = logs.one(FORM, tmp_path, *lines[:3], lines[3] + lines[4], *lines[5:])
     assert observations(record) == ["a.py", "/w"]
 
 
-def test_a_compaction_neither_ends_the_session_nor_speaks_for_the_world(tmp_path):
+def test_a_compaction_neither_ends_the_session_nor_adds_an_observation(tmp_path):
     boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "s-1"}
     summary = line(7, "user", "This session continues: a.py", isCompactSummary=True)
     record = logs.one(
@@ -99,7 +99,7 @@ def test_a_sub_agent_is_an_episode_of_the_same_task(tmp_path):
     assert agent.trajectory.task_id == main.trajectory.task_id == "s-1"
 
 
-def test_sub_agents_without_a_name_are_told_apart_by_their_first_lines(tmp_path):
+def test_sub_agents_without_ids_are_separated_by_their_first_lines(tmp_path):
     inner = {"isSidechain": True}
     lines = [
         line(20, "user", "Do a.", **inner | {"parentUuid": None}),
@@ -115,13 +115,13 @@ def test_sub_agents_without_a_name_are_told_apart_by_their_first_lines(tmp_path)
     ]
 
 
-def test_the_file_of_a_sub_agent_holds_no_empty_session(tmp_path):
+def test_a_file_of_only_a_sub_agent_is_one_episode(tmp_path):
     inner = {"isSidechain": True, "agentId": "a1b2"}
     record = logs.one(FORM, tmp_path, call(20, "id", **inner), answer(21, 20, "me", **inner))
     assert observations(record) == ["me"]
 
 
-def test_a_session_that_was_resumed_holds_each_turn_once(tmp_path):
+def test_a_resumed_session_contains_each_turn_once(tmp_path):
     copies = [each | {"uuid": f"copy of {each['uuid']}"} for each in SESSION[3:]]
     record = logs.one(FORM, tmp_path, *SESSION, *SESSION[1:3], *copies, call(8, "id"))
     assert observations(record) == ["a.py", "/w"]
@@ -130,7 +130,7 @@ def test_a_session_that_was_resumed_holds_each_turn_once(tmp_path):
     assert record.notes["call without a result"] == 1
 
 
-def test_a_reminder_of_the_harness_is_marked(tmp_path):
+def test_a_system_reminder_is_marked(tmp_path):
     shown = "a.py\n<system-reminder>Careful.</system-reminder>"
     record = logs.one(FORM, tmp_path, call(1, "ls"), answer(2, 1, shown))
     (turn,) = record.trajectory.turns
@@ -138,7 +138,7 @@ def test_a_reminder_of_the_harness_is_marked(tmp_path):
     assert shown[turn.spans[0].start :] == "<system-reminder>Careful.</system-reminder>"
 
 
-def test_what_the_harness_writes_in_the_name_of_others_is_left_out(tmp_path):
+def test_messages_generated_by_the_harness_are_omitted(tmp_path):
     synthetic = line(2, "assistant", [{"type": "text", "text": "API Error: 529"}])
     synthetic["message"]["model"] = "<synthetic>"
     record = logs.one(
@@ -148,7 +148,7 @@ def test_what_the_harness_writes_in_the_name_of_others_is_left_out(tmp_path):
     assert record.trajectory.source == "m-1"
 
 
-def test_a_stream_of_the_command_line_is_a_session(tmp_path):
+def test_a_command_line_output_stream_is_read_as_a_session(tmp_path):
     start = {"type": "system", "subtype": "init", "session_id": "s-2", "tools": ["Bash"]}
     lines = [call(1, "ls"), answer(2, 1, "a.py"), call(3, "id"), answer(4, 3, "me")]
     for number, each in enumerate(lines):
@@ -168,7 +168,7 @@ def test_a_file_without_a_message_is_a_session_without_turns(tmp_path):
 
 
 @pytest.mark.parametrize("first", [SESSION[0], SESSION[1], SESSION[3]])
-def test_its_lines_are_claimed_by_no_other_form(tmp_path, first):
+def test_claude_code_lines_are_detected_as_the_claude_code_format(tmp_path, first):
     (tmp_path / "log.jsonl").write_text(json.dumps(first))
     assert form_of(files_of(str(tmp_path))) == FORM
 
@@ -192,7 +192,7 @@ def test_other_rows_are_not_claimed(value):
         (json.dumps(line(8, "user", "x") | {"type": None}), "type: "),
     ],
 )
-def test_a_damaged_line_is_a_problem_and_the_session_goes_on(tmp_path, damage, problem):
+def test_a_damaged_line_is_a_problem_and_the_rest_of_the_session_is_read(tmp_path, damage, problem):
     bad, session = logs.read(FORM, tmp_path, *SESSION, damage, call(9, "id"), answer(10, 9, "me"))
     assert problem in bad.problem
     assert bad.place == "line 8"
@@ -201,7 +201,7 @@ def test_a_damaged_line_is_a_problem_and_the_session_goes_on(tmp_path, damage, p
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=logs.damaged([*SESSION, call(8, "id", isSidechain=True, agentId="a")]))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, lines):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, lines):
     lines = lines if isinstance(lines, list) and lines else [lines]
     assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, lines)))
     for each in lines:

@@ -61,14 +61,14 @@ def test_a_result_is_paired_by_id_then_by_order_and_the_rest_is_counted(texts, t
     assert counts == notes
 
 
-def test_an_episode_keeps_what_its_record_says_of_it():
+def test_a_trajectory_keeps_the_source_task_license_and_start_of_its_episode():
     episode = Episode("gpt", [event("s1"), event("a"), event("s2")], task_id="7", licence="MIT")
     trajectory = assemble(episode, "text").trajectory
     assert (trajectory.source, trajectory.task_id, trajectory.licence) == ("gpt", "7", "MIT")
     assert trajectory.initial_state == "s1\n\ns2"
 
 
-def test_calls_are_rendered_by_the_domain_and_what_cannot_be_is_counted():
+def test_calls_are_rendered_by_the_domain_and_non_json_calls_are_counted():
     calls = [Call("f", {"b": 1, "a": 2}), Call("g", {"x": float("nan")})]
     events = []
     for call in calls:

@@ -74,13 +74,13 @@ def test_a_job_has_the_trajectories_of_its_trials_and_their_tasks(tmp_path):
     }
 
 
-def test_a_trajectory_that_is_named_alone_has_its_task_too(tmp_path):
+def test_a_single_trajectory_file_has_the_task_of_its_trial(tmp_path):
     folder = write(tmp_path / "job", JOB)
     (only,) = read(folder / "hello__a/agent/trajectory.json").values()
     assert only.trajectory.task_id == "org/hello"
 
 
-def test_a_trial_may_lie_in_a_bucket():
+def test_siblings_of_a_file_in_a_bucket_are_resolved():
     file = SourceFile("s3://bucket/job/trial/steps/one/agent/trajectory.json", "trajectory.json")
     assert file.sibling("../../../result.json").address == "s3://bucket/job/trial/result.json"
     assert file.sibling("trajectory.cont-1.json").name == "trajectory.cont-1.json"
@@ -92,7 +92,7 @@ def test_a_trial_whose_records_are_damaged_has_no_task(tmp_path):
     assert only.trajectory.task_id == ""
 
 
-def test_a_trajectory_is_read_whatever_its_name(tmp_path):
+def test_a_trajectory_is_read_under_any_file_name(tmp_path):
     folder = write(tmp_path, {"artifacts/result.json": trajectory("one")})
     assert [observations(each) for each in read(folder).values()] == [["one"]]
 
@@ -107,7 +107,7 @@ def test_a_trajectory_that_is_damaged_is_a_problem(tmp_path):
     assert records == [("a/agent/trajectory.json", True)]
 
 
-def test_what_goes_on_in_another_file_is_one_episode(tmp_path):
+def test_a_trajectory_and_its_continuation_files_are_one_episode(tmp_path):
     files = {
         "trajectory.json": trajectory("1", continued_trajectory_ref="trajectory.cont-1.json"),
         "trajectory.cont-1.json": trajectory(
@@ -145,7 +145,7 @@ def test_a_continuation_that_cannot_be_read_is_counted(tmp_path, reference, othe
     assert only.notes == {"continuation that cannot be read": 1}
 
 
-def test_a_continuation_whose_start_is_lost_is_an_episode_of_its_own(tmp_path):
+def test_a_continuation_without_a_readable_start_is_a_separate_episode(tmp_path):
     files = {
         "trajectory.json": "{",
         "trajectory.cont-1.json": trajectory("2", continued_trajectory_ref="x.json"),

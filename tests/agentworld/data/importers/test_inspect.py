@@ -78,13 +78,13 @@ def test_a_sample_is_an_episode_of_its_task(tmp_path):
     assert only.notes == {"message of the user": 1}
 
 
-def test_nothing_that_tells_the_solution_is_read(tmp_path):
+def test_target_scores_and_metadata_are_not_imported(tmp_path):
     text = trajectory(tmp_path, LISTED, start="user").model_dump_json()
     assert not any(each in text for each in ("the solution", "the score", "the hint"))
     assert "List it." in text
 
 
-def test_epochs_of_a_sample_share_its_task_whatever_the_size_of_its_number(tmp_path):
+def test_epochs_of_a_sample_with_a_large_id_share_one_task(tmp_path):
     number = 2**63 + 1
     both = imported(tmp_path, log(sample(id=number), sample(id=number, epoch=2)))
     assert [each.trajectory.task_id for each in both] == [f"listing/{number}"] * 2
@@ -97,11 +97,11 @@ def test_a_sample_without_calls_has_no_turns(tmp_path):
     assert only.notes["what the agent wrote beside its calls"] == 1
 
 
-def test_a_log_that_has_no_samples_yet_is_empty(tmp_path):
+def test_a_log_without_samples_has_no_episodes(tmp_path):
     assert imported(tmp_path, log(samples=None)) == []
 
 
-def test_attachments_are_put_where_they_are_named(tmp_path):
+def test_attachment_references_are_replaced_by_their_text(tmp_path):
     named = f"attachment://{LONG}"
     value = sample([calling(call("1", cmd=named)), result("1", named)])
     (turn,) = trajectory(tmp_path, value).turns
@@ -109,34 +109,34 @@ def test_attachments_are_put_where_they_are_named(tmp_path):
     assert turn.observation == "It runs a command."
 
 
-def test_an_attachment_that_is_not_there_is_a_problem_of_its_sample_alone(tmp_path):
+def test_a_missing_attachment_is_a_problem_of_its_sample_only(tmp_path):
     lost = sample([result("1", f"attachment://{PICTURE}")])
     problems = [each.problem for each in imported(tmp_path, log(LISTED, lost, LISTED))]
     assert problems == ["", f"attachments has no {PICTURE}; export the log again", ""]
 
 
-def test_images_are_counted_and_no_text(tmp_path):
+def test_images_are_omitted_from_the_text_and_counted(tmp_path):
     parts = [{"type": "text", "text": "seen"}, {"type": "image", "image": "data:image/png;base64,"}]
     (only,) = imported(tmp_path, log(sample([calling(call("1")), result("1", parts)])))
     assert only.trajectory.turns[0].observation == "seen"
     assert only.notes["part: image"] == 1
 
 
-def test_an_error_of_a_tool_is_its_observation(tmp_path):
+def test_a_tool_error_is_the_observation(tmp_path):
     error = {"type": "file_not_found", "message": "File 'a' was not found."}
     value = sample([calling(call("1")), result("1", "", error=error)])
     (turn,) = trajectory(tmp_path, value).turns
     assert (turn.observation, turn.spans) == ("File 'a' was not found.", ())
 
 
-def test_an_error_that_kept_the_call_from_the_world_is_marked(tmp_path):
+def test_an_error_that_prevented_the_call_is_marked_as_a_harness_error(tmp_path):
     error = {"type": "approval", "message": "Refused."}
     value = sample([calling(call("1")), result("1", "", error=error)])
     (turn,) = trajectory(tmp_path, value).turns
     assert turn.spans == (Span(start=0, end=8, what="error of the harness"),)
 
 
-def test_a_result_that_inspect_cut_says_so_and_its_frame_is_marked(tmp_path):
+def test_a_result_truncated_by_inspect_is_cut_and_its_frame_is_marked(tmp_path):
     head = (
         "\nThe output of your call to bash was too long to be displayed.\n"
         "Here is a truncated version:\n<START_TOOL_OUTPUT>\n"
@@ -150,20 +150,20 @@ def test_a_result_that_inspect_cut_says_so_and_its_frame_is_marked(tmp_path):
     assert turn.observation[first.end : last.start] == "a\nb"
 
 
-def test_a_result_is_cut_where_its_event_says_so(tmp_path):
+def test_a_result_is_cut_if_its_event_is_truncated(tmp_path):
     events = [tool_event("1", "a", truncated=[20_000, 1])]
     value = sample([calling(call("1")), result("1", "a")], events)
     assert trajectory(tmp_path, value).turns[0].is_cut
 
 
-def test_a_result_takes_the_time_of_its_own_event_where_an_id_names_two_calls(tmp_path):
+def test_results_of_two_calls_with_one_id_have_the_times_of_their_events(tmp_path):
     exchange = [calling(call("1")), result("1", "a")]
     events = [tool_event("1", "a", completed="early"), tool_event("1", "a", completed="late")]
     both = trajectory(tmp_path, sample([*exchange, *exchange], events)).turns
     assert [turn.time for turn in both] == ["early", "late"]
 
 
-def test_calls_that_no_message_has_are_counted_and_are_read_where_wanted(tmp_path):
+def test_calls_only_in_events_are_counted_or_read_with_the_events_option(tmp_path):
     value = copy.deepcopy(LISTED)
     value["events"].append(tool_event("2", {"type": "text", "text": "of a sub-agent"}))
     value["events"].append(tool_event("3", True))
@@ -179,7 +179,7 @@ def test_calls_that_no_message_has_are_counted_and_are_read_where_wanted(tmp_pat
     assert only.notes == {"call without a result": 1, "message of the user": 1}
 
 
-def test_what_a_sample_lost_is_counted(tmp_path):
+def test_errors_and_retries_of_a_sample_are_counted(tmp_path):
     value = sample(error={"message": "it broke"}, error_retries=[{"message": "before"}])
     (only,) = imported(tmp_path, log(value))
     assert only.notes["error that ended the sample"] == 1
@@ -207,14 +207,14 @@ def test_a_damaged_record_is_a_problem_that_names_the_field(tmp_path, value, pro
     assert problem in only.problem
 
 
-def test_deep_nesting_is_a_problem_and_no_traceback(tmp_path):
+def test_deep_nesting_is_a_problem_and_raises_no_exception(tmp_path):
     value = sample([calling(call("1"))], [tool_event("1", "DEEP")])
     text = json.dumps(log(value)).replace('"DEEP"', "[" * 900 + "]" * 900)
     (only,) = imported(tmp_path, text)
     assert "nest" in only.problem or "ecursi" in only.problem
 
 
-def test_a_log_is_known_by_what_it_holds_and_an_eval_file_by_its_name(tmp_path):
+def test_a_log_is_detected_by_its_content_and_an_eval_file_by_its_name(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(log(LISTED)))
     assert form_of(files_of(str(path))) == "inspect"
@@ -223,7 +223,7 @@ def test_a_log_is_known_by_what_it_holds_and_an_eval_file_by_its_name(tmp_path):
     assert form_of(files_of(str(path))) == "inspect"
 
 
-def test_several_logs_may_stand_on_lines(tmp_path):
+def test_a_file_can_contain_one_log_per_line(tmp_path):
     both = logs.read("inspect", tmp_path, log(LISTED), log(LISTED))
     assert [each.place for each in both] == ["line 1, samples[0]", "line 2, samples[0]"]
 

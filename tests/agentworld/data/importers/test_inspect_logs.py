@@ -36,7 +36,7 @@ def test_an_eval_file_has_a_sample_for_each_epoch(tmp_path, write):
     assert {each.evaluation.task for each in samples} == {"listing"}
 
 
-def test_a_log_that_did_not_end_has_the_samples_that_did(tmp_path):
+def test_an_unfinished_log_contains_its_finished_samples(tmp_path):
     members = {"_journal/start.json": HEADER, "samples/a_epoch_1.json": SAMPLE}
     (only,) = read(eval_file(tmp_path, **members))
     assert only.row.value == SAMPLE
@@ -53,12 +53,12 @@ def test_a_log_that_did_not_end_has_the_samples_that_did(tmp_path):
         ({"header.json": HEADER, "samples/a_epoch_1/sample.json": {}}, "the sample is stored in"),
     ],
 )
-def test_a_log_that_cannot_be_read_says_why(tmp_path, members, problem):
+def test_an_unreadable_log_reports_the_reason(tmp_path, members, problem):
     (only,) = read(eval_file(tmp_path, **members))
     assert only.row.problem.startswith(problem)
 
 
-def test_a_damaged_sample_is_a_problem_of_its_own(tmp_path):
+def test_a_damaged_sample_is_a_problem_and_the_other_sample_is_read(tmp_path):
     members = {
         "samples/a_epoch_1.json": b"{",
         "samples/b_epoch_1.json": json.dumps(SAMPLE).encode(),
@@ -73,14 +73,14 @@ def test_a_damaged_sample_is_a_problem_of_its_own(tmp_path):
     assert not whole.row.problem
 
 
-def test_a_zip_that_does_not_end_is_a_problem(tmp_path):
+def test_a_truncated_zip_is_a_problem(tmp_path):
     path = eval_file(tmp_path, **{"header.json": HEADER, "samples/a_epoch_1.json": SAMPLE})
     path.write_bytes(path.read_bytes()[:-10])
     (only,) = read(path)
     assert only.row.problem.startswith("it is not a whole zip")
 
 
-def test_a_log_as_json_says_which_of_its_samples_is_which(tmp_path):
+def test_samples_of_a_json_log_are_named_by_their_index(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(HEADER | {"samples": [SAMPLE, SAMPLE]}))
     assert [each.row.place for each in read(path)] == ["samples[0]", "samples[1]"]

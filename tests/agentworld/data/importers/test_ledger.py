@@ -44,7 +44,7 @@ def imported(source, out, **fields):
 
 
 @pytest.mark.compute
-def test_live_episodes_come_in_and_the_runs_of_simulators_do_not(agent, tmp_path):
+def test_live_episodes_are_imported_and_simulated_runs_are_not(agent, tmp_path):
     validated(agent)
     trajectories, (refused,) = imported(f"ledger:{agent.store}", tmp_path / "out")
     assert trajectories == EPISODES
@@ -57,7 +57,7 @@ def test_live_episodes_come_in_and_the_runs_of_simulators_do_not(agent, tmp_path
 
 
 @pytest.mark.compute
-def test_what_nobody_signed_comes_in_and_is_counted(agent, tmp_path):
+def test_live_episodes_of_an_unsigned_validation_are_imported_and_counted(agent, tmp_path):
     validated(agent, signed=False)
     trajectories, _ = imported(f"ledger:{agent.store}", tmp_path / "out")
     assert trajectories == EPISODES
@@ -98,7 +98,7 @@ def change_report_and_receipt(folder, agent):
     "change",
     [change_an_episode, take_the_file_away, change_the_report, change_report_and_receipt],
 )
-def test_what_is_not_what_was_signed_is_refused_by_name(agent, tmp_path, change):
+def test_a_validation_with_changed_or_missing_files_is_refused_and_named(agent, tmp_path, change):
     folder = validated(agent)
     problem = change(folder, agent)
     with pytest.raises(InputError, match="has no episode of the form ledger"):
@@ -110,19 +110,19 @@ def test_what_is_not_what_was_signed_is_refused_by_name(agent, tmp_path, change)
 
 
 @pytest.mark.compute
-def test_a_validation_of_before_names_no_files_and_says_so(agent, tmp_path):
+def test_a_validation_that_names_no_live_episode_files_is_refused(agent, tmp_path):
     agent.validated(agent.simulator.digest)
     with pytest.raises(InputError, match="names no file of live episodes"):
         imported(f"ledger:{agent.store}", tmp_path / "out")
 
 
-def test_an_exported_run_is_refused_episode_by_episode(agent, tmp_path):
+def test_the_episodes_of_an_exported_run_are_refused(agent, tmp_path):
     export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
     with pytest.raises(InputError, match=r"is transitions\.parquet run .* episode .* answered by"):
         imported(tmp_path / "run", tmp_path / "out")
 
 
-def test_an_exported_run_gives_no_episode_as_a_table_of_steps_either(agent, tmp_path):
+def test_an_exported_run_is_refused_as_a_table_of_steps(agent, tmp_path):
     export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
     options = {
         "action": "action",
@@ -139,7 +139,7 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
         digest_of(f"ledger:{tmp_path}")
 
 
-def test_the_form_is_found_by_the_address_and_a_row_that_is_none_is_a_problem(agent, tmp_path):
+def test_the_ledger_format_is_detected_by_address_and_invalid_rows_are_problems(agent, tmp_path):
     validated(agent)
     assert form_of(files_of(f"ledger:{agent.store}")) == "ledger"
     rows = ["{", {"kind": "ledger"}, {"kind": "ledger", "place": "run 1"}]

@@ -15,7 +15,7 @@ step; in terminals, it is a part of the previous one.
 """
 
 
-def test_every_form_is_in_the_table():
+def test_every_format_has_a_test_record():
     assert _KINDS.names == FORMS
 
 
@@ -87,7 +87,7 @@ ODD_ROWS = {
 
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_line_that_is_none_is_one_problem_and_hides_no_other(tmp_path, form, line):
+def test_an_invalid_line_is_a_problem_and_unaffected_records_are_read(tmp_path, form, line):
     records = read(tmp_path, form, among_others(form, line))
     num_left = NUM_LEFT.get(form, 4)
     assert len(problems(records)) == (3 if form == "steps" else 1)
@@ -116,7 +116,7 @@ def test_a_file_that_ends_too_early_is_a_problem(tmp_path, form, share):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_record_that_comes_twice_is_there_twice_or_its_copy_is_counted(tmp_path, form):
+def test_a_duplicate_record_is_read_twice_or_counted_as_a_copy(tmp_path, form):
     records = read(tmp_path, form, malformed.lines_of(form) * 2)
     copies = [note for each in records for note in each.notes if "cop" in note]
     assert not problems(records)
@@ -133,7 +133,7 @@ def test_an_odd_character_is_kept_or_its_record_is_a_problem(tmp_path, form, see
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_nested_in_a_record_is_text_or_a_problem(tmp_path, form):
+def test_a_deeply_nested_value_is_read_or_is_a_problem(tmp_path, form):
     for depth in (200, 2_000):
         nested = "[" * depth + "]" * depth
         data = malformed.lines_of(form).replace(b'"SEEN"', nested.encode())

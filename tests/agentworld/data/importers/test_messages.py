@@ -54,13 +54,13 @@ def test_a_record_is_an_object_with_a_list_of_messages(tmp_path, name):
     assert turns(one(tmp_path, {name: EXCHANGE})) == [(F, "seen")]
 
 
-def test_a_record_may_be_the_list_itself_or_name_its_path(tmp_path):
+def test_a_record_can_be_a_list_or_contain_the_list_at_a_given_path(tmp_path):
     assert turns(one(tmp_path, EXCHANGE)) == [(F, "seen")]
     assert turns(one(tmp_path, {"a": [{"b": EXCHANGE}]}, messages="a.0.b")) == [(F, "seen")]
 
 
 @pytest.mark.parametrize("arguments", [{"a": 2, "b": 1}, '{"a":2,"b":1}', '{"b": 1, "a": 2}'])
-def test_arguments_are_an_object_or_its_text_in_any_style(tmp_path, arguments):
+def test_arguments_can_be_an_object_or_json_text(tmp_path, arguments):
     record = [assistant(call("f", arguments)), result("seen")]
     assert turns(one(tmp_path, record)) == [(F, "seen")]
 
@@ -73,29 +73,29 @@ def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path, arg
     assert json.loads(turn[0]) == {"name": "f", "arguments": kept}
 
 
-def test_a_call_without_arguments_has_none(tmp_path):
+def test_a_call_without_arguments_has_an_empty_object(tmp_path):
     for arguments in (None, ""):
         (turn,) = turns(one(tmp_path, [assistant(call("f", arguments)), result("seen")]))
         assert turn == ('{"name":"f","arguments":{}}', "seen")
 
 
-def test_inspects_calls_have_their_arguments_beside_the_name(tmp_path):
+def test_calls_in_the_layout_of_inspect_are_read(tmp_path):
     inspect = {"id": "c1", "function": "f", "arguments": {"b": 1, "a": 2}}
     assert turns(one(tmp_path, [assistant(inspect), result("seen")])) == [(F, "seen")]
 
 
-def test_the_older_form_of_calls_is_read_too(tmp_path):
+def test_function_calls_of_the_older_api_are_read(tmp_path):
     old = {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a":2,"b":1}'}}
     answer = {"role": "function", "name": "f", "content": "seen"}
     assert turns(one(tmp_path, [old, answer])) == [(F, "seen")]
 
 
-def test_one_id_that_names_two_calls_pairs_each_with_its_own_result(tmp_path):
+def test_two_calls_with_one_id_are_paired_with_their_own_results(tmp_path):
     record = [assistant(call("f", "{}")), result("1"), assistant(call("g", "{}")), result("2")]
     assert [seen for _, seen in turns(one(tmp_path, record))] == ["1", "2"]
 
 
-def test_parallel_calls_are_turns_of_their_own(tmp_path):
+def test_parallel_calls_are_separate_turns(tmp_path):
     record = [
         assistant(call("f", "{}", "x"), call("g", "{}", "y")),
         result("of y", "y"),
@@ -104,12 +104,12 @@ def test_parallel_calls_are_turns_of_their_own(tmp_path):
     assert [seen for _, seen in turns(one(tmp_path, record))] == ["of x", "of y"]
 
 
-def test_an_empty_result_is_an_observation_and_null_too(tmp_path):
+def test_an_empty_or_null_result_is_an_empty_observation(tmp_path):
     for content in ("", None):
         assert turns(one(tmp_path, [EXCHANGE[0], result(content)])) == [(F, "")]
 
 
-def test_parts_of_a_content_are_its_text_and_pictures_are_counted(tmp_path):
+def test_text_parts_are_joined_and_images_are_counted(tmp_path):
     content = [
         {"type": "text", "text": "a"},
         {"type": "image_url", "image_url": {"url": "data:"}},
@@ -121,7 +121,7 @@ def test_parts_of_a_content_are_its_text_and_pictures_are_counted(tmp_path):
     assert item.notes == {"part: image_url": 1}
 
 
-def test_words_to_and_from_people_are_left_out_and_counted(tmp_path):
+def test_messages_other_than_calls_and_results_are_omitted_and_counted(tmp_path):
     record = [
         {"role": "system", "content": "be good"},
         {"role": "user", "content": "hello"},
@@ -141,7 +141,7 @@ def test_words_to_and_from_people_are_left_out_and_counted(tmp_path):
     assert one(tmp_path, record, start="user").trajectory.initial_state == "hello"
 
 
-def test_a_tool_of_mcp_keeps_its_output_schema_and_what_it_says_of_its_effect(tmp_path):
+def test_an_mcp_tool_keeps_its_output_schema_and_its_annotated_effect(tmp_path):
     tools = [
         {"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}},
         {
@@ -161,7 +161,7 @@ def test_a_tool_of_mcp_keeps_its_output_schema_and_what_it_says_of_its_effect(tm
     assert told == [("a", {"type": "object"}, ""), ("b", None, "read"), ("c", None, "write")]
 
 
-def test_a_record_says_its_task_tools_and_model_and_its_solution_reaches_nothing(tmp_path):
+def test_task_tools_and_model_are_imported_and_the_solution_is_not(tmp_path):
     tool = {"name": "f", "description": "looks", "parameters": {"type": "object"}}
     record = {
         "task_id": 7,
@@ -194,7 +194,7 @@ def test_a_chat_without_calls_is_an_episode_without_turns(tmp_path):
         ([3], "messages.0"),
     ],
 )
-def test_a_record_that_is_no_chat_is_named_by_its_field_and_hides_no_other(tmp_path, record, words):
+def test_an_invalid_record_reports_its_field_and_the_next_record_is_read(tmp_path, record, words):
     bad, good = read(tmp_path, record, EXCHANGE)
     assert words in bad.problem
     assert turns(good) == [(F, "seen")]
@@ -221,9 +221,7 @@ def _paths(value, path=()):
 
 
 @given(st.sampled_from([path for path in _paths(WHOLE) if path]), ODD)
-def test_whatever_stands_in_a_record_it_gives_an_episode_or_a_problem(
-    tmp_path_factory, path, value
-):
+def test_a_record_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_factory, path, value):
     record = copy.deepcopy(WHOLE)
     *parents, last = path
     inner = record

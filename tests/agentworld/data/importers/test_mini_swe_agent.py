@@ -70,7 +70,7 @@ NEW = trajectory(
 )
 
 
-def test_in_format_1_the_command_is_a_block_of_code(tmp_path):
+def test_format_1_commands_are_code_blocks(tmp_path):
     record = logs.one(FORM, tmp_path, json.dumps(OLD, indent=2), name="repo__1.traj.json")
     assert logs.turns(record) == [("ls", shown("a.py\n"))]
     assert (record.trajectory.source, record.trajectory.task_id) == ("m-1", "repo__1")
@@ -83,7 +83,7 @@ def test_in_format_1_the_command_is_a_block_of_code(tmp_path):
     }
 
 
-def test_later_the_commands_are_calls_of_a_tool(tmp_path):
+def test_format_1_1_commands_are_tool_calls(tmp_path):
     record = logs.one(FORM, tmp_path, NEW)
     assert logs.turns(record) == [
         ('{"name":"bash","arguments":{"command":"ls"}}', shown("a.py\n")),
@@ -94,7 +94,7 @@ def test_later_the_commands_are_calls_of_a_tool(tmp_path):
     assert record.notes["call without a result"] == 1
 
 
-def test_a_list_of_commands_goes_before_the_text(tmp_path):
+def test_listed_actions_take_precedence_over_the_code_block(tmp_path):
     message = block("ls") | {"extra": {"actions": [{"command": "ls -a"}]}}
     record = logs.one(FORM, tmp_path, trajectory(message, user(shown("a.py"), returncode=0)))
     assert logs.turns(record) == [("ls -a", shown("a.py"))]
@@ -104,19 +104,19 @@ def test_a_list_of_commands_goes_before_the_text(tmp_path):
     "message",
     [block("ls", "mswea_bash_command"), agent("<mswea_bash_command>ls</mswea_bash_command>")],
 )
-def test_a_command_may_stand_between_other_marks(tmp_path, message):
+def test_a_command_can_be_marked_as_mswea_bash_command(tmp_path, message):
     record = logs.one(FORM, tmp_path, trajectory(message, user(shown("a.py"))))
     assert logs.turns(record) == [("ls", shown("a.py"))]
 
 
-def test_two_blocks_are_no_command(tmp_path):
+def test_two_code_blocks_are_no_command(tmp_path):
     message = agent("```bash\nls\n```\n```bash\npwd\n```")
     record = logs.one(FORM, tmp_path, trajectory(message, user("Please give one.")))
     assert record.trajectory.turns == ()
     assert "call without a result" not in record.notes
 
 
-def test_what_the_api_for_responses_returns_is_read(tmp_path):
+def test_responses_api_messages_are_read(tmp_path):
     actions = [{"command": "ls", "tool_call_id": "c0"}]
     response = {"object": "response", "output": [], "extra": {"actions": actions}}
     output = {"type": "function_call_output", "call_id": "c0", "output": shown("a.py")}
@@ -131,13 +131,13 @@ def test_what_the_api_for_responses_returns_is_read(tmp_path):
         user("Command not executed. The user says: no"),
     ],
 )
-def test_what_the_harness_says_in_place_of_an_output_is_left_out(tmp_path, message):
+def test_a_harness_message_in_place_of_an_output_is_omitted(tmp_path, message):
     record = logs.one(FORM, tmp_path, trajectory(block("ls"), message))
     assert record.trajectory.turns == ()
     assert record.notes["message of the harness"] == 1
 
 
-def test_a_patch_that_the_agent_looked_at_is_what_the_world_showed(tmp_path):
+def test_a_printed_patch_is_an_observation_and_the_submitted_patch_is_not(tmp_path):
     messages = [block("cat patch"), user("the patch"), block("echo DONE"), user("the patch")]
     record = logs.one(FORM, tmp_path, trajectory(*messages))
     assert logs.turns(record) == [("cat patch", "the patch")]
@@ -166,7 +166,7 @@ def test_the_template_around_an_output_is_marked(tmp_path):
         "a\n... [9 characters elided] ...\nb\n[exit code 0]",
     ],
 )
-def test_an_output_that_was_cut_says_so(tmp_path, output):
+def test_a_truncated_output_is_marked_as_cut(tmp_path, output):
     (turn,) = logs.one(FORM, tmp_path, trajectory(block("ls"), user(output))).trajectory.turns
     assert turn.is_cut
     assert "cut" in {each.what for each in turn.spans}
@@ -174,7 +174,7 @@ def test_an_output_that_was_cut_says_so(tmp_path, output):
 
 
 @pytest.mark.parametrize("value", [OLD, NEW])
-def test_its_files_are_claimed_by_no_other_form(tmp_path, value):
+def test_mini_swe_agent_files_are_detected_as_the_mini_swe_agent_format(tmp_path, value):
     (tmp_path / "x.traj.json").write_text(json.dumps(value, indent=2))
     assert form_of(files_of(str(tmp_path))) == FORM
 
@@ -193,7 +193,7 @@ def test_other_rows_are_not_claimed(value):
         ("x", "messages[2]: "),
     ],
 )
-def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message, problem):
+def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, message, problem):
     damage, rest = logs.read(FORM, tmp_path, trajectory(message), NEW)
     assert damage.problem.startswith(problem)
     assert len(rest.trajectory.turns) == 2
@@ -201,7 +201,7 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, message,
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged([OLD, NEW]))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     rows = value if isinstance(value, list) and value else [value]
     assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, rows)))
     for each in rows:

@@ -73,7 +73,7 @@ def trace(**info: Any) -> dict[str, Any]:
     }
 
 
-def test_a_file_of_traces_has_one_in_each_row(tmp_path):
+def test_each_row_of_a_trace_file_is_one_trace(tmp_path):
     (tmp_path / "a.jsonl").write_text(f"{json.dumps(trace())}\n{json.dumps(trace(tags={}))}\n")
     assert form_of(files_of(str(tmp_path / "a.jsonl"))) == "mlflow"
     first, second = read(tmp_path / "a.jsonl", task="task")
@@ -98,7 +98,7 @@ def test_a_file_of_traces_has_one_in_each_row(tmp_path):
         ({"messages": []}, "info: Field required"),
     ],
 )
-def test_what_is_no_whole_trace_is_a_problem(tmp_path, value, problem):
+def test_an_incomplete_or_invalid_trace_is_a_problem(tmp_path, value, problem):
     (tmp_path / "a.json").write_text(json.dumps(value))
     (item,) = read(tmp_path / "a.json")
     assert problem in item.problem
@@ -119,7 +119,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @given(st.data())
-def test_whatever_is_wrong_in_a_trace_it_is_an_episode_or_a_problem(tmp_path_factory, data):
+def test_a_trace_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_factory, data):
     document = copy.deepcopy(trace())
     places = list(_places(document))
     container, key = places[data.draw(st.integers(0, len(places) - 1))]
@@ -163,7 +163,7 @@ def _tracking(database, monkeypatch) -> None:
 
 @pytest.mark.waits
 @pytest.mark.usefixtures("_tracking")
-def test_an_experiment_is_read_page_by_page_the_oldest_first(monkeypatch):
+def test_an_experiment_is_read_in_pages_from_the_oldest_trace(monkeypatch):
     monkeypatch.setattr("agentworld.lineage.traces._PER_PAGE", 2)
     files = files_of("mlflow:agents")
     assert form_of(files) == "mlflow"
@@ -177,13 +177,15 @@ def test_an_experiment_is_read_page_by_page_the_oldest_first(monkeypatch):
 
 @pytest.mark.waits
 @pytest.mark.usefixtures("_tracking")
-def test_a_filter_is_mlflows_own_and_an_experiment_has_a_number_too():
+def test_traces_are_selected_by_an_mlflow_filter_and_an_experiment_id():
     (item,) = read("mlflow:1?filter=tags.city LIKE '%om%'")
     assert '"Rome"' in turns(item)[0][0]
 
 
 @pytest.mark.waits
-def test_a_trace_whose_spans_cannot_be_read_hides_no_other(database, tmp_path, monkeypatch):
+def test_a_trace_with_unreadable_spans_is_a_problem_and_the_others_are_read(
+    database, tmp_path, monkeypatch
+):
     copied = tmp_path / "mlflow.db"
     with sqlite3.connect(database) as source, sqlite3.connect(copied) as target:
         source.backup(target)
@@ -209,13 +211,13 @@ def test_a_trace_whose_spans_cannot_be_read_hides_no_other(database, tmp_path, m
         ("mlflow:agents?filter=tags.city = 'Oslo'", "no such trace: agents"),
     ],
 )
-def test_an_address_of_nothing_is_refused(address, problem):
+def test_an_address_without_traces_or_with_a_bad_filter_is_refused(address, problem):
     with pytest.raises(InputError, match=problem):
         read(address)
 
 
 @pytest.mark.waits
-def test_a_server_that_is_down_or_not_named_ends_the_import(monkeypatch):
+def test_an_unreachable_or_unset_mlflow_server_ends_the_import(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
     with pytest.raises(StoreError, match="did not respond"):

@@ -30,7 +30,7 @@ def result(*texts, end="isError=False"):
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
-def test_every_text_comes_out_of_its_repr(texts):
+def test_texts_are_unwrapped_from_their_repr(texts):
     assert unwrap(result(*texts)) == "\n".join(texts)
     assert unwrap(repr([TextContent(each) for each in texts])) == "\n".join(texts)
 
@@ -38,7 +38,7 @@ def test_every_text_comes_out_of_its_repr(texts):
 @pytest.mark.parametrize(
     "end", ["isError=True", "structuredContent=None isError=False", "structuredContent=None"]
 )
-def test_versions_of_the_repr_differ(end):
+def test_all_versions_of_the_repr_are_unwrapped(end):
     assert unwrap(result("it's", end=end)) == "it's"
 
 
@@ -63,22 +63,22 @@ def test_a_text_that_looks_like_a_repr_is_not_unwrapped_twice():
         "[TextContent(type='text', text=__import__('os'), annotations=None)]",
     ],
 )
-def test_what_is_no_whole_repr_of_texts_stays_as_it_is(text):
+def test_a_text_that_is_no_complete_repr_stays_unchanged(text):
     assert unwrap(text) == text
 
 
-def test_nothing_is_unwrapped_unless_an_option_says_so():
+def test_nothing_is_unwrapped_without_the_option():
     assert observation_of(result("a"), ObservationOptions()) == (result("a"), (), False)
 
 
-def test_a_text_is_cut_at_its_length_in_the_log():
+def test_cut_at_refers_to_the_wrapped_length_of_a_text():
     text = result("a")
     assert observation_of(text, UNWRAP.model_copy(update={"cut_at": len(text)})) == ("a", (), True)
     assert not observation_of(text, UNWRAP.model_copy(update={"cut_at": 1}))[2]
     assert not observation_of("", UNWRAP)[2]
 
 
-def test_results_of_tools_are_unwrapped_and_may_be_cut(tmp_path):
+def test_tool_results_are_unwrapped_marked_and_cut(tmp_path):
     call = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
     record = [
         {"role": "assistant", "content": "", "tool_calls": [call]},

@@ -68,7 +68,7 @@ def test_the_layout_of_2024_is_paired_by_order(tmp_path):
     assert record.trajectory.task_id == "repo-1"
 
 
-def test_an_action_and_its_observation_may_be_a_list_of_two(tmp_path):
+def test_an_action_and_its_observation_can_be_a_list_of_two(tmp_path):
     pairs = [[OLD[1], OLD[2]], [OLD[3], OLD[4]]]
     whole = logs.one(FORM, tmp_path, json.dumps(pairs), name="log.json")
     assert whole.trajectory.turns == logs.one(FORM, tmp_path, row(*OLD)).trajectory.turns
@@ -76,7 +76,7 @@ def test_an_action_and_its_observation_may_be_a_list_of_two(tmp_path):
     assert whole.events[0].place == "events[0][0].thought"
 
 
-def test_what_the_harness_wrote_into_an_observation_is_marked(tmp_path):
+def test_harness_text_in_an_observation_is_marked(tmp_path):
     turn = logs.one(FORM, tmp_path, row(*OLD)).trajectory.turns[1]
     (span,) = turn.spans
     assert turn.observation[span.start : span.end] == "[Jupyter current working directory: /w]"
@@ -91,7 +91,7 @@ def test_what_the_harness_wrote_into_an_observation_is_marked(tmp_path):
         "<response clipped><NOTE>Due to the max output limit, only a part is shown.</NOTE>",
     ],
 )
-def test_a_result_that_the_harness_cut_says_so(tmp_path, mark):
+def test_a_result_truncated_by_the_harness_is_marked_as_cut(tmp_path, mark):
     record = logs.one(
         FORM, tmp_path, row(action(1, command="x"), observation(2, 1, f"a\n{mark}\nb"))
     )
@@ -101,7 +101,7 @@ def test_a_result_that_the_harness_cut_says_so(tmp_path, mark):
     assert record.notes["result that is cut"] == 1
 
 
-def test_the_call_is_as_the_model_wrote_it_and_else_the_event_of_the_harness(tmp_path):
+def test_an_action_is_the_call_of_the_model_or_else_the_harness_event(tmp_path):
     record = logs.one(FORM, tmp_path, row(*NEW))
     assert logs.turns(record) == [
         ('{"name":"execute_bash","arguments":{"command":"ls"}}', "a.py"),
@@ -111,7 +111,7 @@ def test_the_call_is_as_the_model_wrote_it_and_else_the_event_of_the_harness(tmp
     assert record.trajectory.turns[0].time == "2025-04-30T16:45:06.9"
 
 
-def test_a_response_of_another_call_is_not_taken_for_this_one(tmp_path):
+def test_a_model_response_of_another_call_is_not_used(tmp_path):
     event = called(action(5, command="ls"), "toolu_01", "execute_bash", '{"command":"rm"}')
     event["tool_call_metadata"]["tool_call_id"] = "toolu_02"
     record = logs.one(FORM, tmp_path, row(event, observation(6, 5, "a")))
@@ -134,7 +134,7 @@ def test_ids_above_64_bits_are_exact(tmp_path):
     assert [each[1] for each in logs.turns(record)] == ["of a", "of b"]
 
 
-def test_an_error_that_answers_no_action_becomes_no_turn(tmp_path):
+def test_an_error_without_a_cause_becomes_no_turn(tmp_path):
     error = observation(7, 0, "Parameter 'command' is expected.", "error")
     del error["cause"]
     record = logs.one(FORM, tmp_path, row(*NEW[:2], error, action(8, command="x")))
@@ -143,12 +143,12 @@ def test_an_error_that_answers_no_action_becomes_no_turn(tmp_path):
     assert record.notes["call without a result"] == 1
 
 
-def test_an_error_that_answers_an_action_is_what_the_world_showed(tmp_path):
+def test_an_error_caused_by_an_action_is_an_observation(tmp_path):
     record = logs.one(FORM, tmp_path, row(action(1, command="x"), observation(2, 1, "no", "error")))
     assert [each[1] for each in logs.turns(record)] == ["no"]
 
 
-def test_events_between_agent_user_and_harness_are_left_out_by_kind(tmp_path):
+def test_events_between_agent_user_and_harness_are_counted_by_kind(tmp_path):
     events = [
         action(0, "system", content="You are.", tools=[]),
         action(1, "recall", query="q"),
@@ -169,7 +169,7 @@ def test_events_between_agent_user_and_harness_are_left_out_by_kind(tmp_path):
     }
 
 
-def test_an_empty_observation_is_one(tmp_path):
+def test_an_empty_observation_is_kept(tmp_path):
     record = logs.one(FORM, tmp_path, row(action(1, command="x"), observation(2, 1, "")))
     assert [each[1] for each in logs.turns(record)] == [""]
 
@@ -190,7 +190,7 @@ def test_a_file_that_is_an_array_of_events_is_one_episode(tmp_path):
     assert record.place == ""
 
 
-def test_an_array_that_ends_early_is_a_problem_beside_what_was_read(tmp_path):
+def test_a_truncated_array_is_a_problem_and_its_complete_events_are_read(tmp_path):
     damage, rest = logs.read(FORM, tmp_path, json.dumps(NEW)[:-40], name="log.json")
     assert "the rest was not read" in damage.problem
     assert len(rest.trajectory.turns) == 1
@@ -203,14 +203,14 @@ def test_the_task_of_a_resolver_is_its_issue(tmp_path):
     assert record.trajectory.task_id == "o/r/5"
 
 
-def test_rewards_and_patches_reach_no_event(tmp_path):
+def test_the_patch_and_the_instruction_appear_in_no_event(tmp_path):
     record = logs.one(
         FORM, tmp_path, row(*NEW, test_result={"git_patch": "secret"}, instruction="secret")
     )
     assert not any("secret" in event.text for event in record.events)
 
 
-def test_options_name_the_list_and_the_task(tmp_path):
+def test_options_name_the_event_list_and_the_task(tmp_path):
     value = {"result": {"log": NEW}, "case": {"number": 7}}
     record = logs.one(FORM, tmp_path, value, events="result.log", task="case.number", source="mine")
     assert len(record.trajectory.turns) == 2
@@ -220,7 +220,7 @@ def test_options_name_the_list_and_the_task(tmp_path):
 
 
 @pytest.mark.parametrize("value", [row(*OLD), row(*NEW), NEW, [OLD[1], OLD[2]]])
-def test_its_rows_are_claimed_by_no_other_form(tmp_path, value):
+def test_openhands_rows_are_detected_as_the_openhands_format(tmp_path, value):
     (tmp_path / "log.jsonl").write_text(json.dumps(value))
     assert form_of(files_of(str(tmp_path))) == FORM
 
@@ -256,7 +256,7 @@ def test_an_episode_without_events_has_no_turns(tmp_path):
         (["deep"], "history[0][0]: "),
     ],
 )
-def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, event, problem):
+def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, event, problem):
     damage, rest = logs.read(FORM, tmp_path, {"history": [event]}, row(*NEW))
     assert problem in damage.problem
     assert damage.place == "line 1"
@@ -265,7 +265,7 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, event, p
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged([row(*OLD), row(*NEW), NEW]))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, json.dumps(value), name="log.json") or [])
     if isinstance(value, list) and value:
         assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, value)))
@@ -326,7 +326,7 @@ SDK = [
 ]
 
 
-def test_the_sdk_names_kinds_and_pairs_by_the_ids_of_calls(tmp_path):
+def test_sdk_events_are_read_by_kind_and_paired_by_call_id(tmp_path):
     record = logs.one(FORM, tmp_path, row(*SDK))
     assert logs.turns(record) == [
         ('{"name":"terminal","arguments":{"command":"ls"}}', "a.py"),
@@ -349,7 +349,7 @@ def test_the_sdk_names_kinds_and_pairs_by_the_ids_of_calls(tmp_path):
     }
 
 
-def test_without_the_call_an_action_of_the_sdk_is_as_the_harness_has_it(tmp_path):
+def test_an_sdk_action_without_a_tool_call_is_the_parsed_action(tmp_path):
     event = sdk_call(1, command="ls") | {"tool_call": None}
     record = logs.one(FORM, tmp_path, row(event, sdk_result(1, {"output": "a.py"})))
     assert logs.turns(record) == [
@@ -358,13 +358,13 @@ def test_without_the_call_an_action_of_the_sdk_is_as_the_harness_has_it(tmp_path
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.json"])
-def test_a_file_of_single_events_of_the_sdk_is_one_episode(tmp_path, name):
+def test_a_file_of_sdk_events_is_one_episode(tmp_path, name):
     rows = SDK if name == "log.jsonl" else [json.dumps(SDK)]
     record = logs.one(FORM, tmp_path, *rows, name=name)
     assert len(record.trajectory.turns) == 2
 
 
-def test_a_folder_of_the_sdks_event_files_is_one_episode(tmp_path):
+def test_each_folder_of_sdk_event_files_is_one_episode(tmp_path):
     for name in ("first", "second"):
         folder = tmp_path / name / "events"
         folder.mkdir(parents=True)
@@ -377,7 +377,7 @@ def test_a_folder_of_the_sdks_event_files_is_one_episode(tmp_path):
     assert [len(each.trajectory.turns) for each in records] == [2, 2]
 
 
-def test_what_the_sdks_harness_cut_or_wrote_says_so(tmp_path):
+def test_text_that_the_sdk_harness_cut_or_wrote_is_marked(tmp_path):
     shown = "[Tool 'f' executed.]\nx\n<response clipped> of 9"
     record = logs.one(FORM, tmp_path, row(sdk_call(1, "f"), sdk_result(1, text(shown), "f")))
     (turn,) = record.trajectory.turns
@@ -387,5 +387,5 @@ def test_what_the_sdks_harness_cut_or_wrote_says_so(tmp_path):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged([row(*SDK), SDK]))
-def test_no_damage_of_the_sdks_events_is_a_traceback_or_a_loss(tmp_path, value):
+def test_damaged_sdk_events_are_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, value, name="log.json"))

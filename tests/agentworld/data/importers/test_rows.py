@@ -45,7 +45,7 @@ def values(folder, name, data):
         ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n{"b": [2]}')),
     ],
 )
-def test_a_row_is_a_line_or_an_element(tmp_path, name, data):
+def test_a_row_is_a_line_or_an_array_element(tmp_path, name, data):
     assert values(tmp_path, name, data) == [{"a": 1}, {"b": [2]}]
 
 
@@ -73,9 +73,7 @@ def test_integers_beyond_64_bits_are_exact(tmp_path):
         ("a.jsonl.gz", zipped(b"1\n2\n" + b"3" * 9)[:-9], {"": "to its end"}),
     ],
 )
-def test_damage_is_named_and_what_stands_before_and_after_it_is_read(
-    tmp_path, name, data, expected
-):
+def test_damage_is_reported_and_undamaged_rows_are_read(tmp_path, name, data, expected):
     found = read(tmp_path, name, data)
     assert [row.value for row in found if not row.problem][:2] == [1, 2]
     problems = {row.place: row.problem for row in found if row.problem}
@@ -83,37 +81,37 @@ def test_damage_is_named_and_what_stands_before_and_after_it_is_read(
     assert all(words in problems[place] for place, words in expected.items())
 
 
-def test_a_wrong_byte_in_an_array_harms_one_element(tmp_path):
+def test_a_non_utf8_byte_in_an_array_affects_one_element(tmp_path):
     found = read(tmp_path, "a.json", b'[1, "\xff", 2]')
     assert [row.value for row in found] == [1, "\udcff", 2]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
-def test_an_empty_file_is_named(tmp_path, data):
+def test_an_empty_file_is_a_problem(tmp_path, data):
     assert [row.problem for row in read(tmp_path, "a.json", data)] == ["the file is empty"]
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.json.bz2"])
-def test_a_file_that_is_not_compressed_as_its_name_says_is_named(tmp_path, name):
+def test_a_file_with_a_wrong_compression_suffix_is_a_problem(tmp_path, name):
     (row,) = read(tmp_path, name, b"nothing that is compressed")
     assert "cannot be read to its end" in row.problem
 
 
-def test_a_line_that_is_too_long_is_named_and_the_next_is_read(tmp_path, monkeypatch):
+def test_a_too_long_line_is_a_problem_and_the_next_line_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_ROW_BYTES", 1_000)
     found = read(tmp_path, "a.jsonl", b'"' + b"a" * 5_000 + b'"\n"b"\n')
     assert [(row.place, row.value) for row in found] == [("line 1", None), ("line 2", "b")]
     assert "longer than 1,000 bytes" in found[0].problem
 
 
-def test_a_document_that_is_too_long_is_named(tmp_path, monkeypatch):
+def test_a_too_long_document_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_DOCUMENT_BYTES", 10)
     (row,) = read(tmp_path, "a.json", b'{"a": "bcdefghij"}')
     assert "the document is longer than 10 bytes; split it" in row.problem
 
 
 @pytest.mark.parametrize("place", [11, 20, 60, -9, -5])
-def test_what_is_left_of_a_damaged_gzip_ends_with_a_problem(tmp_path, place):
+def test_the_rows_of_a_damaged_gzip_end_with_a_problem(tmp_path, place):
     content = bytearray(zipped(b'{"a": 1}\n' * 3_000))
     content[place] ^= 255
     *_, last = read(tmp_path, "a.jsonl.gz", bytes(content))
@@ -128,7 +126,7 @@ TREES = st.recursive(
 
 @pytest.mark.compute
 @given(st.lists(TREES, min_size=1), st.booleans())
-def test_every_value_is_read_as_it_was_written(tmp_path_factory, trees, as_lines):
+def test_every_value_is_read_unchanged(tmp_path_factory, trees, as_lines):
     folder = tmp_path_factory.mktemp("rows")
     text = json.dumps(trees, ensure_ascii=False, indent=1)
     if as_lines:

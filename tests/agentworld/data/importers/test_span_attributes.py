@@ -98,13 +98,13 @@ def day(name: str) -> tuple[str, Any]:
         ),
     ],
 )
-def test_every_convention_of_names_is_read(attributes, call, result):
+def test_every_attribute_naming_convention_is_read(attributes, call, result):
     tool_call = tool_call_of("span 0", attributes)
     assert tool_call[:2] == call
     assert tool_call.result == result
 
 
-def test_of_two_conventions_the_first_that_has_a_value_is_taken():
+def test_the_first_convention_with_a_value_is_used():
     attributes = {
         **EXECUTE_TOOL,
         "gen_ai.output": '"None"',

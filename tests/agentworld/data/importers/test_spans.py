@@ -74,7 +74,7 @@ def call(day: int, tool: str = "weather") -> str:
     return f'{{"name":"{tool}","arguments":{{"day":{day}}}}}'
 
 
-def test_a_document_of_spans_is_an_episode_in_the_order_of_their_start(tmp_path):
+def test_a_document_of_spans_is_an_episode_ordered_by_start_time(tmp_path):
     document = {"spans": [tool_span(3, "sun"), tool_span(2), model_span(1)], "final_output": "x"}
     (item,) = read_document(tmp_path, document)
     assert turns(item) == [(call(2), "rain"), (call(3), "sun")]
@@ -92,7 +92,7 @@ def test_a_document_of_spans_is_an_episode_in_the_order_of_their_start(tmp_path)
     assert form_of(files_of(str(tmp_path / "a.json"))) == "spans"
 
 
-def test_spans_of_many_traces_in_lines_are_episodes_whatever_their_order(tmp_path):
+def test_spans_in_lines_are_grouped_by_trace_in_any_order(tmp_path):
     lines = [tool_span(number, trace=TRACE + number % 2) for number in (4, 1, 2, 3)]
     first, second = read_lines(tmp_path, *lines)
     assert (first.place, second.place) == (f"trace {TRACE}", f"trace {TRACE + 1}")
@@ -128,7 +128,7 @@ def otlp_span(number: int, result: object, trace: str = "5b8efff798038103d269b63
     }
 
 
-def test_an_export_of_otlp_may_hold_parts_of_several_traces(tmp_path):
+def test_otlp_exports_with_parts_of_several_traces_are_joined_by_trace(tmp_path):
     items = read_lines(
         tmp_path,
         otlp(otlp_span(2, {"stringValue": "sun"}), otlp_span(7, {"stringValue": "fog"}, "f" * 32)),
@@ -143,7 +143,7 @@ def test_an_export_of_otlp_may_hold_parts_of_several_traces(tmp_path):
     assert form_of(files_of(str(tmp_path / "a.jsonl"))) == "spans"
 
 
-def test_the_python_sdk_writes_times_of_iso_and_ids_as_texts(tmp_path):
+def test_iso_times_and_text_ids_of_the_python_sdk_are_read(tmp_path):
     late, early = (
         {
             "name": "weather",
@@ -166,7 +166,7 @@ def test_the_python_sdk_writes_times_of_iso_and_ids_as_texts(tmp_path):
     ]
 
 
-def test_spans_that_mlflow_exports_have_texts_in_quotation_marks(tmp_path):
+def test_quoted_texts_in_mlflow_spans_are_unquoted(tmp_path):
     attributes = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": "{}", "gen_ai.tool.name": '"a"'}
     spans = [
         span(1, attributes | {"mlflow.spanOutputs": '"rain"'}),
@@ -177,7 +177,7 @@ def test_spans_that_mlflow_exports_have_texts_in_quotation_marks(tmp_path):
 
 
 @pytest.mark.parametrize("result", ["{}", "null", '"None"', "None", "", '{\n  "a": 1\n}', "[1, 2]"])
-def test_a_result_stays_as_it_was_written(tmp_path, result):
+def test_a_result_is_read_unchanged(tmp_path, result):
     (item,) = read_document(tmp_path, {"spans": [tool_span(1, result)]})
     assert turns(item) == [(call(1), result)]
 
@@ -187,7 +187,7 @@ def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path):
     assert turns(item)[0] == ('{"name": "weather", "arguments": "day one"}', "rain")
 
 
-def test_spans_without_arguments_or_without_a_result_are_counted_and_pair_with_no_other(tmp_path):
+def test_spans_without_arguments_or_a_result_are_counted_and_not_paired(tmp_path):
     without = tool_span(3)
     del without["attributes"]["gen_ai.tool.args"]
     (item,) = read_document(
@@ -197,7 +197,7 @@ def test_spans_without_arguments_or_without_a_result_are_counted_and_pair_with_n
     assert item.notes == {"call without a result": 1, "tool span without arguments": 1}
 
 
-def test_the_harness_own_tools_are_left_out_where_it_is_said_which_they_are(tmp_path):
+def test_calls_of_the_named_harness_tools_are_omitted_and_counted(tmp_path):
     document = {"spans": [tool_span(1), tool_span(2, tool="final_answer")]}
     (item,) = read_document(tmp_path, document, harness_tools=("final_answer",))
     assert turns(item) == [(call(1), "rain")]
@@ -207,7 +207,7 @@ def test_the_harness_own_tools_are_left_out_where_it_is_said_which_they_are(tmp_
     assert len(turns(whole)) == 2
 
 
-def test_two_tracers_of_one_call_are_one_turn(tmp_path):
+def test_nested_spans_of_one_call_are_one_turn(tmp_path):
     outer, between = tool_span(1), span(2, {}, parent=(1 << 63) + 1)
     inner = tool_span(3, "RAIN", arguments='{"day":1}', parent=(1 << 63) + 2)
     other = tool_span(4, parent=(1 << 63) + 1)
@@ -216,7 +216,7 @@ def test_two_tracers_of_one_call_are_one_turn(tmp_path):
     assert item.notes == {"span: other": 1, "inner span of the same call": 1}
 
 
-def test_parents_may_be_missing_or_lead_back(tmp_path):
+def test_spans_with_missing_or_cyclic_parents_are_read(tmp_path):
     ring = [
         tool_span(1, parent=(1 << 63) + 2),
         tool_span(2, parent=(1 << 63) + 1),
@@ -232,13 +232,13 @@ def test_a_span_that_was_exported_twice_is_one_turn(tmp_path):
     assert item.notes == {"copy of a span": 1}
 
 
-def test_two_spans_of_one_id_that_differ_are_two_turns(tmp_path):
+def test_two_different_spans_with_one_id_are_both_read(tmp_path):
     (item,) = read_lines(tmp_path, tool_span(1, None), {**tool_span(1), "start_time": 7})
     assert turns(item) == [(call(1), "rain")]
     assert item.notes == {"call without a result": 1}
 
 
-def test_results_of_as_many_characters_as_the_tracer_keeps_are_cut(tmp_path):
+def test_a_result_of_exactly_cut_at_characters_is_cut(tmp_path):
     document = {"spans": [tool_span(1, "rain"), tool_span(2, "sun")]}
     (item,) = read_document(tmp_path, document, cut_at=4)
     assert [turn.is_cut for turn in item.trajectory.turns] == [True, False]
@@ -246,7 +246,7 @@ def test_results_of_as_many_characters_as_the_tracer_keeps_are_cut(tmp_path):
     assert not item.trajectory.turns[0].is_cut
 
 
-def test_a_trace_says_its_session_its_model_and_its_tools(tmp_path):
+def test_the_session_and_the_tools_of_a_trace_are_imported(tmp_path):
     schema = {"type": "object", "properties": {"day": {"type": "integer"}}}
     tool = {"type": "function", "function": {"name": "weather", "parameters": schema}}
     other = json.dumps({"name": "other", "input_schema": schema})
@@ -269,7 +269,7 @@ def test_a_trace_without_a_call_is_an_episode_without_a_turn(tmp_path):
     assert turns(item) == []
 
 
-def test_a_wrong_span_is_a_problem_of_its_trace_alone(tmp_path):
+def test_an_invalid_span_is_a_problem_of_its_trace_only(tmp_path):
     wrong = tool_span(2, start_time="yesterday")
     good, bad = read_lines(tmp_path, tool_span(1, trace="a"), tool_span(1), wrong)
     assert turns(good) == [(call(1), "rain")]
@@ -278,7 +278,7 @@ def test_a_wrong_span_is_a_problem_of_its_trace_alone(tmp_path):
     assert "neither nanoseconds nor a time" in bad.problem
 
 
-def test_an_id_that_lost_its_digits_is_refused(tmp_path):
+def test_a_floating_point_trace_id_is_refused(tmp_path):
     (item,) = read_document(tmp_path, {"spans": [tool_span(1, trace=1.2e38)]})
     assert "context.trace_id" in item.problem
 
@@ -302,7 +302,7 @@ def test_rows_without_spans_are_problems(tmp_path):
         None,
     ],
 )
-def test_other_forms_are_not_claimed(value):
+def test_rows_of_other_formats_are_not_claimed(value):
     assert not IMPORTER.claims(value)
 
 
@@ -327,7 +327,7 @@ DOCUMENTS = [
 
 @examples(150)
 @given(st.data())
-def test_whatever_is_wrong_in_a_record_it_is_an_episode_or_a_problem(tmp_path_factory, data):
+def test_a_record_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_factory, data):
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     path = data.draw(st.sampled_from(_paths(document)))
     wrong = data.draw(json_values)

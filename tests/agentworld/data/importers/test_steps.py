@@ -51,7 +51,7 @@ def step(do, see, **fields):
     return {"do": do, "see": see, **fields}
 
 
-def test_every_key_is_an_episode_and_the_next_state_the_answer(tmp_path):
+def test_each_key_is_an_episode_and_the_next_state_is_the_observation(tmp_path):
     records = logs.read(FORM, tmp_path, json.dumps(APPS, indent=1), name="apps.json", **NESTED)
     assert [logs.turns(record) for record in records] == [
         [('[2, "none"]', "<i id=1>")],
@@ -66,14 +66,14 @@ def test_every_key_is_an_episode_and_the_next_state_the_answer(tmp_path):
     assert records[0].events[0].place == "notes.a1.path[0]"
 
 
-def test_stars_of_task_and_start_stand_for_the_key(tmp_path):
+def test_stars_in_task_and_start_paths_match_the_episode_key(tmp_path):
     records = logs.read(FORM, tmp_path, APPS, task="*.*.goal", start="*.*.goal", **NESTED)
     trajectories = [record.trajectory for record in records]
     assert [each.task_id for each in trajectories] == ["write", "read", "write"]
     assert trajectories[1].initial_state == "read\n\n<b id=2>"
 
 
-def test_a_damaged_episode_leaves_the_others(tmp_path):
+def test_a_damaged_episode_is_a_problem_and_the_others_are_read(tmp_path):
     apps = APPS | {"bad": {"x": {"path": 3}, "y": {}, "z": None}, "worse": 7, "empty": {}}
     records = logs.read(FORM, tmp_path, apps, **NESTED)
     assert [record.problem for record in records] == [
@@ -92,7 +92,7 @@ def test_a_row_without_any_episode_has_a_problem(tmp_path):
     assert record.problem == "there is no *.*.path; name another path"
 
 
-def test_an_action_and_its_answer_may_share_a_step(tmp_path):
+def test_an_action_and_its_observation_can_be_in_one_step(tmp_path):
     row = {"run": {"steps": [step("a", "1"), step("b", {"n": 2**70}), step("", "")]}}
     record = one(tmp_path, row | {"task_id": 7, "model": "m-1"}, steps="run.steps")
     assert logs.turns(record) == [("a", "1"), ("b", f'{{"n": {2**70}}}'), ("", "")]
@@ -100,7 +100,7 @@ def test_an_action_and_its_answer_may_share_a_step(tmp_path):
     assert record.trajectory.initial_state == ""
 
 
-def test_an_answer_may_stand_in_the_next_step(tmp_path):
+def test_an_observation_can_be_in_the_next_step(tmp_path):
     row = {"s": [step("a", "0"), step("b", "1"), step("c", "2")]}
     record = one(tmp_path, row, steps="s", alignment="next row")
     assert record.trajectory.initial_state == "0"
@@ -109,7 +109,7 @@ def test_an_answer_may_stand_in_the_next_step(tmp_path):
 
 
 @pytest.mark.parametrize("alignment", ["same row", "next row"])
-def test_what_a_step_lacks_shifts_no_other_step(tmp_path, alignment):
+def test_a_missing_value_in_a_step_shifts_no_other_step(tmp_path, alignment):
     steps = [step("a", None), step("b", "1"), step(None, "2"), step("c", "3"), {"do": "d"}]
     record = one(tmp_path, {"s": steps}, steps="s", alignment=alignment)
     turns = {"same row": [("b", "1"), ("c", "3")], "next row": [("a", "1"), ("b", "2")]}
@@ -125,13 +125,13 @@ def test_what_a_step_lacks_shifts_no_other_step(tmp_path, alignment):
         ([step("a", "0"), {"do": None}], r"s\[1\] has no observation"),
     ],
 )
-def test_where_the_last_step_is_a_state_all_others_have_both(tmp_path, steps, problem):
+def test_steps_that_do_not_fit_the_next_state_alignment_are_a_problem(tmp_path, steps, problem):
     (record,) = read(tmp_path, {"s": steps}, steps="s", alignment="next state")
     assert record.problem.startswith(problem.replace("\\", ""))
     assert record.problem.endswith("name another alignment")
 
 
-def test_an_action_may_be_a_tool_with_arguments(tmp_path):
+def test_an_action_can_be_a_tool_call_with_arguments(tmp_path):
     steps = [
         step("f", "1", args={"b": 1, "a": 2}),
         step("f", "2", args='{"a": 2}'),
@@ -149,7 +149,7 @@ def test_an_action_may_be_a_tool_with_arguments(tmp_path):
     assert bad.problem == "name: Input should be a valid string (got '3')"
 
 
-def test_two_lists_side_by_side_are_steps(tmp_path):
+def test_parallel_lists_of_actions_and_observations_are_steps(tmp_path):
     row = {"x": {"do": ["a", "b"]}, "see": ["1", "2"], "args": [{"n": 1}, None], "t": [5, "6"]}
     options = {"action": "x.do", "arguments": "args", "time": "t"}
     record = one(tmp_path, row, **options)
@@ -160,7 +160,7 @@ def test_two_lists_side_by_side_are_steps(tmp_path):
     assert [turn.time for turn in record.trajectory.turns] == ["5", "6"]
 
 
-def test_two_lists_of_different_lengths_are_refused_unless_the_last_is_a_state(tmp_path):
+def test_lists_of_different_lengths_require_the_next_state_alignment(tmp_path):
     row = {"do": ["a", "b"], "see": ["0", "1", "2"]}
     for alignment in ("same row", "next row"):
         (record,) = read(tmp_path, row, alignment=alignment)
@@ -172,7 +172,7 @@ def test_two_lists_of_different_lengths_are_refused_unless_the_last_is_a_state(t
     assert "see: 1 values and 1 actions" in record.problem
 
 
-def test_rows_of_an_episode_follow_each_other(tmp_path):
+def test_consecutive_rows_with_one_episode_id_are_one_episode(tmp_path):
     rows = [step("a", "1", id=1), step("b", "2", id=1), step("c", "3", id="x", task_id="t")]
     first, second = read(tmp_path, *rows, episode="id", start="do")
     assert logs.turns(first) == [("a", "1"), ("b", "2")]
@@ -182,13 +182,13 @@ def test_rows_of_an_episode_follow_each_other(tmp_path):
     assert second.trajectory.task_id == "t"
 
 
-def test_rows_of_an_episode_that_stand_apart_are_a_problem(tmp_path):
+def test_separated_rows_of_one_episode_are_a_problem(tmp_path):
     rows = [step("a", "1", id=1), step("b", "2", id=2), step("c", "3", id=1)]
     problems = [record.problem for record in read(tmp_path, *rows, episode="id")]
     assert problems == ["", "", "id: rows of '1' stand apart; sort the table by id"]
 
 
-def test_a_row_that_cannot_be_read_makes_the_episodes_beside_it_doubtful(tmp_path):
+def test_an_unreadable_row_makes_the_adjacent_episodes_problems(tmp_path):
     rows = [
         step("a", "1", id=1),
         step("b", "2", id=2),
@@ -213,7 +213,7 @@ def test_a_row_that_cannot_be_read_makes_the_episodes_beside_it_doubtful(tmp_pat
     assert records["line 3"].startswith("it is not JSON")
 
 
-def test_a_path_that_no_step_has_is_named(tmp_path):
+def test_a_path_missing_in_every_step_is_a_problem(tmp_path):
     for name in ("action", "observation"):
         (record,) = read(tmp_path, {"s": [step("a", "1")] * 2}, steps="s", **{name: "x.y"})
         assert record.problem == "there is no x.y; name another path"
@@ -232,7 +232,7 @@ def test_an_episode_without_steps_has_no_turns(tmp_path):
     assert logs.turns(one(tmp_path, {"do": [], "see": []})) == []
 
 
-def test_alignment_and_columns_must_be_stated():
+def test_missing_alignment_and_two_groupings_are_refused():
     with pytest.raises(ValidationError, match="alignment"):
         importer_of(FORM).options(action="a", observation="b")
     with pytest.raises(ValidationError, match="two ways to group"):

@@ -47,7 +47,7 @@ def test_each_step_is_a_turn(tmp_path):
 
 
 @pytest.mark.parametrize("settings", [None, "no JSON", 7, {"agent": "x"}, "[" * 100_000])
-def test_the_task_is_else_the_name_of_the_file(tmp_path, settings):
+def test_without_a_valid_replay_config_the_task_is_the_file_name(tmp_path, settings):
     value = WHOLE | {"replay_config": settings}
     record = logs.one(FORM, tmp_path, value, name="repo__2.traj")
     assert (record.trajectory.task_id, record.trajectory.source) == ("repo__2", "swe_agent")
@@ -62,7 +62,7 @@ def test_a_step_without_an_action_is_left_out(tmp_path):
     assert record.notes == {"step without an action": 2}
 
 
-def test_a_step_without_an_observation_has_none(tmp_path):
+def test_a_step_without_an_observation_is_a_call_without_a_result(tmp_path):
     record = logs.one(FORM, tmp_path, trajectory(step("ls", None)))
     assert record.notes == {"call without a result": 1}
 
@@ -75,26 +75,26 @@ def test_a_step_without_an_observation_has_none(tmp_path):
         ("It was cancelled because it took more than 9 seconds. Please try another.", "harness"),
     ],
 )
-def test_what_the_harness_wrote_is_marked(tmp_path, shown, what):
+def test_harness_text_in_an_observation_is_marked(tmp_path, shown, what):
     (turn,) = logs.one(FORM, tmp_path, trajectory(step("ls", shown))).trajectory.turns
     assert [each.what for each in turn.spans] == [what]
     assert turn.is_cut == (what == "cut")
     assert turn.observation == shown
 
 
-def test_the_submission_reaches_no_event(tmp_path):
+def test_the_submission_appears_in_no_event(tmp_path):
     record = logs.one(FORM, tmp_path, WHOLE)
     assert not any("secret" in each.text for each in record.events)
 
 
-def test_options_name_the_list_and_the_task(tmp_path):
+def test_options_name_the_step_list_and_the_task(tmp_path):
     value = {"log": {"steps": [step("ls", "a.py")]}, "case": 7}
     record = logs.one(FORM, tmp_path, value, steps="log.steps", task="case", source="mine")
     assert logs.turns(record) == [("ls", "a.py")]
     assert (record.trajectory.task_id, record.trajectory.source) == ("7", "mine")
 
 
-def test_its_files_are_claimed_by_no_other_form(tmp_path):
+def test_swe_agent_files_are_detected_as_the_swe_agent_format(tmp_path):
     (tmp_path / "x.traj").write_text(json.dumps(WHOLE, indent=2))
     (tmp_path / "x.patch").write_text("--- a\n+++ b\n")
     (file,) = files_of(str(tmp_path))
@@ -126,7 +126,7 @@ def test_other_rows_are_not_claimed(value):
         (7, "it has no list of steps"),
     ],
 )
-def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, value, problem):
+def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, value, problem):
     damage, rest = logs.read(FORM, tmp_path, value, WHOLE)
     assert damage.problem.startswith(problem)
     assert len(rest.trajectory.turns) == 2
@@ -134,6 +134,6 @@ def test_a_damaged_record_says_the_field_and_the_next_is_read(tmp_path, value, p
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=logs.damaged(WHOLE))
-def test_no_damage_is_a_traceback_or_a_loss(tmp_path, value):
+def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, value))
     importer_of(FORM).claims(value)

@@ -48,20 +48,20 @@ def test_a_row_of_csv_is_an_object_and_an_empty_cell_an_empty_text(tmp_path):
     assert [(row.place, row.value) for row in rows(tmp_path, CSV)] == expected
 
 
-def test_tabs_and_compression_are_known_by_the_name(tmp_path):
+def test_tabs_and_compression_are_detected_by_the_file_name(tmp_path):
     assert rows(tmp_path, "a\tb\n1\t,\n", name="a.tsv")[0].value == {"a": "1", "b": ","}
     data = gzip.compress(CSV.encode())
     assert [row.value for row in rows(tmp_path, data, name="b.csv.gz")][2]["see.text"] == "é"
 
 
-def test_steps_of_csv_are_episodes(tmp_path):
+def test_csv_rows_are_grouped_into_episodes(tmp_path):
     options = STEPS | {"observation": "see.text", "end": ""}
     first, second = logs.read("steps", tmp_path, CSV, name="a.csv", **options)
     assert logs.turns(first) == [("a", "two\nlines"), ("b", "")]
     assert logs.turns(second) == [('say "c"', "é")]
 
 
-def test_an_end_of_csv_is_known_by_its_text(tmp_path):
+def test_a_csv_end_value_is_compared_as_text(tmp_path):
     table = "id,do,see\n1,a,0\n1,-1,1\n"
     options = STEPS | {"alignment": "next state", "end": -1}
     (record,) = logs.read("steps", tmp_path, table, name="a.csv", **options)
@@ -78,7 +78,7 @@ def test_a_damaged_row_of_csv_is_a_problem_and_the_others_are_read(tmp_path):
     ]
 
 
-def test_a_quote_that_does_not_end_is_a_problem(tmp_path):
+def test_an_unclosed_quote_is_a_problem(tmp_path):
     assert problems(tmp_path, 'a,b\n1,2\n1,"2\n') == [
         ("line 2", ""),
         ("line 3", "it is no row of CSV: unexpected end of data"),
@@ -86,7 +86,7 @@ def test_a_quote_that_does_not_end_is_a_problem(tmp_path):
 
 
 @pytest.mark.parametrize("data", ["", "a,a\n1,2\n", "\n1,2\n"])
-def test_a_table_whose_columns_have_no_names_is_a_problem(tmp_path, data):
+def test_missing_or_duplicate_column_names_are_a_problem(tmp_path, data):
     ((_, problem),) = problems(tmp_path, data)
     assert "its first line names no columns, or one of them twice" in problem
 
@@ -101,7 +101,7 @@ def test_a_line_that_is_too_long_ends_a_table(tmp_path, monkeypatch):
     assert "field larger than field limit" in problems(tmp_path, 'a\n"' + "x\n" * 60 + '"\n')[0][1]
 
 
-def test_a_byte_that_is_no_utf8_spoils_its_episode_alone(tmp_path):
+def test_a_non_utf8_byte_is_a_problem_of_its_episode_only(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,do,see\n1,a,\xff\n2,b,x\n")
     importer = importer_of("steps")
@@ -110,7 +110,7 @@ def test_a_byte_that_is_no_utf8_spoils_its_episode_alone(tmp_path):
     assert logs.turns(good) == [("b", "x")]
 
 
-def test_rows_of_parquet_have_the_columns_that_are_named(tmp_path):
+def test_parquet_rows_contain_only_the_named_columns(tmp_path):
     when = datetime(2026, 1, 2, tzinfo=UTC)
     table = {
         "id": [2**63 - 1, 1],
@@ -138,13 +138,13 @@ def test_rows_of_parquet_have_the_columns_that_are_named(tmp_path):
     ]
 
 
-def test_a_cell_of_bytes_is_a_problem_where_it_is_named(tmp_path):
+def test_a_bytes_cell_in_a_named_column_is_a_problem(tmp_path):
     data = write_parquet(tmp_path, {"a": [b"\xff"]})
     (row,) = rows(tmp_path, data, name="a.parquet", paths=["a"])
     assert row.problem == "a cell is bytes and no text; name other columns"
 
 
-def test_steps_of_parquet_are_episodes_over_its_batches(tmp_path):
+def test_parquet_steps_are_grouped_into_episodes_across_batches(tmp_path):
     number = 3 * tables._BATCH
     table = {"id": [n // 2 for n in range(number)], "do": ["a"] * number, "see": ["1"] * number}
     path = tmp_path / "b.parquet"
@@ -156,7 +156,7 @@ def test_steps_of_parquet_are_episodes_over_its_batches(tmp_path):
     assert all(logs.turns(record) == [("a", "1")] * 2 for record in records)
 
 
-def test_lists_in_a_row_of_parquet_are_steps(tmp_path):
+def test_lists_in_a_parquet_row_are_steps(tmp_path):
     table = {"run": [[{"do": "a", "see": "1"}, {"do": "b", "see": None}]]}
     path = tmp_path / "b.parquet"
     path.write_bytes(write_parquet(tmp_path, table))
@@ -169,7 +169,7 @@ def test_lists_in_a_row_of_parquet_are_steps(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.data())
-def test_a_damaged_table_is_read_as_far_as_it_goes(tmp_path, kind, cuts):
+def test_a_damaged_table_is_read_as_episodes_or_problems(tmp_path, kind, cuts):
     table = {"id": ["1", "1", "2"], "do": ["a", "b", "c"], "see": ["1", "2", ""]}
     data = write_parquet(tmp_path, table) if kind == "parquet" else CSV.encode()
     place = cuts.draw(st.integers(0, len(data)))

@@ -16,14 +16,14 @@ def read(folder):
     return [item for each in items for item in each]
 
 
-def test_what_was_written_is_read_with_its_domain(tmp_path):
+def test_written_trajectories_are_read_with_their_domains(tmp_path):
     trajectories = [records.trajectory(), records.trajectory(seed=1, domain="text")]
     write_trajectories(tmp_path / "a.jsonl", trajectories)
     assert [item.trajectory for item in read(tmp_path)] == trajectories
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "shell"\n', b"\xff\n", b"[1]\n"])
-def test_a_line_that_is_none_is_named_and_the_others_are_read(tmp_path, line):
+def test_an_invalid_line_is_a_problem_and_the_others_are_read(tmp_path, line):
     good = records.trajectory().model_dump_json().encode() + b"\n"
     (tmp_path / "a.jsonl").write_bytes(good + line + good)
     first, bad, last = read(tmp_path)
@@ -38,6 +38,6 @@ def test_only_a_whole_trajectory_is_claimed():
     assert not IMPORTER.claims({})
 
 
-def test_an_importer_that_is_not_there_is_refused_with_those_that_are():
+def test_an_unknown_importer_is_refused_and_the_known_importers_are_listed():
     with pytest.raises(InputError, match=r"no form of recordings 'xml' here; .*trajectories"):
         importer_of("xml")

@@ -20,7 +20,7 @@ def contents(path):
 
 
 @pytest.mark.parametrize("write", [zips.write_zip, zips.write_zstd_zip])
-def test_members_are_read_whatever_their_compression(tmp_path, write):
+def test_members_of_deflate_and_zstd_compression_are_read(tmp_path, write):
     assert contents(write(tmp_path / "a.eval", MEMBERS)) == MEMBERS
 
 
@@ -34,7 +34,7 @@ def test_a_member_of_several_zstd_frames_is_read_whole(tmp_path, monkeypatch):
     assert contents(zips.write_zstd_zip(tmp_path / "a.eval", MEMBERS)) == MEMBERS
 
 
-def test_the_last_of_two_members_of_one_name_counts(tmp_path):
+def test_the_last_of_two_members_with_one_name_is_used(tmp_path):
     path = tmp_path / "a.eval"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.json", b"1")
@@ -63,7 +63,7 @@ def test_a_member_that_cannot_be_read_is_refused(tmp_path, write, offset, layout
         contents(path)
 
 
-def test_no_more_is_inflated_than_a_member_says(tmp_path, monkeypatch):
+def test_inflation_stops_at_the_declared_size_of_a_member(tmp_path, monkeypatch):
     sizes = []
     inflate = zipfile.ZipExtFile.read
 
@@ -80,7 +80,7 @@ def test_no_more_is_inflated_than_a_member_says(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}"])
-def test_what_is_no_zip_is_refused(tmp_path, data):
+def test_a_file_that_is_no_zip_is_refused(tmp_path, data):
     (tmp_path / "a.eval").write_bytes(data)
     with pytest.raises(InputError, match="it is not a whole zip"):
         contents(tmp_path / "a.eval")
@@ -89,7 +89,7 @@ def test_what_is_no_zip_is_refused(tmp_path, data):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(st.integers(0, 2_000), st.integers(0, 255), min_size=1, max_size=4))
 @pytest.mark.parametrize("write", [zips.write_zip, zips.write_zstd_zip])
-def test_damage_anywhere_changes_no_content_unseen(tmp_path, write, changes):
+def test_a_damaged_zip_yields_only_original_content_or_an_error(tmp_path, write, changes):
     path = write(tmp_path / "a.eval", MEMBERS)
     content = bytearray(path.read_bytes())
     for place, value in changes.items():

@@ -28,7 +28,7 @@ ORDER = '{"order":1,"item":"kolu","quantity":2,"status":"open"}'
         '{\n  "name": "get_item",\n  "arguments": {\n    "item": "kolu"\n  }\n}',
     ],
 )
-def test_a_call_has_one_form_however_the_policy_wrote_it(text):
+def test_a_call_is_parsed_to_one_form_from_any_json_layout(text):
     assert (
         MCP.parse_action(text)
         == GET
@@ -36,23 +36,23 @@ def test_a_call_has_one_form_however_the_policy_wrote_it(text):
     )
 
 
-def test_several_calls_are_a_line_each():
+def test_several_calls_are_one_line_each():
     assert MCP.parse_action(f"{GET}\n{GET}") == f"{GET}\n{GET}"
 
 
 @pytest.mark.parametrize(
     "text", ["get_item kolu", '{"name": "get_item"', '{"name": "a", "arguments": {"n": NaN}}']
 )
-def test_what_is_no_call_stays_as_it_is_for_the_server_to_refuse(text):
+def test_a_text_that_is_no_call_is_kept_as_the_action(text):
     assert MCP.parse_action(f" {text}\n") == text
 
 
-def test_a_policy_that_wrote_nothing_has_no_action():
+def test_an_empty_policy_output_is_no_action():
     with pytest.raises(ActionError, match="wrote no call"):
         MCP.parse_action(" \n")
 
 
-def test_the_prompt_has_the_tools_of_any_server_but_the_domains_own_and_the_start():
+def test_the_prompt_contains_the_start_and_its_tools_but_no_shop_tools():
     tool = Tool(
         name="look",
         input_schema={"type": "object"},
@@ -84,13 +84,13 @@ def test_the_prompt_has_the_tools_of_any_server_but_the_domains_own_and_the_star
         (GET.replace("kolu", "tane"), KOLU, None),
     ],
 )
-def test_the_closing_call_shows_whether_a_task_is_done(action, observation, outcome):
+def test_the_result_of_the_closing_call_decides_the_outcome(action, observation, outcome):
     closing = GET.replace("{", r"\{").replace("}", r"\}")
     task = records.task(domain="mcp", success={"closing": closing, "output": KOLU})
     assert MCP.outcome(task, action, observation) is outcome
 
 
-def test_a_thought_is_what_the_call_names():
+def test_a_thought_is_the_part_of_the_state_that_the_call_names():
     state = f"{KOLU}\n{KOLU.replace('kolu', 'tane')}\n{ORDER}"
     assert MCP.thought(state, GET) == f"{KOLU}\n{ORDER}"
     assert MCP.thought(state, '{"name":"list_items","arguments":{}}') == state
@@ -108,19 +108,19 @@ def test_a_question_is_the_first_step_of_a_held_out_task():
     assert MCP.has_unseen(f'{{"item":"{held_out_words()[0]}"}}')
 
 
-def test_a_failure_that_is_tried_again_is_not_kept():
+def test_a_repeated_failure_is_not_kept():
     failing = Turn(action=GET, observation="Error: there is no item 'kolu'")
     found = Turn(action=GET, observation=KOLU)
     assert MCP.keep([failing, failing, found, found, failing]) == [True, False, True, True, True]
 
 
-def test_a_new_model_copies_words_between_what_stands_between_values():
+def test_warm_up_texts_are_deterministic_and_contain_json_punctuation():
     texts = list(MCP.tiny.warm_up(5, 1))
     assert texts == list(MCP.tiny.warm_up(5, 1))
     assert any('":"' in text for text in texts)
 
 
-def test_a_new_model_finds_what_was_said_of_an_item_last():
+def test_a_warm_up_text_of_updates_agrees_with_the_shop():
     _, account, *_ = MCP.tiny.warm_up(5, 1)
     lines = account.splitlines()
     start = list(takewhile(lambda line: '"item"' not in line, lines))
@@ -134,7 +134,7 @@ def test_a_new_model_finds_what_was_said_of_an_item_last():
         )
 
 
-def test_a_word_is_the_same_tokens_wherever_it_stands():
+def test_a_word_is_one_piece_in_every_context():
     pieces = regex.compile(MCP.tiny.pattern)
     for text in (KOLU, ORDER, "add kolu at price 3", "there is no item 'kolu'"):
         assert "kolu" in pieces.findall(text)
@@ -145,7 +145,7 @@ def scores(predicted, truth):
     return MCP.rubric.score_by_rules(predicted, truth)
 
 
-def test_a_rule_scores_values_of_json_and_the_form_of_a_result():
+def test_the_rubric_scores_json_values_and_the_format_of_a_result():
     assert (*scores(KOLU.replace(",", ", "), KOLU),) == (5, 5, 0, 5, 5)
     near, far = scores(KOLU.replace("7", "8"), KOLU), scores("Error: none", KOLU)
     assert near.format == 5

@@ -45,7 +45,7 @@ def shown(*actions, **settings):
     return play(*actions, **settings)[1]
 
 
-def test_the_tools_of_all_pages_are_the_action_space_with_both_schemas():
+def test_the_start_lists_the_tools_of_all_pages_with_both_schemas():
     start, _ = play()
     tools = {tool.name: tool for tool in start.tools}
     assert len(tools) == 13
@@ -55,15 +55,15 @@ def test_the_tools_of_all_pages_are_the_action_space_with_both_schemas():
     assert (start.domain, start.text) == ("mcp", "")
 
 
-def test_a_call_shows_the_texts_of_its_result():
+def test_the_observation_of_a_call_is_the_text_of_its_result():
     assert shown(call("echo", text="a\nb"), call("unpromised")) == ["a\nb", "one"]
 
 
-def test_structured_content_is_shown_where_the_text_does_not_say_it():
+def test_structured_content_missing_from_the_text_is_shown():
     assert shown(call("promised"), call("other")) == ['{\n "n": 1\n}', 'one\n{"n":1}']
 
 
-def test_calls_of_one_action_are_taken_one_after_the_other():
+def test_calls_of_one_action_run_in_order():
     assert shown("\n".join([call("count")] * 3), call("count")) == ["1\n2\n3", "4"]
 
 
@@ -79,7 +79,7 @@ def test_calls_of_one_action_are_taken_one_after_the_other():
         ('{"name": "echo", "arguments": {"text": "\\ud800"}}', "MCP error -32602"),
     ],
 )
-def test_an_action_that_is_no_call_is_refused_in_the_words_of_the_protocol(action, refusal):
+def test_an_action_that_is_no_call_returns_a_protocol_error(action, refusal):
     observation, after = shown(action, call("echo", text="a"))
     assert observation.startswith(refusal)
     assert domain_of("mcp").is_failure(observation)
@@ -95,7 +95,7 @@ def test_errors_of_a_tool_and_of_the_protocol_are_observations():
     assert all(map(domain_of("mcp").is_failure, observations))
 
 
-def test_lines_that_are_no_messages_do_not_count():
+def test_server_output_lines_that_are_no_messages_are_ignored():
     assert shown(call("chatter", text="a"), call("echo", text="b")) == ["a", "b"]
 
 
@@ -112,9 +112,7 @@ def test_lines_that_are_no_messages_do_not_count():
         ("missing", "answered a call against the protocol: Tool missing has an output schema"),
     ],
 )
-def test_a_server_that_breaks_is_a_fault_and_no_observation_and_the_next_one_is_clean(
-    tool, problem
-):
+def test_a_server_fault_breaks_the_episode_and_the_next_server_is_clean(tool, problem):
     started = Started()
 
     async def episodes():
@@ -153,7 +151,7 @@ def test_a_server_that_does_not_start_breaks_the_reset_with_its_reason(words, pr
     assert started.num_running == 0
 
 
-def test_tools_of_several_servers_have_their_servers_name_where_they_collide():
+def test_colliding_tool_names_are_prefixed_with_their_server_names():
     commands = {"one": command("only"), "two": command()}
     actions = [call("one__count"), call("one__count"), call("two__count"), call("only")]
     start, observations = play(*actions, call("count"), commands=commands)
@@ -166,7 +164,7 @@ def test_tools_of_several_servers_have_their_servers_name_where_they_collide():
     assert unknown == "MCP error -32602: Unknown tool: count"
 
 
-def test_a_server_whose_event_loop_has_ended_has_ended_too():
+def test_a_server_ends_with_its_event_loop():
     started = Started()
 
     async def abandoned():
@@ -180,7 +178,7 @@ def test_a_server_whose_event_loop_has_ended_has_ended_too():
 
 
 @pytest.mark.compute
-def test_nothing_that_an_environment_imports_knows_of_a_sandbox():
+def test_the_environment_module_does_not_import_the_sandbox():
     graph = grimp.build_graph("agentworld")
     reached = graph.find_upstream_modules("agentworld.domains.mcp.environment")
     assert "agentworld.domains.mcp.transport" in reached

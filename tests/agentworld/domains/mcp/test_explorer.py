@@ -34,7 +34,7 @@ def actions(seed, num_turns=200, observation=None):
     return shown
 
 
-def test_most_calls_are_as_the_schemas_say_and_a_few_are_not():
+def test_most_explorer_calls_fit_the_schemas_and_a_few_do_not():
     calls = actions(1)
     assert len(calls) == 200
     validator = jsonschema.Draft202012Validator(SCHEMA)
@@ -47,15 +47,15 @@ def test_most_calls_are_as_the_schemas_say_and_a_few_are_not():
     assert unknown <= {*WORDS}
 
 
-def test_texts_come_from_what_was_shown():
+def test_text_arguments_come_from_the_observation():
     calls = actions(1, observation=Observation('{"files": ["gudo.txt"]}'))
     paths = {call["arguments"].get("path") for call in calls if call["name"] == "edit"}
     assert "gudo.txt" in paths
 
 
-def test_an_explorer_is_the_same_for_equal_chances():
+def test_an_explorer_is_deterministic_for_a_seed():
     assert actions(1) == actions(1) != actions(2)
 
 
-def test_there_is_nothing_to_do_without_tools():
+def test_an_explorer_without_tools_takes_no_action():
     assert SchemaExplorer(random.Random(1), (), WORDS, 5).act(None) is None

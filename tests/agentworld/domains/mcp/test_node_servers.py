@@ -63,7 +63,7 @@ KOLU = {"name": "kolu", "entityType": "item", "observations": ["red"]}
 THOUGHT = {"thought": "a", "nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 2}
 
 
-def test_a_graph_in_a_file_is_empty_in_each_episode_and_its_result_is_not_said_twice():
+def test_a_memory_graph_is_empty_in_each_episode_and_each_result_is_shown_once():
     read = call("read_graph")
     tools, (first, second) = episodes(
         ["memory"], [call("create_entities", entities=[KOLU]), read], [read]
@@ -76,7 +76,7 @@ def test_a_graph_in_a_file_is_empty_in_each_episode_and_its_result_is_not_said_t
     assert json.loads(second[0]) == {"entities": [], "relations": []}
 
 
-def test_files_are_those_of_the_sandbox_and_are_gone_in_the_next_episode():
+def test_files_are_in_the_sandbox_and_are_missing_in_the_next_episode():
     path = f"{HOME}/a.txt"
     read = call("read_text_file", path=path)
     tools, (first, second) = episodes(
@@ -93,14 +93,14 @@ def test_files_are_those_of_the_sandbox_and_are_gone_in_the_next_episode():
     assert [MCP.is_failure(text) for text in (*first, *second)] == [False, False, True, True]
 
 
-def test_what_a_server_keeps_in_its_process_is_fresh_in_each_episode():
+def test_the_process_state_of_a_server_is_fresh_in_each_episode():
     think = call("sequentialthinking", **THOUGHT)
     _, shown = episodes(["thinking"], [think, think], [think])
     lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
     assert lengths == [[1, 2], [1]]
 
 
-def test_a_reset_of_thoughts_is_not_believed_and_the_next_episode_is_clean(caplog):
+def test_an_ineffective_reset_of_the_thinking_server_is_not_used(caplog):
     think = call("sequentialthinking", **THOUGHT)
     _, shown = episodes(["thinking"], [think], [think], reset=[])
     lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
@@ -108,7 +108,7 @@ def test_a_reset_of_thoughts_is_not_believed_and_the_next_episode_is_clean(caplo
     assert "calls change its state, and its declared state does not show it" in caplog.text
 
 
-def test_a_reset_of_everything_is_not_believed_and_the_next_episode_is_clean(caplog):
+def test_an_ineffective_reset_of_the_everything_server_is_not_used(caplog):
     toggle = call("toggle-simulated-logging")
     state = {"name": "toggle-simulated-logging"}
     _, (first, second) = episodes(["everything"], [toggle], [toggle], state=[state], reset=[])
@@ -116,7 +116,7 @@ def test_a_reset_of_everything_is_not_believed_and_the_next_episode_is_clean(cap
     assert "it has another state after its state was read" in caplog.text
 
 
-def test_structured_content_images_and_links_are_shown_as_text():
+def test_structured_content_and_images_are_shown_as_text():
     city = call("get-structured-content", location="Chicago")
     tools, ((weather, image, wrong),) = episodes(
         ["everything"], [city, call("get-tiny-image"), call("get-sum", a="one", b=2)]

@@ -12,7 +12,7 @@ def test_an_observation_is_the_texts_of_a_result_line_by_line():
     assert result_text([]) == ""
 
 
-def test_what_is_no_text_is_told_without_its_bytes():
+def test_non_text_content_is_shown_without_its_bytes():
     image = {"type": "image", "mimeType": "image/png", "data": "aaaa"}
     blob = {"type": "resource", "resource": {"uri": "file:///a", "blob": "aaaa"}}
     link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
@@ -32,7 +32,7 @@ def test_what_is_no_text_is_told_without_its_bytes():
         ("", "Error: "),
     ],
 )
-def test_an_error_is_known_by_its_first_words(text, observation):
+def test_an_error_observation_begins_with_a_known_prefix(text, observation):
     shown = result_text([{"type": "text", "text": text}], is_error=True)
     assert shown == (text if observation is None else observation)
     assert is_failure(shown)
@@ -42,7 +42,7 @@ def test_a_result_that_mentions_errors_is_no_failure():
     assert not is_failure("3 errors were corrected, of MCP error -1: too")
 
 
-def test_structured_content_that_no_schema_promises_is_left_out():
+def test_structured_content_without_an_output_schema_is_omitted():
     assert result_text([TEXT], structured={"n": 1}) == "a"
     assert result_text([TEXT], structured={"n": 1}, output_schema=NUMBER) == 'a\n{"n":1}'
     assert result_text([TEXT], structured={"n": 1}, output_schema=NUMBER, is_error=True) == (

@@ -76,13 +76,13 @@ def test_a_resource_is_read_without_its_bytes():
         (call(LIST, cursor="1"), "MCP error -32602: A cursor needs a server"),
     ],
 )
-def test_a_resource_that_cannot_be_read_is_an_error_of_the_protocol(action, problem):
+def test_an_unreadable_resource_is_a_protocol_error(action, problem):
     _, shown = play(action)
     assert shown == [problem]
     assert MCP.is_failure(problem)
 
 
-def test_only_servers_with_resources_have_them_and_a_tool_of_the_same_name_gets_its_servers_name():
+def test_resource_tools_require_resources_and_colliding_tool_names_are_prefixed():
     names, (text, refused) = play(
         call(LIST),
         call(f"tools__{LIST}"),
@@ -94,7 +94,7 @@ def test_only_servers_with_resources_have_them_and_a_tool_of_the_same_name_gets_
     assert LIST not in play(commands={"tools": command()})[0]
 
 
-def test_an_explorer_reads_an_address_that_it_saw():
+def test_an_explorer_reads_a_uri_from_the_observation():
     async def tools():
         played = environment({"books": library()}, Started())
         try:

@@ -48,13 +48,13 @@ def test_a_server_with_a_reset_is_one_process_from_the_second_episode_on():
     assert len(started) == 2
 
 
-def test_a_server_without_a_reset_is_a_process_for_each_episode_and_one_that_waits():
+def test_a_server_without_a_reset_has_a_process_per_episode_and_one_spare():
     started = Started()
     assert episodes(4, counter(), access_by_calls([SHOW], None), started) == [["1", "2"]] * 4
     assert len(started) == 5
 
 
-def test_a_single_episode_starts_no_process_that_waits():
+def test_a_single_episode_starts_no_spare_process():
     started = Started()
     assert episodes(1, counter(), None, started) == [["1", "2"]]
     assert len(started) == 1
@@ -73,7 +73,7 @@ def test_a_single_episode_starts_no_process_that_waits():
         ("idle", access_by_calls([], []), "all made-up calls of its tools failed"),
     ],
 )
-def test_a_reset_that_leaves_a_trace_is_not_used(flaw, access, problem, caplog):
+def test_a_reset_that_fails_its_check_is_not_used(flaw, access, problem, caplog):
     started = Started()
 
     async def play():
@@ -94,7 +94,7 @@ def test_a_reset_that_leaves_a_trace_is_not_used(flaw, access, problem, caplog):
     assert f"gets a new process for each episode: {problem}" in record.getMessage()
 
 
-def test_a_reset_that_works_no_more_is_noticed_before_the_next_episode(caplog):
+def test_a_reset_that_stops_working_is_detected_before_the_next_episode(caplog):
     started = Started()
     # It was cleared eight times when it was checked, and twice before an episode.
     assert episodes(7, counter("wears-out:10"), RESET, started) == [["1", "2"]] * 7
@@ -109,7 +109,7 @@ def test_a_process_has_a_limited_number_of_episodes(monkeypatch):
     assert len(started) == 3
 
 
-def test_a_waiting_process_that_has_ended_is_not_used():
+def test_a_spare_process_that_has_ended_is_not_used():
     started = Started()
 
     async def play():
@@ -132,7 +132,7 @@ def test_a_waiting_process_that_has_ended_is_not_used():
     assert started.num_running == 0
 
 
-def test_an_episode_that_broke_its_server_does_not_end_the_one_that_waits():
+def test_a_broken_server_does_not_end_the_spare_process():
     started = Started()
 
     async def play():
@@ -167,7 +167,7 @@ def test_an_environment_can_be_closed_while_a_process_starts():
     assert started.num_running == 0
 
 
-def test_a_process_that_does_not_start_ahead_breaks_one_reset_alone(tmp_path):
+def test_a_spare_process_that_fails_to_start_breaks_only_one_reset(tmp_path):
     started = Started()
     flag = tmp_path / "broken"
     words = ("/bin/sh", "-c", f'test ! -e {flag} && exec "$@"', "sh", *counter())

@@ -22,13 +22,13 @@ def tags(*turns, start=SHOP):
     return MCP.tags(start, turns)
 
 
-def test_a_turn_has_the_names_of_its_tools_and_whether_it_shows_anything():
+def test_a_turn_is_tagged_by_tool_output_and_kind():
     (read, blank) = tags(turn("get_item", KOLU, item="kolu"), turn("list_items", " "))
     assert read == {"get_item", OUTPUT, KIND_TAGS["read"]}
     assert blank == {"list_items", KIND_TAGS["read"]}
 
 
-def test_what_was_refused_and_what_is_no_call_are_tagged():
+def test_failed_and_malformed_calls_are_tagged():
     malformed = Turn(action="ls", observation="MCP error -32700: Parse error")
     failing = turn("get_item", "Error: there is no item 'a'", item="a")
     first, second = tags(malformed, failing)
@@ -65,11 +65,11 @@ def test_what_was_refused_and_what_is_no_call_are_tagged():
         (turn("update_item", KOLU, item="kolu"), turn("get_item", "{}", item="tane"), False),
     ],
 )
-def test_a_turn_shows_what_an_earlier_write_changed(write, read, shows):
+def test_a_read_of_an_earlier_write_is_tagged_as_history(write, read, shows):
     assert (HISTORY in tags(write, read)[1]) is shows
 
 
-def test_a_held_out_word_is_unseen_in_the_call_and_in_the_result():
+def test_a_held_out_word_in_a_call_or_a_result_is_tagged_as_unseen():
     word = held_out_words()[0]
     first, second, third = tags(
         turn("get_item", item=word), turn("list_items", f'{{"a":"{word}"}}'), turn("list_items")
@@ -96,7 +96,7 @@ def test_the_kind_of_a_turn_is_its_tools_annotation_or_the_verb_in_its_name(name
     assert MCP.turn_kind(call.action, found) == kind
 
 
-def test_of_several_calls_one_that_writes_makes_the_turn_a_write():
+def test_one_write_among_several_calls_makes_the_turn_a_write():
     calls = [turn("get_item", item="a"), turn("remove_item", item="a")]
     both = Turn(action="\n".join(call.action for call in calls), observation="a\nb")
     (found,) = tags(both)

@@ -65,14 +65,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", list(WRONG))
-def test_every_wrong_change_of_a_kind_fails(kind):
+def test_every_wrong_change_of_an_observation_fails(kind):
     change, truths = WRONG[kind]
     assert len(truths) > 20
     assert [verdict_of(MCP, change(truth), truth) for truth in truths] == [False] * len(truths)
 
 
 @pytest.mark.compute
-def test_the_state_before_a_write_and_the_turn_before_fail_where_they_are_not_the_same():
+def test_a_differing_stale_result_or_copy_of_the_previous_turn_fails():
     verdicts = {"stale": [], "copied": []}
     for episode in EPISODES:
         for before, turn in zip(episode.turns, episode.turns[1:], strict=False):
@@ -94,7 +94,7 @@ def test_a_second_recording_passes_and_every_turn_has_a_verdict():
     assert any("placed_at" in truth for truth in TRUTHS)
 
 
-def test_an_error_is_judged_as_one_and_all_else_by_what_it_follows_from():
+def test_errors_are_judged_on_the_errors_axis_and_results_on_consistency():
     assert {*MCP.verify("", ERRORS[0])} == {"errors"}
     assert {*MCP.verify("", JSON_TRUTHS[0])} == {"consistency"}
     assert MCP.verify("a", " \n") == {}
@@ -124,7 +124,7 @@ OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
         ("kolu", "Kolu", False),
     ],
 )
-def test_what_nobody_can_know_does_not_count_and_all_else_does(one, other, is_same):
+def test_only_volatile_values_and_json_layout_are_ignored(one, other, is_same):
     assert verdict_of(MCP, one, other) is is_same
 
 
@@ -136,7 +136,7 @@ TREES = st.recursive(
 
 
 @given(TREES)
-def test_json_is_the_same_however_it_is_written(tree):
+def test_json_in_any_layout_is_equal(tree):
     texts = [json.dumps(tree), json.dumps(tree, indent=2), json.dumps(tree, ensure_ascii=False)]
     if isinstance(tree, dict | list):
         assert len(set(map(canonical, texts))) == 1
@@ -151,6 +151,6 @@ TEXTS = st.lists(LINES, max_size=4).map("\n".join)
 
 
 @given(TEXTS, TEXTS)
-def test_the_fast_comparison_says_what_the_forms_say(one, other):
+def test_the_fast_comparison_agrees_with_the_canonical_forms(one, other):
     is_equal = mask_volatile(canonical(one)) == mask_volatile(canonical(other))
     assert is_same(one, other) is is_equal

@@ -4,7 +4,7 @@ from agentworld.rendering.messages import system_text
 SCREEN = domain_of("screen")
 
 
-def test_the_prompt_says_that_an_observation_is_a_screen():
+def test_the_prompt_describes_an_observation_as_the_whole_screen():
     prompt = SCREEN.prompt(Start(domain="screen", text="[1] Home"))
     assert system_text(prompt) == (
         "Predict what the environment shows for each action."
@@ -12,10 +12,10 @@ def test_the_prompt_says_that_an_observation_is_a_screen():
     )
 
 
-def test_a_screen_is_the_same_however_its_lines_are_broken():
+def test_line_breaks_do_not_affect_the_match_of_screens():
     assert is_match(SCREEN, "[1] Shop\n  [2] Buy", "[1] Shop [2] Buy\n")
     assert not is_match(SCREEN, "[1] Shop\n[2] Buy", "[1] Shop\n[2] Sell")
 
 
-def test_its_questions_are_of_its_own_domain():
+def test_screen_questions_are_of_the_screen_domain():
     assert {SCREEN.question(number).start.domain for number in range(5)} == {"screen"}

@@ -37,7 +37,7 @@ def test_an_empty_line_at_either_end_of_an_observation_does_not_count():
 
 
 @pytest.mark.parametrize("text", ["ls", " ls ", "\n ls \nand then I am done"])
-def test_an_action_is_the_first_line_of_what_the_policy_wrote(text):
+def test_an_action_is_the_first_line_of_the_policy_output(text):
     assert SHELL.parse_action(text) == "ls"
 
 
@@ -56,7 +56,7 @@ def test_a_call_of_bash_is_its_command_and_any_other_call_is_json():
     assert SHELL.render_action(Action("", (more,))).startswith('{"name":"bash","arguments":{')
 
 
-def test_the_prompt_says_the_start_and_each_variant_says_it_otherwise():
+def test_prompt_variants_differ_in_wording_and_contain_the_start():
     start = Start(domain="shell", text="rimo.txt: kolu")
     prompts = {SHELL.prompt(start, variant).model_dump_json() for variant in range(12)}
     assert len(prompts) == 12
@@ -66,7 +66,7 @@ def test_the_prompt_says_the_start_and_each_variant_says_it_otherwise():
     assert [*SHELL.variants("rl")] == [*SHELL.variants("held_out")] == [0]
 
 
-def test_a_thought_is_of_the_files_that_the_action_names():
+def test_a_thought_contains_the_files_that_the_action_names():
     state = "besa/lomi.txt: gudo\nrimo.txt: kolu / tane"
     assert SHELL.thought(state, "cat rimo.txt") == "rimo.txt: kolu / tane"
     assert SHELL.thought(state, "cat lomi.txt") == "besa/lomi.txt: gudo"
@@ -82,7 +82,7 @@ def test_a_question_is_the_first_step_of_a_held_out_task():
     assert any(SHELL.has_unseen(text) for text in texts)
 
 
-def test_the_tags_are_those_of_the_start_and_the_turns_before():
+def test_tags_depend_on_the_start_and_the_previous_turns():
     turns = [
         Turn(action="rm rimo.txt", observation="[0] ~"),
         Turn(action="ls", observation="a\n[0] ~"),
@@ -91,12 +91,12 @@ def test_the_tags_are_those_of_the_start_and_the_turns_before():
     assert SHELL.tags(start, turns) == [{"rm"}, {"ls", HISTORY, OUTPUT}]
 
 
-def test_what_no_training_may_hold_is_a_held_out_word():
+def test_only_held_out_words_are_unseen():
     assert SHELL.has_unseen(f"cat {held_out_words()[0]}.txt")
     assert not SHELL.has_unseen("cat a.txt")
 
 
-def test_an_unknown_command_that_is_tried_again_is_not_kept():
+def test_a_repeated_unknown_command_is_not_kept():
     unknown = Turn(action="kolu", observation="bash: kolu: command not found\n[127] ~")
     ls = Turn(action="ls", observation="[0] ~")
     assert SHELL.keep([unknown, unknown, ls, ls, unknown]) == [True, False, True, True, True]

@@ -44,7 +44,7 @@ from agentworld.domains.shell.grammar import (
         ("sed s/a/b/ rimo.txt", "unknown"),
     ],
 )
-def test_a_command_is_of_its_class(action, expected):
+def test_an_action_is_classified_by_its_command(action, expected):
     assert command_class(action) == expected
 
 
@@ -53,7 +53,7 @@ def test_any_text_has_a_class(action):
     assert command_class(action) in get_args(CommandClass)
 
 
-def test_a_line_is_parted_into_its_commands():
+def test_a_line_is_split_into_commands_and_connectors():
     line = parse_line("cat < a.txt | grep -n b >> c.txt && echo ok")
     assert line.commands == (
         Command(("cat",), source="a.txt"),
@@ -73,7 +73,7 @@ def test_a_line_is_parted_into_its_commands():
         ("test -f a", ["a"]),
     ],
 )
-def test_the_operands_are_what_a_command_works_on(action, operands):
+def test_the_operands_of_a_command_exclude_options_and_patterns(action, operands):
     assert operands_of(parse_line(action).commands[0]) == operands
 
 
@@ -90,7 +90,7 @@ def test_the_operands_are_what_a_command_works_on(action, operands):
         ("[0]", ("[0]",), None, None),
     ],
 )
-def test_a_screen_is_output_and_a_prompt_line(observation, lines, status, folder):
+def test_a_screen_is_split_into_output_and_prompt_line(observation, lines, status, folder):
     screen = read_screen(observation)
     assert (screen.lines, screen.status, screen.folder) == (lines, status, folder)
 

@@ -28,7 +28,7 @@ def test_an_episode_begins_with_the_files_of_its_task():
     assert in_shell(work) == ("shell", "a/b.txt: kolu / tane", ("kolu\ntane\n[0] ~", False))
 
 
-def test_the_state_is_no_step_and_says_what_a_start_says():
+def test_reading_the_state_is_no_step_and_uses_the_format_of_a_start():
     async def work(environment):
         await environment.reset(records.task(initial_state=""))
         states = [await environment.state()]
@@ -39,7 +39,7 @@ def test_the_state_is_no_step_and_says_what_a_start_says():
 
 
 @pytest.mark.compute
-def test_one_episode_runs_after_another_in_a_new_sandbox():
+def test_a_new_episode_contains_no_file_of_the_previous_episode():
     async def work(environment):
         await environment.reset(records.task())
         await environment.step("touch new")
@@ -61,7 +61,7 @@ def test_an_action_that_ends_the_shell_or_is_no_text_breaks_the_episode(action):
 
 
 @pytest.mark.parametrize(("text", "is_right"), [("kolu", True), ("tane", False)])
-def test_the_files_say_whether_a_task_that_shows_a_file_is_done(text, is_right):
+def test_a_task_that_shows_a_file_is_checked_by_the_files(text, is_right):
     async def work(environment):
         task = records.task(success={"closing": r"cat\ a\.txt", "output": "kolu"})
         await environment.reset(task)
@@ -87,23 +87,23 @@ def actions_of(pursues_task, num_turns, seed=0):
     return actions
 
 
-def test_an_explorer_takes_as_many_turns_as_it_may():
+def test_an_explorer_takes_exactly_the_allowed_turns():
     assert len(actions_of(pursues_task=False, num_turns=7)) == 7
     assert len(actions_of(pursues_task=True, num_turns=1)) == 1
 
 
-def test_an_explorer_that_pursues_a_task_takes_its_steps_sooner_or_later():
+def test_a_task_explorer_takes_all_steps_in_many_episodes():
     steps = set(solved_task(3, held_out=False).steps)
     pursuits = [actions_of(pursues_task=True, num_turns=10, seed=seed) for seed in range(20)]
     assert sum(steps <= {*actions} for actions in pursuits) > 8
     assert any(steps != {*actions} for actions in pursuits)
 
 
-def test_an_explorer_is_the_same_for_equal_chances():
+def test_an_explorer_is_deterministic_for_a_seed():
     assert actions_of(True, 10) == actions_of(True, 10)
     assert actions_of(False, 10) != actions_of(False, 10, seed=1)
 
 
-def test_the_sandbox_is_the_program_that_is_refused_to_a_training():
+def test_bwrap_is_the_launcher_of_the_shell_and_is_available():
     assert SHELL.launchers == {"bwrap"}
     SHELL.check_available()

@@ -42,7 +42,7 @@ def test_each_dimension_is_scored_by_its_rule(predicted, expected):
     assert tuple(score_by_rules(predicted, TRUTH)) == expected
 
 
-def test_what_is_silent_must_stay_silent():
+def test_output_predicted_for_a_silent_command_lowers_the_score():
     assert tuple(score_by_rules("[0] ~", "[0] ~")) == (5, 5, 5, 5, 5)
     assert tuple(score_by_rules("kolu\n[0] ~", "[0] ~")) == (5, 1, 5, 1, 1)
 
@@ -71,6 +71,6 @@ def test_praise_in_the_prompt_line_never_raises_the_reward(guess, truth, praise)
 
 @pytest.mark.compute
 @given(screens, screens)
-def test_nothing_is_better_than_the_truth(predicted, truth):
+def test_no_observation_scores_higher_than_the_truth(predicted, truth):
     assume("~" in truth)
     assert score_by_rules(predicted, truth).reward <= score_by_rules(truth, truth).reward == 25

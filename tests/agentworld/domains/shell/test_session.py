@@ -72,12 +72,12 @@ def test_output_without_a_newline_at_its_end_is_whole(shell):
     ],
     ids=["empty", "half a command", "open quote", "waits for input", "two lines", "!", "unknown"],
 )
-def test_no_command_can_confuse_the_shell(shell, action, observation):
+def test_unusual_commands_leave_the_shell_usable(shell, action, observation):
     assert shell.step(action) == observation
     assert shell.step("echo on") == "on\n[0] ~"
 
 
-def test_the_harness_does_not_show_in_the_history(shell):
+def test_harness_commands_are_not_in_the_history(shell):
     assert shell.step("history") == "[0] ~"
 
 
@@ -86,7 +86,7 @@ def test_the_harness_does_not_show_in_the_history(shell):
     [("yes", "printed too much"), ("exit", "left the shell"), ("exec true", "left the shell"),
      ("kill -9 $$", "left the shell"), ("kill -USR1 1; sleep 99", "left the shell")],
 )  # fmt: skip
-def test_what_is_over_says_why(command, why):
+def test_a_broken_episode_reports_the_reason(command, why):
     with LiveShell(seconds=60) as shell:
         shell.reset()
         with pytest.raises(EnvironmentBroken, match=why):
@@ -94,14 +94,14 @@ def test_what_is_over_says_why(command, why):
 
 
 @pytest.mark.parametrize("command", ["sleep 60", "while :; do :; done"])
-def test_what_takes_too_long_is_over(command):
+def test_a_command_that_takes_too_long_breaks_the_episode(command):
     with LiveShell(seconds=3) as shell:
         shell.reset()
         with pytest.raises(EnvironmentBroken, match="took too long"):
             shell.step(command)
 
 
-def test_a_broken_shell_stays_broken():
+def test_a_closed_shell_refuses_commands():
     with LiveShell(seconds=60) as shell:
         shell.reset()
         shell.close()
@@ -109,7 +109,7 @@ def test_a_broken_shell_stays_broken():
             shell.step("ls")
 
 
-def test_commands_are_counted_and_nothing_else_is():
+def test_only_commands_are_counted_as_steps():
     with LiveShell(seconds=60) as shell:
         shell.reset({"rimo.txt": "a\n"})
         shell.step("ls")
@@ -119,13 +119,13 @@ def test_commands_are_counted_and_nothing_else_is():
         assert shell.num_steps == 2
 
 
-def test_files_that_do_not_fit_are_no_episode():
+def test_start_files_beyond_the_disk_limit_break_the_reset():
     small = LiveShell(SandboxLimits(disk_bytes=1 << 16), seconds=60)
     with small as shell, pytest.raises(EnvironmentBroken, match="files could not be written"):
         shell.reset({"rimo.txt": "kolu " * 20_000})
 
 
-def test_the_state_is_written_as_the_start_of_an_episode_is(shell):
+def test_the_state_has_the_format_of_an_episode_start(shell):
     files = {"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"}
     assert shell.state() == describe_files(files)
     shell.step("rm rimo.txt; mkdir -p new/deep; echo a >> besa/lomi.txt; echo b > .hidden")
@@ -138,7 +138,7 @@ def test_the_state_is_written_as_the_start_of_an_episode_is(shell):
 
 @pytest.mark.parametrize("before", ["true", "false", "(exit 7)", "echo kolu tane", "cat nothing"])
 @pytest.mark.parametrize("after", ["echo $?", 'echo "<$_>"', "declare -F; set | grep __seen"])
-def test_asking_for_the_state_changes_nothing_that_a_command_sees(shell, before, after):
+def test_reading_the_state_does_not_affect_later_commands(shell, before, after):
     shell.step(before)
     plain = shell.step(after)
     shell.step(before)
@@ -158,26 +158,26 @@ def test_asking_for_the_state_changes_nothing_that_a_command_sees(shell, before,
         ),
     ],
 )
-def test_an_episode_leaves_nothing_to_the_next(shell, harm):
+def test_changes_in_an_episode_do_not_affect_the_next_episode(shell, harm):
     shell.step(harm)
     shell.reset({"a/b.txt": "kolu\n"})
     assert shell.step("cat */b.txt") == "kolu\n[0] ~"
 
 
-def test_files_outside_the_home_do_not_survive_either(shell):
+def test_files_outside_the_home_are_deleted_at_a_reset(shell):
     shell.step("echo kolu > /home/rimo; mkdir -p /home/.x/y; cd /home; mv agent moved")
     shell.step("mkdir agent")
     shell.reset()
     assert shell.step("ls -A /home ~") == "/home:\nagent\n\n/home/agent:\n[0] ~"
 
 
-def test_no_command_can_change_what_the_state_says(shell):
+def test_no_command_can_falsify_the_reported_state(shell):
     shell.step("tell() { :; }; mapfile() { :; }; printf() { :; }; local() { :; }; set -f; IFS=o")
     shell.step("kill -9 1; kill -STOP 1; kill -9 -1; shopt -s dotglob; exec 0<&- 5>&1")
     assert shell.state() == describe_files({"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"})
 
 
-def test_whoever_has_lost_its_parent_is_reaped(shell):
+def test_orphaned_processes_are_reaped(shell):
     shell.step("for i in 1 2 3 4 5; do (sleep 0 &); done")
     wait_for(lambda: "sleep" not in names_of_own_processes())
     wait_for(lambda: "zombie" not in own_processes(lambda each: each.status()))
@@ -196,7 +196,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_no_command_can_end_its_own_observation(shell, forged):
+def test_a_command_cannot_forge_the_end_of_its_observation(shell, forged):
     assert shell.step(f"{forged}\necho after").endswith("after\n[0] ~")
     assert shell.step("echo on") == "on\n[0] ~"
 
@@ -231,7 +231,7 @@ TAKEN_OVER = [
 
 
 @pytest.mark.parametrize("command", TAKEN_OVER)
-def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
+def test_an_intercepted_mark_shifts_no_observation_to_another_command(command):
     with LiveShell(seconds=3) as shell, suppress(EnvironmentBroken):
         shell.reset()
         shell.step(command)
@@ -239,7 +239,7 @@ def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
             assert shell.step("echo on") == "on\n[0] ~"
 
 
-def test_a_shell_that_reads_no_more_is_not_waited_for_for_ever():
+def test_a_stopped_shell_ends_a_step_after_its_time_limit():
     with LiveShell(seconds=5) as shell:
         shell.reset()
         shell.step("(sleep 0.1; kill -STOP $$) &")
@@ -248,7 +248,7 @@ def test_a_shell_that_reads_no_more_is_not_waited_for_for_ever():
             shell.step(": " + "x" * 200_000)
 
 
-def test_a_command_may_be_longer_than_a_pipe_and_print_as_long(shell):
+def test_a_long_command_and_a_long_output_are_complete(shell):
     assert shell.step("echo " + "x" * 60_000) == "x" * 60_000 + "\n[0] ~"
     assert shell.step(": " + "x" * 200_000) == "[0] ~"
 
@@ -268,13 +268,13 @@ letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"
 @example("!!")
 @example("\n^")
 @example("'\n!e")
-def test_any_text_can_be_a_files_content(opened, text):
+def test_any_text_can_be_the_content_of_a_file(opened, text):
     opened.reset({"text": text})
     assert opened.step("cat text").removesuffix("[0] ~").strip("\n") == text.strip("\n")
 
 
 @examples(40)
 @given(st.text(letters, max_size=30))
-def test_any_text_is_quoted_as_it_is(opened, text):
+def test_any_quoted_text_is_printed_unchanged(opened, text):
     shown = opened.step(f"printf %s {shlex.quote(text)}")
     assert shown.removesuffix("[0] ~").strip("\n") == text.strip("\n")

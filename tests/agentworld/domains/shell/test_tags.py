@@ -52,7 +52,7 @@ def depends(*actions, start=START):
     ],
     ids=" ; ".join,
 )
-def test_what_an_earlier_turn_changed_is_history(actions):
+def test_a_turn_that_depends_on_an_earlier_change_is_tagged_as_history(actions):
     assert depends(*actions)
 
 
@@ -81,11 +81,11 @@ def test_what_an_earlier_turn_changed_is_history(actions):
     ],
     ids=" ; ".join,
 )
-def test_a_read_of_what_was_there_is_none(actions):
+def test_a_turn_independent_of_earlier_changes_is_not_tagged_as_history(actions):
     assert not depends(*actions)
 
 
-def test_output_is_more_than_the_prompt_line():
+def test_a_turn_with_only_a_prompt_line_has_no_output_tag():
     turns = [Turn(action="ls", observation=shown) for shown in ("[0] ~", "a\n[0] ~", "\n[0] ~")]
     assert [OUTPUT in tags for tags in tags_of("", turns)] == [False, True, True]
 

@@ -22,16 +22,16 @@ SHOWS = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
         ({}, False),
     ],
 )
-def test_a_file_that_is_to_be_shown_has_to_be_there_with_this_text(files, agree):
+def test_the_file_to_show_must_exist_with_the_expected_text(files, agree):
     assert files_agree(SHOWS, files) is agree
 
 
 @pytest.mark.parametrize("closing", ["echo [a-z. ]+", "cat .*", r"cat\ \.hidden", r"cat\ /etc/x"])
-def test_a_success_that_is_in_no_file_of_the_home_is_held_against_none(closing):
+def test_a_success_rule_without_a_file_in_the_home_is_not_checked(closing):
     assert files_agree(SuccessRule(closing=closing, output="kolu"), {}) is None
 
 
-def test_the_files_of_a_task_that_is_still_to_be_done_do_not_agree():
+def test_start_files_never_satisfy_the_success_rule_of_their_task():
     tasks = [solved_task(seed, held_out=True).task for seed in range(100)]
     agree = {each.family: files_agree(each.success, {}) for each in tasks}
     assert agree == {"create": False, "edit": False, "find": None, "report": None}
@@ -62,7 +62,7 @@ def test_the_files_of_a_task_that_is_still_to_be_done_do_not_agree():
         "a line break is a part of the action",
     ],
 )
-def test_only_the_closing_action_with_the_very_output_succeeds(action, observation, verdict):
+def test_only_the_closing_action_with_the_exact_output_succeeds(action, observation, verdict):
     assert outcome(records.task(), action, observation) is verdict
 
 
@@ -79,13 +79,13 @@ def test_a_closing_pattern_that_backtracks_is_stopped():
         outcome(task, "x" * 400, "[0] ~")
 
 
-def test_the_task_of_a_seed_is_always_the_same_and_of_the_shell():
+def test_the_task_of_a_seed_is_deterministic_and_of_the_shell_domain():
     assert solved_task(3, held_out=False) == solved_task(3, held_out=False)
     assert solved_task(3, held_out=False).task.domain == "shell"
     assert solved_task(3, held_out=True).task.id != solved_task(3, held_out=False).task.id
 
 
-def test_a_task_without_a_goal_is_a_start_that_nothing_closes():
+def test_a_task_without_a_goal_has_start_files_and_no_outcome():
     solved = solved_task(3, held_out=False, has_goal=False)
     assert solved == solved_task(3, held_out=False, has_goal=False)
     assert (solved.task.family, solved.steps) == ("explore", ())

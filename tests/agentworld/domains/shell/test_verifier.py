@@ -40,7 +40,7 @@ EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
         ("[1] ~/tmp.0123456789", "[0] ~/tmp.abcdefghij", False),
     ],
 )
-def test_right_is_what_the_next_command_can_depend_on(predicted, truth, right):
+def test_only_differences_without_effect_on_later_commands_are_tolerated(predicted, truth, right):
     assert verdict_of(DOMAIN, predicted, truth) is right
 
 
@@ -51,6 +51,6 @@ def test_there_is_no_verdict_on_a_truth_without_a_prompt_line(truth):
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_the_verdict_on_a_failed_command_is_of_errors_and_any_other_of_consistency(right):
+def test_failed_commands_are_judged_on_the_errors_axis_and_others_on_consistency(right):
     assert verify(MISSING if right else EXISTS, MISSING) == {"errors": right}
     assert verify("kolu\n[0] ~" if right else "[0] ~", "kolu\n[0] ~") == {"consistency": right}

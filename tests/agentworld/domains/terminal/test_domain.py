@@ -22,14 +22,14 @@ def tags(*turns):
     return TERMINAL.tags(START, [Turn(action=action, observation=seen) for action, seen in turns])
 
 
-def test_a_prompt_states_the_keys_and_the_files_in_every_wording():
+def test_every_prompt_variant_describes_the_keys_and_the_files():
     prompts = [TERMINAL.prompt(START, variant) for variant in range(12)]
     assert len({prompt.task_description for prompt in prompts}) == 12
     assert all("keystrokes" in prompt.action_space for prompt in prompts)
     assert {prompt.initial_state for prompt in prompts} == {"rimo.txt: kolu"}
 
 
-def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
+def test_turns_are_tagged_by_their_keys_and_their_screens():
     first = f"{PROMPT} echo tane > a.txt\n{PROMPT}"
     second = f"{first} cat a.txt\ntane\n{PROMPT}"
     third = f"{second} cat\n"
@@ -51,7 +51,7 @@ def test_turns_are_tagged_by_their_keys_and_by_what_they_show():
     ]
 
 
-def test_a_turn_with_a_word_kept_from_training_is_unseen():
+def test_a_turn_with_a_held_out_word_is_tagged_as_unseen():
     word = held_out_words()[0]
     assert UNSEEN in tags((typed(f"echo {word}\n"), PROMPT))[0]
     assert TERMINAL.has_unseen(word)
@@ -70,7 +70,7 @@ def test_the_kind_of_a_turn_is_that_of_its_commands(texts, kind):
     assert TERMINAL.turn_kind(typed(*texts)) == kind
 
 
-def test_the_closing_keys_end_a_task_well_if_they_show_its_file():
+def test_the_closing_keys_succeed_if_the_screen_shows_the_expected_output():
     solved = solved_task(3, held_out=False)
     action, rule = solved.steps[-1], solved.task.success
     (command,) = json.loads(action)
@@ -81,7 +81,7 @@ def test_the_closing_keys_end_a_task_well_if_they_show_its_file():
     assert TERMINAL.outcome(solved.task, "ls", screen) is None
 
 
-def test_a_screen_scores_by_its_lines_its_prompt_and_its_size():
+def test_a_screen_is_scored_by_its_lines_its_prompt_and_its_size():
     truth = f"{PROMPT} cat a\nkolu\n{PROMPT}"
     score = TERMINAL.rubric.score_by_rules
     assert score(truth, truth).mean == 5

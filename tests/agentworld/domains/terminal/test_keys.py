@@ -28,15 +28,15 @@ LIST = [{"keystrokes": "ls\n", "duration": 0.5}, {"keystrokes": "C-c", "duration
         json.dumps([{**LIST[0], "is_blocking": True}, "C-c"]),
     ],
 )
-def test_every_form_of_terminus_is_recorded_in_one(action):
+def test_every_terminus_action_format_is_normalized_to_one_form(action):
     assert TERMINAL.parse_action(action) == json.dumps(LIST)
 
 
-def test_one_command_is_a_list_of_one():
+def test_a_single_command_is_parsed_as_a_list_of_one():
     assert parse_keys(json.dumps(LIST[0])) == (Keys(keystrokes="ls\n", duration=0.5),)
 
 
-def test_an_imported_reply_of_terminus_is_the_same_action():
+def test_an_imported_terminus_reply_is_parsed_to_the_same_action():
     reply = "I look. " + json.dumps({"analysis": "{", "plan": "", "commands": LIST})
     action = action_in(reply, ReplyOptions(action_json="commands"))
     assert TERMINAL.parse_action(action) == json.dumps(LIST)
@@ -62,7 +62,7 @@ def test_imported_keystrokes_without_durations_are_read():
         ("", b""),
     ],
 )
-def test_the_name_of_a_key_presses_it_and_all_else_is_typed(keystrokes, text):
+def test_a_key_name_is_pressed_and_other_text_is_typed(keystrokes, text):
     assert Keys(keystrokes=keystrokes).text == text
 
 
@@ -80,7 +80,7 @@ def test_the_name_of_a_key_presses_it_and_all_else_is_typed(keystrokes, text):
         (json.dumps(["x" * (MOST_CHARACTERS + 1)]), f"more than {MOST_CHARACTERS} characters"),
     ],
 )
-def test_a_malformed_action_stays_as_it_is_and_is_refused_in_words(action, reason):
+def test_a_malformed_action_stays_unchanged_and_is_refused_with_a_reason(action, reason):
     with pytest.raises(ActionError) as refused:
         parse_keys(action)
     assert TERMINAL.parse_action(action) == action
@@ -90,13 +90,13 @@ def test_a_malformed_action_stays_as_it_is_and_is_refused_in_words(action, reaso
     assert TERMINAL.is_failure(observation)
 
 
-def test_a_policy_that_wrote_nothing_has_no_action():
+def test_an_empty_policy_output_is_no_action():
     with pytest.raises(ActionError, match="no keystrokes"):
         TERMINAL.parse_action(" \n")
 
 
 @given(st.text(), st.floats(0, 60))
-def test_what_is_rendered_is_parsed_as_the_same(keystrokes, duration):
+def test_rendered_keys_are_parsed_to_the_same_keys(keystrokes, duration):
     keys = (Keys(keystrokes=keystrokes, duration=duration),)
     assert parse_keys(render_keys(keys)) == keys
 
@@ -105,6 +105,6 @@ def test_what_is_rendered_is_parsed_as_the_same(keystrokes, duration):
     ("written", "seconds"),
     [("-1", 0), ("61", 60), ("1e999", 60), ("NaN", 1), ("true", 1), ("null", 1), ('"soon"', 1)],
 )
-def test_a_duration_is_read_as_terminus_reads_it(written, seconds):
+def test_invalid_durations_are_clamped_or_replaced_by_the_default(written, seconds):
     (keys,) = parse_keys(f'[{{"keystrokes": "ls", "duration": {written}}}]')
     assert keys.duration == seconds

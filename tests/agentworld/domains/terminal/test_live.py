@@ -51,7 +51,7 @@ async def screens(environment, *actions):
     return [(await environment.step(action)).text for action in actions]
 
 
-def test_a_command_shows_its_screen_as_soon_as_the_shell_waits_again():
+def test_a_command_returns_its_screen_once_the_shell_waits_for_input():
     observations = in_terminal(
         lambda environment: screens(environment, typed("cat a.t"), typed("xt\n", "echo $?\n"), "[]")
     )
@@ -68,7 +68,7 @@ async def until(environment, *texts):
     raise AssertionError(f"{texts} were never shown")
 
 
-def test_programs_keep_the_terminal_and_keys_reach_them():
+def test_keys_are_sent_to_the_running_program():
     async def work(environment):
         await environment.reset(TASK)
         command = "bash -c 'read -p \"who? \" name; echo you $name'"
@@ -82,7 +82,7 @@ def test_programs_keep_the_terminal_and_keys_reach_them():
 
 
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
-def test_a_program_goes_on_after_its_duration_until_a_control_key_ends_it(disposition):
+def test_a_program_runs_beyond_its_step_until_a_control_key_interrupts(disposition):
     # What the program itself shows comes after the shell has put it into the foreground.
     program = "sh -c 'echo started; exec sleep 1000'\n"
 
@@ -100,7 +100,7 @@ def test_a_program_goes_on_after_its_duration_until_a_control_key_ends_it(dispos
         signal.signal(signal.SIGINT, previous)
 
 
-def test_a_program_that_the_domain_never_names_has_the_whole_screen():
+def test_an_unknown_full_screen_program_controls_the_whole_screen():
     dialog = "import curses; curses.wrapper(lambda s: (s.addstr(5, 9, 'hello'), s.getkey()))"
 
     async def work(environment):
@@ -137,7 +137,7 @@ def test_less_pages_and_quits():
     assert after.split("\n") == [*map(str, range(40, 79)), PROMPT]
 
 
-def test_python_computes_and_ends_each_wait_when_it_asks_for_a_line():
+def test_a_step_in_python_ends_when_python_waits_for_a_line():
     keys = [typed(text) for text in ("python3 -q\n", "6 * 7\n", "C-d")]
     started, computed, ended = in_terminal(lambda environment: screens(environment, *keys))
     assert started == f"{PROMPT} python3 -q\n>>>"
@@ -145,7 +145,7 @@ def test_python_computes_and_ends_each_wait_when_it_asks_for_a_line():
     assert ended == f"{computed}\n{PROMPT}"
 
 
-def test_top_shows_a_screen_of_the_sandbox_and_quits():
+def test_top_shows_only_processes_of_the_sandbox_and_quits():
     assert can_show_processes(), "this machine gives a sandbox no /proc: it covers parts of its own"
 
     async def work(environment):
@@ -164,7 +164,7 @@ def test_top_shows_a_screen_of_the_sandbox_and_quits():
     assert clean == [f"{PROMPT} ls -A\na.txt\n{PROMPT}"]
 
 
-def test_what_a_program_leaves_for_itself_is_listed_and_no_other_hidden_file_is_forgiven():
+def test_the_state_lists_hidden_files_and_the_check_ignores_only_program_files():
     async def work(environment):
         await environment.reset(TASK)
         await environment.step(typed("python3 -q\n", "C-d", duration=30))
@@ -179,7 +179,7 @@ def test_what_a_program_leaves_for_itself_is_listed_and_no_other_hidden_file_is_
     assert any(line.startswith(".python_history") for line in lines)
 
 
-def test_a_malformed_action_is_refused_in_words_and_the_episode_goes_on():
+def test_a_malformed_action_is_refused_with_a_reason_and_the_episode_continues():
     refused, screen = in_terminal(lambda environment: screens(environment, "ls", typed("ls\n")))
     assert is_refusal(refused)
     assert screen == f"{PROMPT} ls\na.txt\n{PROMPT}"
@@ -194,7 +194,7 @@ def test_a_malformed_action_is_refused_in_words_and_the_episode_goes_on():
         (typed("yes\n"), "more than 16777216 bytes"),
     ],
 )
-def test_a_fault_is_no_observation_and_the_next_episode_is_clean(action, reason):
+def test_a_fault_breaks_the_episode_and_the_next_episode_is_clean(action, reason):
     async def work(environment):
         await environment.reset(TASK)
         await environment.step(typed("touch new\n"))
@@ -212,7 +212,7 @@ def test_a_long_output_is_read_to_its_end():
     assert screen.split("\n") == [*map(str, range(50000 - 38, 50001)), PROMPT]
 
 
-def test_a_stopped_screen_is_no_fault_and_goes_on():
+def test_a_screen_stopped_with_ctrl_s_continues_with_ctrl_q():
     async def work(environment):
         await environment.reset(TASK)
         await environment.step(typed("stty ixon; echo ready; cat\n", duration=0))
@@ -241,7 +241,7 @@ def test_the_solution_of_a_task_succeeds_live_and_by_its_transcript(seed):
     assert in_terminal(work) == (False, True, True)
 
 
-def test_success_is_read_from_files_and_not_from_what_was_printed():
+def test_success_is_checked_in_files_and_not_in_printed_output():
     solved = solved_task(0, held_out=False)
     rule = solved.task.success
 
@@ -258,7 +258,7 @@ def task_of(family):
     return next(task for task in tasks if task.family == family)
 
 
-def test_two_lines_in_one_are_not_the_lines_that_a_task_asks_for():
+def test_lines_joined_by_a_slash_do_not_solve_an_append_task():
     task = task_of("append")
     _, new, name = re.fullmatch(r"(append) (.*) to (\S+)", task.instruction).groups()
 
@@ -270,7 +270,7 @@ def test_two_lines_in_one_are_not_the_lines_that_a_task_asks_for():
     assert in_terminal(work) == (True, False)
 
 
-def test_a_copy_beside_an_unreadable_file_is_no_renamed_file():
+def test_a_copy_beside_the_unreadable_original_does_not_solve_a_rename_task():
     task = task_of("rename")
     old, new = re.fullmatch(r"rename (\S+) to (\S+)", task.instruction).groups()
 
@@ -306,12 +306,12 @@ def test_no_terminal_opens_while_an_agent_trains_in_a_simulator():
     assert guard.num_refused == 1
 
 
-def test_its_environments_have_no_options():
+def test_terminal_environments_refuse_options():
     with pytest.raises(InputError, match="no options width"):
         LIVE.open(LiveSettings(options={"width": 80}))
 
 
-def test_the_environment_knows_nothing_of_its_wall():
+def test_the_environment_module_does_not_import_the_sandbox():
     code = f"import sys, {TerminalEnvironment.__module__}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -26,14 +26,14 @@ def test_a_seed_has_one_task_and_there_are_seven_families():
     assert len({solved.task.id for solved in TASKS}) == 60
 
 
-def test_only_held_out_tasks_have_words_kept_from_training():
+def test_only_held_out_tasks_contain_held_out_words():
     texts = [f"{solved.task.instruction} {solved.task.initial_state}" for solved in TASKS]
     assert not any(map(has_unseen_word, texts))
     held_out = [solved_task(seed, held_out=True).task.instruction for seed in range(60)]
     assert any(map(has_unseen_word, held_out))
 
 
-def test_no_start_is_already_the_state_that_its_task_asks_for():
+def test_no_initial_state_already_satisfies_its_task():
     assert all(solved.task.initial_state != solved.task.success.state for solved in TASKS)
 
 
@@ -54,5 +54,5 @@ def test_an_explorer_without_a_task_opens_programs_and_leaves_them():
     assert all(word in typed for word in ("python3 -q\n", "less ", "vi ", "sleep 30\n", "C-d"))
 
 
-def test_an_explorer_takes_no_more_turns_than_it_may():
+def test_an_explorer_takes_exactly_the_allowed_turns():
     assert len(explore(1, False, num_turns=3)) == 3

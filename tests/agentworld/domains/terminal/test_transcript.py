@@ -17,7 +17,7 @@ PROMPT = "agent@world:~$"
         ("", [""]),
     ],
 )
-def test_the_last_block_is_what_the_last_command_showed(screen, block):
+def test_the_last_block_is_the_output_of_the_last_command(screen, block):
     assert last_block(screen) == block
 
 
@@ -31,5 +31,5 @@ def test_the_last_block_is_what_the_last_command_showed(screen, block):
         ("1\n>", "1\n>", []),
     ],
 )
-def test_new_lines_are_those_beyond_a_screen_that_may_have_scrolled(previous, screen, lines):
+def test_new_lines_are_those_not_on_the_previous_screen(previous, screen, lines):
     assert new_lines(previous, screen) == lines

@@ -40,14 +40,14 @@ VOLATILE = [
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
-def test_the_truth_and_other_white_space_at_the_ends_pass(truth):
+def test_trailing_white_space_does_not_affect_the_verdict_or_the_match(truth):
     for predicted in (truth, truth.replace("\n", "  \n"), f"{truth}\n\n"):
         assert verdict_of(TERMINAL, predicted, truth) is True
         assert is_match(TERMINAL, predicted, truth)
 
 
 @pytest.mark.parametrize(("one", "other"), VOLATILE)
-def test_what_differs_from_run_to_run_is_forgiven_and_is_no_exact_match(one, other):
+def test_volatile_values_are_tolerated_but_are_no_exact_match(one, other):
     assert verdict_of(TERMINAL, f"{PROMPT} x\n{one}\n{PROMPT}", f"{PROMPT} x\n{other}\n{PROMPT}")
     assert not is_match(TERMINAL, one, other)
 
@@ -75,7 +75,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("one", "other"), KNOWN)
-def test_what_only_looks_like_it_is_not_forgiven(one, other):
+def test_values_that_only_resemble_volatile_values_are_not_tolerated(one, other):
     predicted, truth = (f"{PROMPT} x\n{each}\n{PROMPT}" for each in (one, other))
     assert verdict_of(TERMINAL, predicted, truth) is False
 
@@ -92,7 +92,7 @@ def test_what_only_looks_like_it_is_not_forgiven(one, other):
         ("make 2>&1", False),
     ],
 )
-def test_the_id_of_a_job_is_forgiven_where_a_command_starts_one(command, is_forgiven):
+def test_a_job_id_is_tolerated_only_after_a_background_command(command, is_forgiven):
     predicted, truth = (f"{PROMPT} {command}\n[1] {each}\n{PROMPT}" for each in (17, 4711))
     assert verdict_of(TERMINAL, predicted, truth) is is_forgiven
     later = [f"{PROMPT} {command}\n{PROMPT} cat a\n[1] {each}\n{PROMPT}" for each in (17, 4711)]
@@ -119,7 +119,7 @@ def test_every_wrong_change_of_a_screen_fails(truth, change):
     assert verdict_of(TERMINAL, changed, truth) is False
 
 
-def test_an_error_of_the_last_command_is_another_axis_and_an_earlier_one_is_not():
+def test_only_an_error_of_the_last_command_is_judged_on_the_errors_axis():
     failed = f"{PROMPT} nosuch\nbash: nosuch: command not found\n{PROMPT}"
     assert TERMINAL.verify(failed, failed) == {"errors": True}
     after = f"{failed} echo hi\nhi\n{PROMPT}"

@@ -75,13 +75,13 @@ def start():
 
 
 @pytest.mark.parametrize("script", FOR_KEYS)
-def test_a_program_that_only_a_key_wakes_waits_for_keys(start, script):
+def test_a_program_blocked_on_terminal_input_waits_for_keys(start, script):
     process, line = start(script)
     wait_for(lambda: awaits_keys(os.getpid(), process.pid, line))
 
 
 @pytest.mark.parametrize("script", FOR_ANYTHING_ELSE)
-def test_a_program_that_goes_on_without_a_key_does_not(start, script):
+def test_a_program_that_can_continue_without_a_key_does_not_wait_for_keys(start, script):
     process, line = start(script)
     wait_for(lambda: {*states(process.pid)} == {"S"})
     assert not awaits_keys(os.getpid(), process.pid, line)
@@ -98,6 +98,6 @@ def states(group):
             yield state
 
 
-def test_no_group_of_that_number_waits_for_keys(start):
+def test_a_missing_process_group_does_not_wait_for_keys(start):
     _, line = start("echo ready; exec cat")
     assert not awaits_keys(os.getpid(), 0, line)

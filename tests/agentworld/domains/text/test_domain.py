@@ -29,7 +29,7 @@ def scores(predicted, truth):
     return tuple(PLAIN.rubric.score_by_rules(predicted, truth))
 
 
-def test_the_prompt_says_the_tools_and_the_start():
+def test_the_prompt_contains_the_tools_and_the_start():
     prompt = PLAIN.prompt(Start(domain="text", text="a shop with 3 apples", tools=(READ,)))
     first, tools, start = system_text(prompt).split("\n")
     assert first == "Predict what the environment shows for each action."
@@ -37,11 +37,11 @@ def test_the_prompt_says_the_tools_and_the_start():
     assert start == "a shop with 3 apples"
 
 
-def test_a_start_that_says_nothing_has_a_prompt_of_one_line():
+def test_an_empty_start_has_a_prompt_of_one_line():
     assert "\n" not in system_text(PLAIN.prompt(Start(domain="text")))
 
 
-def test_each_stage_has_its_own_wordings_and_what_is_served_is_the_one_of_rl():
+def test_each_stage_has_its_prompt_variants_and_the_default_is_that_of_rl():
     pools = {pool: {*PLAIN.variants(pool)} for pool in ("cpt", "sft", "rl", "held_out")}
     assert pools == {"cpt": {1}, "sft": {*range(2, 12)}, "rl": {0}, "held_out": {0}}
     prompts = [PLAIN.prompt(Start(domain="text"), variant) for variant in range(12)]
@@ -61,7 +61,7 @@ def test_each_stage_has_its_own_wordings_and_what_is_served_is_the_one_of_rl():
         "make: stopped (exit code 2)",
     ],
 )
-def test_a_failure_is_known_by_the_words_that_all_use(observation):
+def test_a_failure_is_detected_by_common_error_words(observation):
     assert PLAIN.is_failure(observation)
 
 
@@ -69,22 +69,22 @@ def test_a_failure_is_known_by_the_words_that_all_use(observation):
     "observation",
     ["", "ok", '{"error": null, "is_error": false}', "3 errors were corrected", "exit code: 0"],
 )
-def test_what_only_mentions_errors_is_no_failure(observation):
+def test_an_observation_that_only_mentions_errors_is_no_failure(observation):
     assert not PLAIN.is_failure(observation)
 
 
 @pytest.mark.parametrize("text", ["ls -l", "click #3\nthen wait", ' {"name": "read"} \n'])
-def test_an_action_is_all_that_the_policy_wrote(text):
+def test_an_action_is_the_whole_stripped_policy_output(text):
     assert PLAIN.parse_action(text) == text.strip()
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
-def test_a_policy_that_wrote_nothing_has_no_action(text):
+def test_an_empty_policy_output_is_no_action(text):
     with pytest.raises(ActionError):
         PLAIN.parse_action(text)
 
 
-def test_a_call_is_a_line_of_json_and_a_text_is_itself():
+def test_a_call_is_rendered_as_a_json_line_and_a_text_unchanged():
     assert PLAIN.render_action(Action("look around")) == "look around"
     calls = (Call("read", {"path": "é"}), Call("read", {"b": 1, "a": None}))
     assert PLAIN.render_action(Action("", calls)) == (
@@ -92,13 +92,13 @@ def test_a_call_is_a_line_of_json_and_a_text_is_itself():
     )
 
 
-def test_an_action_of_arguments_that_json_does_not_have_is_refused():
+def test_arguments_that_json_cannot_represent_are_refused():
     with pytest.raises(ActionError, match="the arguments of read are no JSON"):
         PLAIN.render_action(Action("", (Call("read", {"x": float("nan")}),)))
 
 
 @pytest.mark.parametrize("shows", ["", " \n"])
-def test_a_turn_that_shows_something_has_output_and_nothing_else_is_known(shows):
+def test_output_is_the_only_tag_and_every_turn_is_kept(shows):
     turns = [Turn(action="a", observation=each) for each in ("3 apples", shows)]
     assert PLAIN.tags(Start(domain="text"), turns) == [{OUTPUT}, set()]
     assert PLAIN.keep([*turns, *turns]) == [True] * 4
@@ -125,7 +125,7 @@ def test_each_dimension_is_scored_by_its_rule(predicted, truth, expected):
 
 @pytest.mark.compute
 @given(SCREENS, SCREENS)
-def test_every_score_lies_from_one_to_five_and_none_is_better_than_the_truths(predicted, truth):
+def test_scores_are_from_one_to_five_and_never_above_that_of_the_truth(predicted, truth):
     score = PLAIN.rubric.score_by_rules(predicted, truth)
     assert (score.format, score.consistency) == (0, 0)
     assert all(1 <= each <= 5 for each in (score.factuality, score.realism, score.quality))
@@ -139,7 +139,7 @@ def test_every_score_lies_from_one_to_five_and_none_is_better_than_the_truths(pr
     st.sampled_from(["x", "x\ny z", "this is perfect", "Score: 5/5", '{"format": 5}']),
     st.booleans(),
 )
-def test_praise_of_itself_raises_no_score(predicted, truth, praise, is_first):
+def test_praise_in_an_observation_raises_no_score(predicted, truth, praise, is_first):
     lines = [praise, predicted] if is_first else [predicted, praise]
     praised = "\n".join(line for line in lines if line)
     before_and_after = zip(scores(predicted, truth), scores(praised, truth), strict=True)
@@ -155,9 +155,7 @@ def test_praise_of_itself_raises_no_score(predicted, truth, praise, is_first):
         ("echo besa", "", False),
     ],
 )
-def test_the_closing_action_succeeds_with_the_very_output_and_no_prompt_line(
-    action, observation, verdict
-):
+def test_the_closing_action_succeeds_only_with_the_exact_output(action, observation, verdict):
     assert PLAIN.outcome(records.task(domain="text"), action, observation) is verdict
 
 
@@ -179,7 +177,7 @@ def test_an_observation_matches_itself(text):
     assert is_match(PLAIN, text, text)
 
 
-def test_the_questions_come_round_and_are_always_the_same():
+def test_questions_are_deterministic_and_repeat():
     questions = [PLAIN.question(number) for number in range(8)]
     assert questions == [PLAIN.question(number) for number in range(8)]
     assert len({each.action for each in questions}) == 4
@@ -192,6 +190,6 @@ def test_a_thought_is_the_recorded_state():
 
 
 @given(st.text())
-def test_the_pieces_of_a_text_are_the_whole_text(text):
+def test_the_pieces_of_a_text_join_to_the_whole_text(text):
     assert "".join(regex.findall(PLAIN.tiny.pattern, text)) == text
     assert list(PLAIN.tiny.warm_up(9, 0)) == []

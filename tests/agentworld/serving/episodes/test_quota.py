@@ -65,7 +65,7 @@ def check_full(answer, words):
 
 @pytest.mark.compute
 @pytest.mark.parametrize("limit", ["open_runs", "open_episodes"])
-def test_of_64_at_once_exactly_as_many_get_in_as_may(limited, limit):
+def test_64_concurrent_requests_open_exactly_as_many_as_the_limit_allows(limited, limit):
     run = limited.run()
     path, body = ("/runs", OPENING) if limit == "open_runs" else ("/episodes", {"run": run})
     most, already = (7, 1) if limit == "open_runs" else (6, 0)
@@ -83,7 +83,7 @@ def test_of_64_at_once_exactly_as_many_get_in_as_may(limited, limit):
 
 
 @pytest.mark.parametrize("limit", ["open_runs", "open_episodes"])
-def test_who_sends_again_at_the_limit_gets_what_was_opened(limited, limit):
+def test_a_repeated_request_at_the_limit_gets_the_first_response(limited, limit):
     run = limited.run()
     path, body = ("/runs", OPENING) if limit == "open_runs" else ("/episodes", {"run": run})
     limited.access.write(**{limit: 2 if limit == "open_runs" else 1})
@@ -96,14 +96,14 @@ def test_who_sends_again_at_the_limit_gets_what_was_opened(limited, limit):
 
 
 @pytest.mark.compute
-def test_64_that_are_one_request_sent_again_open_one_run(limited):
+def test_64_concurrent_requests_with_one_idempotency_key_open_one_run(limited):
     limited.access.write(open_runs=1)
     answers = limited.at_once("/runs", OPENING, 64, **{"idempotency-key": new_name()})
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.json()["run"]["id"] for answer in answers}) == 1
 
 
-def test_a_name_of_something_else_is_no_way_around_a_limit(limited):
+def test_an_idempotency_key_of_another_record_does_not_bypass_a_limit(limited):
     run, theirs = limited.run(), limited.run("rival-agent")
     episode = limited.ask("/episodes", {"run": run}).json()["episode"]
     limited.access.write(open_runs=1, open_episodes=1)
@@ -113,7 +113,7 @@ def test_a_name_of_something_else_is_no_way_around_a_limit(limited):
         check_full(limited.ask("/episodes", {"run": run}, idempotency_key=name), "episodes open")
 
 
-def test_what_is_closed_makes_room(limited):
+def test_closing_a_run_or_episode_frees_its_quota(limited):
     limited.access.write(open_runs=1, open_episodes=1)
     run = limited.run()
     episode = limited.ask("/episodes", {"run": run}).json()["episode"]
@@ -125,7 +125,7 @@ def test_what_is_closed_makes_room(limited):
     assert limited.ask("/episodes", {"run": limited.run()}).is_success
 
 
-def test_a_fork_and_a_runs_token_count_for_their_tenant(limited):
+def test_forks_and_run_tokens_count_toward_the_limit_of_their_tenant(limited):
     limited.access.write(open_episodes=1)
     opened = limited.ask("/runs", OPENING).json()
     run = opened["run"]["id"]
@@ -138,14 +138,14 @@ def test_a_fork_and_a_runs_token_count_for_their_tenant(limited):
     )
 
 
-def test_a_tenant_at_its_limit_is_in_nobody_elses_way(limited):
+def test_a_tenant_at_its_limit_does_not_block_another_tenant(limited):
     limited.access.write(open_runs=1, steps_per_minute=1)
     limited.run()
     check_full(limited.ask("/runs", OPENING), "tenant acme")
     assert limited.ask("/runs", OPENING, "rival-agent").is_success
 
 
-def test_a_limit_that_the_file_lifts_holds_no_longer(limited):
+def test_a_raised_or_removed_limit_takes_effect(limited):
     limited.access.write(open_runs=1)
     limited.run()
     check_full(limited.ask("/runs", OPENING), "runs open")
@@ -164,7 +164,7 @@ def test_a_limit_that_the_file_lifts_holds_no_longer(limited):
     ],
     ids=["steps", "tokens", "bytes"],
 )
-def test_who_has_used_a_minutes_allowance_is_told_when_to_come_again(limited, limits, words):
+def test_a_step_beyond_a_per_minute_limit_is_refused_with_a_retry_time(limited, limits, words):
     episode = limited.ask("/episodes", {"run": limited.run()}).json()["episode"]
     limited.access.write(**limits)
     answers = [limited.step(episode, "echo " + "x" * 10, number) for number in (1, 2, 3, 4)]
@@ -178,7 +178,7 @@ def test_who_has_used_a_minutes_allowance_is_told_when_to_come_again(limited, li
     assert limited.step(episode, "ls", taken + 1).status_code == 200
 
 
-def test_over_a_socket_a_limit_is_an_error_frame_that_says_when_to_come_again(limited):
+def test_a_limit_over_a_socket_is_an_error_frame_with_a_retry_time(limited):
     limited.access.write(steps_per_minute=1)
     run = limited.run()
     client = TestClient(limited.served.transport.app)
@@ -219,7 +219,7 @@ class Books:
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 40])
-def test_whatever_the_order_in_which_things_are_written_never_too_many_are_open(most):
+def test_concurrent_openings_never_exceed_the_limit_in_any_write_order(most):
     books = Books(most)
     quota = Quota(books, books)
 
@@ -241,7 +241,7 @@ def test_whatever_the_order_in_which_things_are_written_never_too_many_are_open(
     assert (books.num, books.highest, books.refused) == (most, most, 64 - most)
 
 
-def test_what_could_not_be_opened_leaves_its_place_to_the_next(limited):
+def test_a_failed_opening_uses_no_quota(limited):
     limited.access.write(open_episodes=1)
     run = limited.run()
     wrong = {"run": run, "seed": 7}

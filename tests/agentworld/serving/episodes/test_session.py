@@ -68,14 +68,14 @@ def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
 
 @pytest.mark.compute
 @given(EPISODES)
-def test_every_step_can_be_asked_for_again(episode):
+def test_every_recorded_step_can_be_repeated(episode):
     for step in episode.steps:
         assert session.find_recorded(episode, Request(step.number, step.action)) == step
 
 
 @pytest.mark.compute
 @given(EPISODES, st.integers(-1, 12))
-def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
+def test_only_the_next_step_number_is_a_new_step(episode, number):
     following = not episode.closed and number == len(episode.steps) + 1
     if following:
         assert session.find_recorded(episode, Request(number, "ls")) is None
@@ -94,7 +94,7 @@ def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
 
 @pytest.mark.compute
 @given(EPISODES)
-def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode):
+def test_an_episode_reloaded_from_its_steps_equals_the_cached_episode(episode):
     again = opened(whole(episode))
     assert (again.history, again.head, again.steps) == (
         episode.history,
@@ -105,7 +105,7 @@ def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode)
 
 @pytest.mark.compute
 @given(EPISODES, st.data())
-def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
+def test_a_fork_has_the_same_history_with_other_heads(episode, data):
     ongoing = [step for step in episode.steps if not step.done]
     taken = data.draw(st.integers(0, len(ongoing)))
     empty = Episode.new("fork", MANIFEST.digest, episode.opening)
@@ -115,7 +115,7 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     assert not {step.head for step in fork.steps} & {step.head for step in episode.steps}
 
 
-def test_an_episode_that_is_over_is_forked_before_its_end():
+def test_a_finished_episode_cannot_be_forked_at_its_last_step():
     episode = play(EpisodeOpening(run="r", domain="shell", turn_limit=1), [("ls", "[0] ~")])
     with pytest.raises(Conflict, match="fork it earlier"):
         session.copy_steps(Episode.new("fork", MANIFEST.digest, episode.opening), episode.steps)
@@ -123,7 +123,7 @@ def test_an_episode_that_is_over_is_forked_before_its_end():
 
 @pytest.mark.compute
 @given(EPISODES)
-def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
+def test_a_replay_repeats_the_record_and_refuses_other_or_further_actions(episode):
     replay = OpenEpisode(
         Episode.new("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
@@ -142,12 +142,12 @@ def test_an_unseeded_simulator_has_no_seed():
     assert session.seed(MANIFEST, opening, 1) is None
 
 
-def test_a_seed_that_cannot_be_honoured_is_refused_and_not_ignored():
+def test_an_unseeded_simulator_refuses_a_seed():
     with pytest.raises(InputError, match="seed 7 cannot be used"):
         session.check_seed(MANIFEST, EpisodeOpening(run="r", seed=7))
 
 
-def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
+def test_a_seeded_simulator_uses_a_different_seed_for_each_step():
     manifest = records.manifest(sampling={"seed_policy": "seeded"})
     drawn = [
         session.seed(manifest, EpisodeOpening(run="r", seed=given), number)
@@ -157,7 +157,7 @@ def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
     assert len(set(drawn)) == 3
 
 
-def test_the_prompt_and_the_longest_answer_must_fit():
+def test_the_prompt_and_the_longest_answer_must_fit_in_the_context():
     manifest = records.manifest(context_tokens=100, sampling={"max_tokens": 40})
     assert session.observation(manifest, Completion("[0] ~", 60, 3, "stop")) == "[0] ~"
     with pytest.raises(EngineError, match="do not fit in 100") as caught:
@@ -165,7 +165,7 @@ def test_the_prompt_and_the_longest_answer_must_fit():
     assert (caught.value.kind, caught.value.retryable) == ("context", False)
 
 
-def test_an_episode_has_its_tasks_seed_unless_it_names_another():
+def test_the_seed_of_an_episode_overrides_the_seed_of_its_task():
     manifest = records.manifest(sampling={"seed_policy": "seeded"})
     of_task = EpisodeOpening(run="r", domain="shell", task=records.task(seed=7))
     seeds = [

@@ -12,7 +12,7 @@ def keep(episodes, *names):
     return [episodes.keep(name, lambda name=name: episode(name)) for name in names]
 
 
-def test_the_episodes_used_last_are_kept():
+def test_the_most_recently_used_episodes_are_kept():
     episodes = OpenEpisodes(2)
     keep(episodes, "a", "b")
     episodes.get("a")
@@ -22,12 +22,12 @@ def test_the_episodes_used_last_are_kept():
     assert len(episodes) == 2
 
 
-def test_all_who_ask_for_an_episode_share_it():
+def test_callers_of_the_same_episode_share_one_object():
     first, second = keep(OpenEpisodes(2), "a", "a")
     assert first is second
 
 
-def test_an_episode_at_work_stays():
+def test_a_locked_episode_is_not_evicted():
     async def work():
         episodes = OpenEpisodes(1)
         (busy,) = keep(episodes, "busy")
@@ -40,7 +40,7 @@ def test_an_episode_at_work_stays():
     asyncio.run(work())
 
 
-def test_an_episode_that_is_dropped_is_gone():
+def test_a_dropped_episode_is_no_longer_cached():
     episodes = OpenEpisodes(2)
     keep(episodes, "a")
     episodes.drop("a")

@@ -23,7 +23,7 @@ def write_all(append, numbers):
     return asyncio.run(work())
 
 
-def test_steps_that_come_while_one_is_written_share_the_next_transaction():
+def test_steps_queued_during_a_write_share_the_next_transaction():
     batches, first_is_in, go_on = [], threading.Event(), threading.Event()
 
     def append(writes):
@@ -44,7 +44,7 @@ def test_steps_that_come_while_one_is_written_share_the_next_transaction():
     assert batches == [[1], [2, 3, 4]]
 
 
-def test_steps_that_are_on_their_way_join_the_first_transaction():
+def test_nearly_simultaneous_steps_share_one_transaction():
     batches = []
 
     async def arrive(writer, number):
@@ -73,7 +73,7 @@ def test_a_step_is_durable_when_its_writer_returns():
     asyncio.run(work())
 
 
-def test_a_step_at_fault_fails_alone():
+def test_a_conflicting_step_does_not_fail_the_rest_of_its_batch():
     stored = []
 
     def append(writes):
@@ -86,7 +86,7 @@ def test_a_step_at_fault_fails_alone():
     assert stored == [1, 3]
 
 
-def test_a_store_that_is_gone_is_asked_once_for_all_who_wait():
+def test_a_store_error_fails_the_whole_batch_after_one_attempt():
     asked = []
 
     def append(writes):
@@ -97,14 +97,14 @@ def test_a_store_that_is_gone_is_asked_once_for_all_who_wait():
     assert asked == [3]
 
 
-def test_a_mistake_of_ours_reaches_who_waits():
+def test_an_unexpected_error_is_raised_to_every_caller():
     def append(writes):
         raise ZeroDivisionError(len(writes))
 
     assert {type(outcome) for outcome in write_all(append, [1, 2])} == {ZeroDivisionError}
 
 
-def test_a_writer_that_nobody_waits_for_still_writes():
+def test_a_canceled_write_is_still_completed():
     stored = []
 
     async def work():
@@ -120,7 +120,7 @@ def test_a_writer_that_nobody_waits_for_still_writes():
     assert [write.step.number for write in stored] == [1, 2]
 
 
-def test_of_what_is_durable_somebody_is_told_before_who_waits_and_of_nothing_else():
+def test_on_written_is_called_only_for_stored_steps_and_before_the_caller_resumes():
     heard = []
 
     def append(writes):

@@ -42,7 +42,7 @@ def gate(least, metric="live_gain"):
     return [{"metric": metric, "least": least}]
 
 
-def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
+def test_a_report_that_passes_the_gate_moves_an_alias(served, asked):
     report = keep(served, records.agent_report())
     answer = move(asked, gate=gate(0.3), report=report)
     assert answer.status_code == 200, answer.text
@@ -52,14 +52,14 @@ def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
     assert (change["set_by"], change["report"], change["override"]) == ("ada", report, None)
 
 
-def test_an_evaluation_of_the_weights_counts_for_the_simulator_that_is_served_here(served, asked):
+def test_an_evaluation_of_the_weights_counts_only_for_the_served_simulator(served, asked):
     artifact = records.manifest().artifact
     report = keep(served, records.world_report(artifacts={"rl": artifact}))
     assert move(asked, gate=gate(0.8, "exact_match"), report=report).status_code == 200
     assert move(asked, simulator=NEXT, report=report).status_code == 409
 
 
-def test_a_gate_that_is_not_passed_moves_nothing_and_says_why(served, asked):
+def test_a_failed_gate_refuses_the_move_with_the_reason(served, asked):
     report = keep(served, records.agent_report())
     answer = move(asked, gate=gate(0.5), report=report)
     assert answer.status_code == 409
@@ -68,7 +68,7 @@ def test_a_gate_that_is_not_passed_moves_nothing_and_says_why(served, asked):
     assert asked.get("/aliases").json() == []
 
 
-def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
+def test_an_override_is_recorded_with_the_failed_gate_result(served, asked):
     report = keep(served, records.agent_report())
     assert move(asked, gate=gate(0.5), report=report, override="an outage").status_code == 200
     (change,) = asked.get("/aliases/stable").json()
@@ -76,31 +76,31 @@ def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
     assert change["gate"][0]["value"] == 0.4
 
 
-def test_an_override_that_nothing_needed_is_none(served, asked):
+def test_an_unneeded_override_is_not_recorded(served, asked):
     report = keep(served, records.agent_report())
     move(asked, gate=gate(0.1), report=report, override="an outage")
     assert asked.get("/aliases/stable").json()[0]["override"] is None
 
 
-def test_a_report_that_nobody_kept_is_refused(asked):
+def test_a_report_missing_from_the_object_store_is_refused(asked):
     answer = move(asked, gate=gate(0.1), report=records.digest("lost"))
     assert answer.status_code == 409
     assert "is not in the object store" in answer.json()["error"]["message"]
 
 
-def test_what_is_no_report_is_refused(served, asked):
+def test_an_object_that_is_not_a_report_is_refused(served, asked):
     text = ObjectStore(str(served.store / "objects")).put(b"{}")
     answer = move(asked, report=text)
     assert (answer.status_code, "this is no report" in answer.text) == (409, True)
 
 
-def test_a_move_that_is_told_again_is_recorded_once(asked):
+def test_a_repeated_move_is_recorded_once(asked):
     assert move(asked).json() == move(asked).json()
     move(asked, headers={"Idempotency-Key": "another"})
     assert len(asked.get("/aliases/stable").json()) == 2
 
 
-def test_a_move_and_an_end_are_signed(served, asked):
+def test_the_move_and_the_end_of_an_alias_are_signed_and_mirrored(served, asked):
     assert move(asked).status_code == 200
     move(asked)
     asked.delete("/aliases/stable", params={"by": "bob"}, headers={"Idempotency-Key": "end"})
@@ -110,7 +110,7 @@ def test_a_move_and_an_end_are_signed(served, asked):
     assert copies.names("alias-changes/simulator/stable/") == sorted(each.name for each in kept)
 
 
-def test_a_change_names_the_object_that_asked_for_it(asked):
+def test_an_alias_change_names_the_custom_resource_that_requested_the_change(asked):
     move(asked, request="an-object/3")
     params = {"by": "bob", "request": "an-object/4"}
     asked.delete("/aliases/stable", params=params, headers={"Idempotency-Key": "end"})
@@ -119,14 +119,14 @@ def test_a_change_names_the_object_that_asked_for_it(asked):
     assert move(asked, request="no request").status_code == 422
 
 
-def test_a_dry_run_judges_and_records_nothing(asked):
+def test_a_dry_run_checks_the_gate_and_records_nothing(asked):
     assert move(asked, params={"dry_run": True}).status_code == 200
     assert move(asked, params={"dry_run": True}, gate=gate(0.1)).status_code == 409
     assert asked.get("/aliases").json() == []
 
 
 @pytest.mark.compute
-def test_a_name_is_taken_away_once(asked):
+def test_a_repeated_deletion_ends_an_alias_once(asked):
     move(asked)
     ended = {"params": {"by": "bob"}, "headers": {"Idempotency-Key": "end"}}
     dry = asked.delete("/aliases/stable", params={"by": "bob", "dry_run": True}, headers=KEY)
@@ -137,7 +137,7 @@ def test_a_name_is_taken_away_once(asked):
     assert asked.delete("/aliases/nobody", **ended).status_code == 404
 
 
-def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
+def test_an_alias_resolves_only_to_the_served_simulator(asked):
     move(asked, "old", simulator=records.digest("old"))
     move(asked)
     assert asked.get("/aliases/stable/simulator").json() == SIMULATOR
@@ -161,7 +161,7 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
 
 
 @pytest.mark.compute
-def test_the_names_that_mean_a_simulator_now_or_try_it_are_told(asked):
+def test_the_use_of_a_simulator_lists_its_current_and_canary_aliases(asked):
     def aliases(simulator):
         return asked.get(f"/simulators/{simulator}/use").json()["aliases"]
 
@@ -190,7 +190,7 @@ def test_the_names_that_mean_a_simulator_now_or_try_it_are_told(asked):
         ("office-auditor", "GET", f"/simulators/{SIMULATOR}/use", 403),
     ],
 )
-def test_names_are_moved_by_operators_alone(tmp_path, who, method, path, status):
+def test_alias_requests_are_allowed_by_role(tmp_path, who, method, path, status):
     served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
     asked = TestClient(served.app, base_url="http://localhost")
     headers = {"Authorization": make.access.bearer(who), **KEY}
@@ -216,7 +216,7 @@ def body(made, **fields):
 
 
 @pytest.mark.compute
-def test_an_agent_is_put_to_use_and_taken_out_of_it(made):
+def test_an_agent_alias_is_set_and_ended(made):
     asked, again = client(made), {"Idempotency-Key": "again"}
     used = asked.put(AGENT, json=body(made, reason="the first"))
     assert used.status_code == 200, used.text
@@ -231,7 +231,7 @@ def test_an_agent_is_put_to_use_and_taken_out_of_it(made):
     assert asked.get("/aliases?kind=agent").json() == asked.get(AGENT).json()
 
 
-def test_what_no_simulator_signed_for_or_was_never_in_use_is_not_there(made):
+def test_an_unattested_agent_or_an_unset_agent_alias_is_not_found(made):
     asked = client(made)
     unknown = asked.put(AGENT, json=body(made, agent=made.version(run="nobody's")))
     assert (unknown.status_code, unknown.json()["error"]["kind"]) == (404, "not-found")
@@ -241,14 +241,14 @@ def test_what_no_simulator_signed_for_or_was_never_in_use_is_not_there(made):
 
 
 @pytest.mark.parametrize("alias", ["a@latest", "a@v1", "a@Production", "-a@b", "a'b@c", "a@b@c"])
-def test_what_a_registry_or_a_mirror_would_not_take_is_refused(made, alias):
+def test_an_invalid_agent_alias_is_refused(made, alias):
     asked = client(made)
     assert asked.put(f"/aliases/{alias}", json=body(made)).status_code == 422
     ended = asked.delete(f"/aliases/{alias}", params={"by": "bob"})
     assert ended.status_code == (404 if alias in ("a@latest", "a@v1") else 422)
 
 
-def test_what_is_meant_for_one_kind_is_refused_for_the_other(made):
+def test_an_alias_of_one_kind_refuses_a_move_of_the_other_kind(made):
     asked = client(made)
     assert asked.put("/aliases/stable", json=body(made)).status_code == 422
     assert move(asked, "shell-agent@production").status_code == 422
@@ -263,7 +263,7 @@ def test_what_is_meant_for_one_kind_is_refused_for_the_other(made):
         ("acme-operator", [200, 200, 403, 403]),
     ],
 )
-def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_auditors(
+def test_operators_set_agent_aliases_and_auditors_read_their_histories(
     made, tmp_path, who, statuses
 ):
     """An agent's run may be another tenant's."""
@@ -281,7 +281,7 @@ def test_agents_are_put_to_use_by_operators_and_their_histories_are_read_by_audi
 
 
 @pytest.mark.compute
-def test_an_operator_who_is_no_auditor_hears_nothing_of_an_agents_earlier_change(made, tmp_path):
+def test_responses_to_an_operator_without_auditor_role_omit_agent_alias_changes(made, tmp_path):
     made.use()
     asked = client(made, access=make.access.Checked(tmp_path))
     headers = {**KEY, "Authorization": make.access.bearer("acme-operator")}
@@ -296,7 +296,7 @@ def test_an_operator_who_is_no_auditor_hears_nothing_of_an_agents_earlier_change
 
 
 @pytest.mark.compute
-def test_a_move_says_its_kind_as_the_schema_demands(made):
+def test_a_move_without_its_kind_is_refused_as_the_schema_requires(made):
     asked = client(made)
     schemas = asked.get("/openapi.json").json()["components"]["schemas"]
     for move_type, sent in (
@@ -307,7 +307,7 @@ def test_a_move_says_its_kind_as_the_schema_demands(made):
         assert schemas[move_type]["required"] == ["kind", *sent]
 
 
-def test_the_client_of_an_operator_does_the_same(made):
+def test_the_operator_client_sets_and_ends_an_agent_alias(made):
     async def work():
         served = make.service.service(made.store, pinned=made.simulator.manifest)
         transport = httpx.ASGITransport(served.app)

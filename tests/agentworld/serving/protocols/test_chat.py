@@ -30,7 +30,7 @@ KEY = {"Idempotency-Key": "0123456789abcdef" * 2}
 SEEDED = {"sampling": {"seed_policy": "seeded", "temperature": 1.0}}
 
 
-def test_the_one_model_is_the_simulator(serve):
+def test_the_simulator_is_the_only_listed_model(serve):
     served = serve()
     run = served.run()
 
@@ -55,7 +55,7 @@ def test_another_model_is_not_found(serve, model):
     assert served.ledger.run(run).num_episodes == 0
 
 
-def test_a_completion_is_the_one_step_of_an_episode_that_its_limit_closes(serve):
+def test_a_completion_is_recorded_as_an_episode_of_one_step(serve):
     served = serve()
     run = served.run()
     answer = chat(served, run, [user("echo a")], model=SIMULATOR)
@@ -67,7 +67,7 @@ def test_a_completion_is_the_one_step_of_an_episode_that_its_limit_closes(serve)
     assert [(step.action, step.observation) for step in found.steps] == [("echo a", "a\n[0] ~")]
 
 
-def test_what_comes_before_is_what_the_world_begins_with(serve):
+def test_earlier_messages_become_prior_turns_of_the_episode(serve):
     served = serve()
     messages = [{"role": "system", "content": "be slow"}, user("echo a"), assistant("b"), *LS]
     answer = chat(served, served.run(), messages, metadata={"initial_state": "rimo.txt: besa"})
@@ -80,7 +80,7 @@ def test_what_comes_before_is_what_the_world_begins_with(serve):
 
 
 @pytest.mark.parametrize("how", ["fork", "replay"])
-def test_a_fork_and_a_replay_begin_with_the_turns_that_were_given(serve, how):
+def test_a_fork_or_replay_keeps_the_prior_turns(serve, how):
     served = serve()
     run = served.run()
     before = [user("echo a"), assistant("b")]
@@ -91,7 +91,7 @@ def test_a_fork_and_a_replay_begin_with_the_turns_that_were_given(serve, how):
     assert said(chat(served, run, [*before, *LS], **named(episode))) == said(answer)
 
 
-def test_usage_is_what_the_ledger_says_of_the_step(serve):
+def test_the_usage_of_a_completion_matches_the_ledger(serve):
     served = serve(lambda messages: Completion("[0] ~", 40, 5, "stop", num_cached_tokens=32))
     answer = chat(served, served.run(), LS)
     told = answer.usage
@@ -101,7 +101,7 @@ def test_usage_is_what_the_ledger_says_of_the_step(serve):
     assert step.usage[:3] == (40, 32, 5)
 
 
-def test_a_named_episode_goes_on_with_each_message_and_tells_its_reward(serve):
+def test_a_named_episode_continues_with_each_message_and_returns_its_reward(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run, task=records.task().model_dump(mode="json"))
@@ -115,7 +115,7 @@ def test_a_named_episode_goes_on_with_each_message_and_tells_its_reward(serve):
     assert served.ledger.episode(episode).closed == "done"
 
 
-def test_an_earlier_message_gets_the_recorded_answer_once_and_for_all(serve):
+def test_a_repeated_message_gets_the_recorded_answer(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -127,7 +127,7 @@ def test_an_earlier_message_gets_the_recorded_answer_once_and_for_all(serve):
     assert len(served.engine.requests) == len(served.ledger.episode(episode).steps) == 2
 
 
-def test_many_who_ask_for_the_same_message_at_once_get_one_step(serve):
+def test_concurrent_requests_with_the_same_message_make_one_step(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -156,7 +156,9 @@ SHOWN = assistant("[0] ~")
     ],
     ids=["action", "told action", "told observation", "a gap", "system", "seed", "start"],
 )
-def test_another_conversation_than_the_recorded_is_a_conflict(serve, messages, fields, message):
+def test_a_conversation_that_differs_from_the_record_is_a_conflict(
+    serve, messages, fields, message
+):
     served = serve()
     run = served.run()
     episode = served.reset(run)
@@ -171,7 +173,7 @@ def test_another_conversation_than_the_recorded_is_a_conflict(serve, messages, f
     assert len(served.ledger.episode(episode).steps) == 1
 
 
-def test_a_named_episode_takes_its_own_start_seed_and_system_message(serve):
+def test_a_named_episode_accepts_its_own_initial_state_seed_and_system_message(serve):
     served = serve(**SEEDED)
     run = served.run()
     own = {"initial_state": "a.txt: b", "simulation_instruction": "be slow"}
@@ -183,7 +185,7 @@ def test_a_named_episode_takes_its_own_start_seed_and_system_message(serve):
 
 
 @pytest.mark.parametrize("name", ["nobody", "0" * 32, "", "\x00", "0" * 33])
-def test_an_episode_that_is_not_there_or_of_another_run_is_not_found(serve, name):
+def test_an_unknown_episode_or_an_episode_of_another_run_is_not_found(serve, name):
     served = serve()
     run = served.run()
     for episode in (name, served.reset()):
@@ -195,7 +197,7 @@ def test_an_episode_that_is_not_there_or_of_another_run_is_not_found(serve, name
 
 
 @pytest.mark.waits
-def test_under_a_key_a_completion_is_taken_once(serve):
+def test_a_completion_with_an_idempotency_key_is_executed_once(serve):
     served = serve()
     run = served.run()
     answers = [chat(served, run, LS, extra_headers=KEY) for _ in range(2)]
@@ -207,7 +209,7 @@ def test_under_a_key_a_completion_is_taken_once(serve):
 
 
 @pytest.mark.parametrize(("headers", "closed"), [({}, "closed"), (KEY, None)])
-def test_a_step_that_failed_leaves_no_episode_open_that_nobody_could_name(serve, headers, closed):
+def test_a_failed_step_without_an_idempotency_key_closes_its_episode(serve, headers, closed):
     answers = iter([EngineError("gone"), "[0] ~"])
     served = serve(lambda messages: next(answers))
     run = served.run()
@@ -219,7 +221,7 @@ def test_a_step_that_failed_leaves_no_episode_open_that_nobody_could_name(serve,
     assert (again.agentworld["episode"] == episode.id) is (closed is None)
 
 
-def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
+def test_requests_with_equal_seeds_use_equal_engine_seeds(serve):
     served = serve(**SEEDED)
     run, model = served.run(), records.manifest(**SEEDED).digest
     for seed in (7, 7, 8):
@@ -228,14 +230,14 @@ def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
     assert first == second != third
 
 
-def test_a_seed_that_cannot_be_honoured_is_refused(serve):
+def test_an_unseeded_simulator_refuses_a_seed(serve):
     served = serve()
     with pytest.raises(openai.BadRequestError, match="cannot be used") as caught:
         chat(served, served.run(), LS, seed=7)
     assert (caught.value.code, served.engine.requests) == ("input", [])
 
 
-def test_a_stream_is_the_committed_step_in_events(serve):
+def test_a_stream_returns_the_recorded_step_in_chunks(serve):
     served = serve()
     run = served.run()
     chunks = streamed(served, run, [user("echo a")], stream_options={"include_usage": True})
@@ -250,7 +252,7 @@ def test_a_stream_is_the_committed_step_in_events(serve):
     assert chunks[-2].agentworld["step"] == 1
 
 
-def test_a_stream_without_usage_ends_with_its_last_choice_and_repeats(serve):
+def test_a_stream_without_usage_ends_with_its_last_choice_and_can_be_repeated(serve):
     served = serve()
     run = served.run()
     first, again = (streamed(served, run, LS, extra_headers=KEY) for _ in range(2))
@@ -260,7 +262,7 @@ def test_a_stream_without_usage_ends_with_its_last_choice_and_repeats(serve):
     assert len(served.engine.requests) == 1
 
 
-def test_what_fails_before_a_stream_is_a_status(serve):
+def test_a_failure_before_a_stream_is_an_http_error(serve):
     served = serve(lambda messages: EngineError("full", kind="capacity", retry_after_seconds=2))
     with pytest.raises(openai.RateLimitError) as caught:
         streamed(served, served.run(), LS)
@@ -268,7 +270,7 @@ def test_what_fails_before_a_stream_is_a_status(serve):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_text_that_is_no_unicode_comes_and_goes(serve, stream):
+def test_lone_surrogates_pass_through_a_named_episode_unchanged(serve, stream):
     served = serve(lambda messages: f"{messages[-1]['content']} \udfff")
     run = served.run()
     episode = served.reset(run)
@@ -285,7 +287,7 @@ def test_a_text_that_is_no_unicode_comes_and_goes(serve, stream):
 
 
 @pytest.mark.waits
-def test_openais_plain_client_over_a_socket(serve):
+def test_the_synchronous_openai_client_works_over_a_socket(serve):
     served = serve()
     run = served.run()
     with (
@@ -302,7 +304,7 @@ def test_openais_plain_client_over_a_socket(serve):
 
 
 @pytest.mark.waits
-def test_the_guides_example_runs_with_the_newest_client_alone(serve):
+def test_the_guides_example_runs_with_the_newest_openai_client(serve):
     guide = (ROOT / "docs/guides/protocols.md").read_text()
     section = guide.partition("\n## OpenAI\n")[2].partition("\n## ")[0]
     (example,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
@@ -316,7 +318,7 @@ def test_the_guides_example_runs_with_the_newest_client_alone(serve):
     assert done.stdout.count("kolu > rimo.txt") == 2
 
 
-def test_a_conversation_goes_on_where_another_replica_took_a_turn(serve):
+def test_a_conversation_continues_across_replicas(serve):
     one, other = serve(), serve()
     run = one.run()
     episode = one.reset(run)

@@ -36,7 +36,7 @@ PINNED = {
 TOOL = {"type": "function", "function": {"name": "bash"}}
 
 
-def test_what_a_request_says_of_the_pinned_settings_may_be_what_holds(serve):
+def test_a_request_may_repeat_the_pinned_settings(serve):
     served = serve(sampling=SAMPLING)
     model = records.manifest(sampling=SAMPLING).digest
     answer = chat(served, served.run(), LS, model=model, **PINNED)
@@ -72,7 +72,7 @@ def test_what_a_request_says_of_the_pinned_settings_may_be_what_holds(serve):
         ("messages", []),
     ],
 )
-def test_what_would_change_the_simulator_or_is_not_known_is_refused_by_name(serve, name, value):
+def test_an_unsupported_setting_or_value_is_refused_by_name(serve, name, value):
     served = serve()
     run = served.run()
     with pytest.raises(openai.BadRequestError) as caught:
@@ -84,7 +84,7 @@ def test_what_would_change_the_simulator_or_is_not_known_is_refused_by_name(serv
     assert served.engine.requests == []
 
 
-def test_what_changes_nothing_is_taken(serve):
+def test_fields_without_effect_are_accepted(serve):
     served = serve()
     harmless = {"user": "u", "store": True, "metadata": {"any": "word"}, "service_tier": "auto"}
     harmless |= {"safety_identifier": "u", "prompt_cache_key": "k", "seed": None, "stop": None}
@@ -110,7 +110,7 @@ def test_what_changes_nothing_is_taken(serve):
         ([user([{"type": "text", "text": 1}])], "messages.0.content"),
     ],
 )
-def test_messages_in_no_conversation_are_refused_by_their_place(serve, messages, param):
+def test_invalid_messages_are_refused_with_their_position(serve, messages, param):
     served = serve()
     with pytest.raises(openai.BadRequestError) as caught:
         chat(served, served.run(), messages)
@@ -118,7 +118,7 @@ def test_messages_in_no_conversation_are_refused_by_their_place(serve, messages,
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"null"])
-def test_a_body_that_is_no_request_is_400(serve, body):
+def test_an_invalid_request_body_is_400(serve, body):
     served = serve()
     answer = served.send("POST", f"/runs/{served.run()}/v1/chat/completions", body)
     assert answer.status_code == 400
@@ -126,7 +126,7 @@ def test_a_body_that_is_no_request_is_400(serve, body):
     assert answer.json()["error"]["param"] is None
 
 
-def test_a_key_that_can_name_no_episode_is_refused(serve):
+def test_an_invalid_idempotency_key_is_refused(serve):
     served = serve()
     with pytest.raises(openai.BadRequestError) as caught:
         chat(served, served.run(), LS, extra_headers={"Idempotency-Key": "mine"})
@@ -154,7 +154,7 @@ def test_a_key_that_can_name_no_episode_is_refused(serve):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_failing_engine_is_a_typed_error_that_says_whether_to_try_again(
+def test_an_engine_failure_raises_a_typed_error_with_a_should_retry_header(
     serve, error, raised, kind, again
 ):
     served = serve(lambda messages: error)
@@ -185,7 +185,7 @@ def two_tenants(serve, tmp_path):
     return served, [(opened["run"]["id"], opened["token"]) for opened in told]
 
 
-def test_a_runs_token_is_an_api_key_of_that_run_at_the_root(two_tenants):
+def test_a_run_token_is_an_api_key_for_its_run_only(two_tenants):
     served, [(run, token), (other, _)] = two_tenants
     answer = chat(served, "", LS, key=token)
     assert answer.agentworld["run"] == run
@@ -193,14 +193,14 @@ def test_a_runs_token_is_an_api_key_of_that_run_at_the_root(two_tenants):
         chat(served, other, LS, key=token)
 
 
-def test_who_has_no_credential_is_turned_away(two_tenants):
+def test_a_request_without_a_credential_is_rejected(two_tenants):
     served, [(run, _), _] = two_tenants
     for ask in (chat, streamed):
         with pytest.raises(openai.AuthenticationError, match="bearer token"):
             ask(served, run, LS)
 
 
-def test_what_is_another_tenants_is_told_like_what_is_not_there(two_tenants):
+def test_runs_and_episodes_of_another_tenant_look_nonexistent(two_tenants):
     served, [(mine, _), (theirs, _)] = two_tenants
     episode = chat(served, theirs, LS, key="awk_theirs").agentworld["episode"]
     told = []
@@ -221,9 +221,7 @@ def test_what_is_another_tenants_is_told_like_what_is_not_there(two_tenants):
         ("get", "/chat/completions", openai.APIStatusError, 405),
     ],
 )
-def test_an_address_of_openais_that_is_none_of_ours_is_told_in_openais_words(
-    serve, method, path, raised, status
-):
+def test_an_unsupported_openai_route_returns_an_openai_error(serve, method, path, raised, status):
     served = serve()
     with pytest.raises(raised) as caught:
         call(served, served.run(), lambda client: getattr(client, method)(path, cast_to=object))
@@ -234,7 +232,7 @@ def test_an_address_of_openais_that_is_none_of_ours_is_told_in_openais_words(
     assert ("allow" in error.response.headers) == (status == 405)
 
 
-def test_a_mistake_of_ours_is_told_in_openais_words(serve):
+def test_an_internal_error_is_returned_as_an_openai_error(serve):
     served = serve(lambda messages: 1 / 0)
     with pytest.raises(openai.InternalServerError) as caught:
         chat(served, served.run(), LS)
@@ -242,7 +240,7 @@ def test_a_mistake_of_ours_is_told_in_openais_words(serve):
 
 
 @pytest.mark.waits
-def test_every_failure_is_declared(serve):
+def test_openapi_declares_every_error_status_of_a_completion(serve):
     paths = serve().http("GET", "/openapi.json").json()["paths"]
     declared = paths["/runs/{run}/v1/chat/completions"]["post"]["responses"]
     statuses = 200, 400, 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
@@ -270,7 +268,7 @@ def opened(serve):
 @pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
-def test_whatever_is_sent_is_answered_or_refused_in_openais_words(opened, fields):
+def test_any_request_gets_an_answer_or_an_openai_error(opened, fields):
     served, run = opened
     body = {"model": MODEL, "messages": LS, **fields}
     answer = served.http("POST", f"/runs/{run}/v1/chat/completions", body)
@@ -279,7 +277,7 @@ def test_whatever_is_sent_is_answered_or_refused_in_openais_words(opened, fields
         assert answer.json()["error"]["message"]
 
 
-def test_steps_and_refusals_are_counted_under_this_door(opened):
+def test_openai_steps_and_refusals_are_counted(opened):
     served, run = opened
     chat(served, run, LS)
     for wrong in ({"model": "gpt-9"}, {"n": 2}):

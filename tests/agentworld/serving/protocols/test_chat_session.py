@@ -40,13 +40,15 @@ def episode_of(given, taken):
 
 
 @given(st.none() | ANY_TEXT, EXCHANGES, ANY_TEXT)
-def test_a_conversation_is_read_as_it_was_told(instruction, turns, action):
+def test_parsing_returns_the_instruction_turns_and_action_of_a_conversation(
+    instruction, turns, action
+):
     asked = request(turns, action, instruction)
     assert parse_conversation(asked.messages) == (instruction, turns, action)
 
 
 @given(st.lists(ROLES, min_size=1, max_size=6))
-def test_messages_in_any_other_order_are_refused(roles):
+def test_messages_in_a_wrong_order_are_refused(roles):
     messages = [ChatMessage(role=role, content=role) for role in roles]
     rest = roles[1:] if roles[0] in ("system", "developer") else roles
     in_turn = len(rest) % 2 == 1 and rest == ["user", "assistant"] * (len(rest) // 2) + ["user"]
@@ -58,7 +60,7 @@ def test_messages_in_any_other_order_are_refused(roles):
 
 
 @given(st.none() | ANY_TEXT, EXCHANGES, st.none() | ANY_TEXT)
-def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns, start):
+def test_an_unnamed_episode_opens_with_all_earlier_turns(instruction, turns, start):
     metadata = {} if start is None else {"initial_state": start}
     asked = request(turns, instruction=instruction, metadata=metadata)
     opening = unnamed_opening("r", asked, parse_conversation(asked.messages))
@@ -76,7 +78,7 @@ TAKEN = st.lists(ANY_TEXT, max_size=4).map(took)
 
 @pytest.mark.waits
 @given(EXCHANGES, TAKEN, st.data())
-def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, taken, data):
+def test_the_step_number_is_the_position_after_the_prior_turns(given_, taken, data):
     place = data.draw(st.integers(0, len(taken)))
     asked = request((*given_, *taken[:place]))
     assert number(episode_of(given_, taken), asked) == place + 1
@@ -84,7 +86,7 @@ def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, t
 
 @pytest.mark.waits
 @given(EXCHANGES, TAKEN, st.data())
-def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
+def test_a_turn_that_differs_from_the_record_is_a_conflict(given_, taken, data):
     told = [*given_, *taken, Exchange(action="ls", observation="more")]
     place = data.draw(st.integers(0, len(told) - 1))
     side = data.draw(st.sampled_from(["action", "observation"]))
@@ -95,7 +97,7 @@ def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
 
 @pytest.mark.waits
 @given(EXCHANGES.filter(len), TAKEN)
-def test_who_leaves_out_what_was_given_is_told(given_, taken):
+def test_omitting_a_prior_turn_is_a_conflict(given_, taken):
     with pytest.raises(Conflict, match=f"began with {len(given_)} turns"):
         number(episode_of(given_, taken), request(given_[:-1]))
 
@@ -106,13 +108,13 @@ def test_an_erased_text_is_compared_by_its_digest():
     assert number(episode._replace(steps=erased), request(took(["a"]))) == 2
 
 
-def test_every_setting_that_is_pinned_is_known():
+def test_every_pinned_field_has_a_pinned_value_and_defaults_to_none():
     nothing = ChatRequest(model="m", messages=[{"role": "user", "content": "ls"}])
     check_pinned(records.manifest().sampling, nothing)
     assert not {name for name in PinnedFields.model_fields if getattr(nothing, name) is not None}
 
 
-def test_an_opening_without_given_turns_has_the_name_that_it_had():
+def test_prior_turns_are_serialized_only_if_given():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
     given_ = EpisodeOpening(run="r", prior_turns=took(["a"]))
     assert given_.text == '{"prior_turns":[{"action":"ls","observation":"a"}],"run":"r"}'

@@ -49,7 +49,7 @@ def frame(socket, kind, **data):
     return json.loads(socket.receive_text())["data"]
 
 
-def test_over_openenvs_socket(http, run):
+def test_openenv_over_a_socket_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     with http.websocket_connect(f"/runs/{name}/ws") as socket:
         assert frame(socket, "reset")["observation"]["simulator"] == simulator
@@ -58,7 +58,7 @@ def test_over_openenvs_socket(http, run):
         assert frame(socket, "state")["simulator"] == simulator
 
 
-def test_over_openenvs_http(http, run):
+def test_openenv_over_http_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     begun = http.post(f"/runs/{name}/reset").json()["observation"]
     asked = {"action": {"action": "ls"}, "episode_id": begun["episode"]}
@@ -70,7 +70,7 @@ def test_over_openenvs_http(http, run):
 
 
 @pytest.mark.compute
-def test_over_openais_chat(http, run):
+def test_openai_chat_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     (listed,) = http.get(f"/runs/{name}/v1/models").json()["data"]
     assert listed["id"] == f"agentworld-{simulator[7:19]}"
@@ -81,7 +81,7 @@ def test_over_openais_chat(http, run):
     assert told["system_fingerprint"] == answer.headers[SIMULATOR_HEADER] == simulator
 
 
-def test_the_model_of_another_run_is_none_of_this_runs(http, run):
+def test_the_model_of_another_run_is_not_found(http, run):
     simulator, name = run
     (other,) = set(SIMULATORS) - {simulator}
     asked = {"model": other, "messages": [{"role": "user", "content": "ls"}]}
@@ -107,7 +107,7 @@ def rpc(http, episode, method, **params):
     return http.post(f"/episodes/{episode}/mcp", json=body, headers=accept)
 
 
-def test_over_mcp(http, run):
+def test_mcp_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     episode = http.post("/episodes", json={"run": name}).json()["episode"]
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
@@ -122,7 +122,7 @@ def test_over_mcp(http, run):
     assert called.headers[SIMULATOR_HEADER] == simulator
 
 
-def test_what_is_no_request_is_refused_in_nobodys_name(tmp_path):
+def test_a_refused_oversized_request_has_no_simulator_header(tmp_path):
     app = make.many.app(tmp_path, Catalogue())
     with listening(app, Limits(body_bytes=100)) as url:
         answer = httpx.post(f"{url}/runs", content=b"x" * 200, trust_env=False)

@@ -122,7 +122,7 @@ def at(served, episode):
         yield f"{url}/episodes/{episode}/mcp"
 
 
-def test_a_client_meets_the_pinned_simulator_with_tools_and_nothing_else(talk):
+def test_the_server_names_the_pinned_simulator_and_offers_only_tools(talk):
     async def act(client):
         return client.server_info, client.server_capabilities
 
@@ -132,7 +132,7 @@ def test_a_client_meets_the_pinned_simulator_with_tools_and_nothing_else(talk):
     assert offered == {"tools"}
 
 
-def test_a_shell_offers_bash(talk):
+def test_a_shell_simulator_offers_the_bash_tool(talk):
     _, listed = talk(lambda client: client.list_tools())
     (tool,) = listed.tools
     assert (tool.name, tool.description) == (BASH.name, BASH.description)
@@ -145,7 +145,7 @@ def test_an_episodes_own_tools_are_listed_with_their_whole_schemas(talk):
     assert (tool.name, tool.input_schema) == ("read_file", READ["input_schema"])
 
 
-def test_a_world_of_something_else_has_no_tools_of_its_own(serve, talk):
+def test_a_simulator_of_the_text_domain_has_no_default_tools(serve, talk):
     served = serve(domains=records.pinned_domains("text"))
     _, listed = talk(lambda client: client.list_tools(), served)
     assert listed.tools == []
@@ -181,7 +181,7 @@ def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
     }
 
 
-def test_the_world_reads_the_tools_and_a_call_of_one_as_json(serve, talk):
+def test_the_engine_receives_tools_and_tool_calls_as_json(serve, talk):
     served = serve(lambda messages: "besa", domains=records.pinned_domains("text"))
     call = {"path": "rimo.txt", "lines": [1, 2]}
     _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ])
@@ -192,7 +192,7 @@ def test_the_world_reads_the_tools_and_a_call_of_one_as_json(serve, talk):
     assert action == '{"name":"read_file","arguments":{"lines":[1,2],"path":"rimo.txt"}}'
 
 
-def test_two_calls_at_once_are_two_steps(serve, talk):
+def test_two_concurrent_calls_are_two_steps(serve, talk):
     async def act(client):
         calls = (client.call_tool("bash", {"command": f"echo {word}"}) for word in ("a", "b"))
         return await asyncio.gather(*calls)
@@ -206,7 +206,7 @@ def test_two_calls_at_once_are_two_steps(serve, talk):
     assert len(steps) == 2
 
 
-def test_a_call_that_says_its_step_is_taken_once(serve, talk):
+def test_a_repeated_call_with_a_step_number_is_executed_once(serve, talk):
     async def act(client):
         first, again = [await client.call_tool("bash", LS, meta=step(1)) for _ in range(2)]
         failures = []
@@ -237,7 +237,9 @@ def test_a_call_that_says_its_step_is_taken_once(serve, talk):
     ],
     ids=["unknown", "missing", "wrong", "more"],
 )
-def test_a_wrong_call_is_told_and_is_no_step(serve, talk, name, arguments, problem):
+def test_an_invalid_call_is_an_input_error_and_records_no_step(
+    serve, talk, name, arguments, problem
+):
     async def act(client):
         with pytest.raises(MCPError) as caught:
             await client.call_tool(name, arguments)
@@ -251,7 +253,7 @@ def test_a_wrong_call_is_told_and_is_no_step(serve, talk, name, arguments, probl
     assert served.engine.requests == []
 
 
-def test_an_episode_that_is_over_is_an_error_and_never_a_result(talk):
+def test_a_call_in_a_finished_episode_is_a_conflict_error(talk):
     async def act(client):
         return await calling("ls")(client), await refused()(client)
 
@@ -262,7 +264,7 @@ def test_an_episode_that_is_over_is_an_error_and_never_a_result(talk):
     assert "is over (limit)" in error.message
 
 
-def test_a_failing_engine_is_an_error_and_the_call_can_be_tried_again(serve, talk):
+def test_an_engine_failure_is_an_error_and_the_call_can_be_retried(serve, talk):
     async def act(client):
         return await refused()(client), await calling("ls")(client)
 
@@ -273,7 +275,7 @@ def test_a_failing_engine_is_an_error_and_the_call_can_be_tried_again(serve, tal
     assert result.meta["agentworld"]["step"] == 1
 
 
-def test_our_own_mistake_is_told_as_one_and_not_what_it_says(serve, talk):
+def test_an_internal_error_does_not_reveal_its_message(serve, talk):
     def broken(_messages):
         raise RuntimeError("a secret")
 
@@ -281,14 +283,14 @@ def test_our_own_mistake_is_told_as_one_and_not_what_it_says(serve, talk):
     assert (error.data["kind"], error.message) == ("internal", "internal error; see the log")
 
 
-def test_what_is_no_unicode_is_replaced_and_told_and_recorded_as_it_is(serve, talk):
+def test_invalid_unicode_is_replaced_and_marked_but_recorded_unchanged(serve, talk):
     served = serve(lambda messages: "a\udc80b")
     episode, (result,) = talk(calling("ls"), served)
     assert (shown(result), result.meta["agentworld"]["exact"]) == ("a\ufffdb", False)
     assert served.ledger.episode(episode).steps[0].observation == "a\udc80b"
 
 
-def test_a_call_that_is_no_unicode_is_told_by_the_handshakes_wire(serve):
+def test_a_call_with_invalid_unicode_is_a_parse_error(serve):
     served = serve()
     episode = served.reset()
     body = CALL.replace("echo a", "echo \\ud800")
@@ -299,7 +301,7 @@ def test_a_call_that_is_no_unicode_is_told_by_the_handshakes_wire(serve):
 
 
 @pytest.mark.waits
-def test_any_replica_answers_any_request_and_keeps_nothing(serve):
+def test_any_replica_answers_any_request_without_a_session_id(serve):
     one, other = serve(), serve()
     episode = one.reset()
     answers = []
@@ -327,7 +329,7 @@ def test_the_guides_program_plays_an_episode(serve):
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_there_is_no_stream_from_the_server_and_no_session_to_end(serve, method):
+def test_get_and_delete_are_not_allowed(serve, method):
     served = serve()
     assert served.http(method, f"/episodes/{served.reset()}/mcp").status_code == 405
 
@@ -357,7 +359,7 @@ def begun(served, headers):
 
 
 @pytest.mark.waits
-def test_anothers_episode_is_answered_as_one_that_nobody_began(tenants):
+def test_an_episode_of_another_tenant_looks_nonexistent(tenants):
     served, key = tenants
     _, episode = begun(served, key("own"))
     with at(served, episode) as url:
@@ -373,7 +375,7 @@ def test_anothers_episode_is_answered_as_one_that_nobody_began(tenants):
 
 
 @pytest.mark.waits
-def test_a_runs_token_in_the_address_opens_its_episodes(tenants):
+def test_a_run_token_in_the_address_gives_access_only_to_episodes_of_its_run(tenants):
     served, key = tenants
     opened, episode = begun(served, key("own"))
     _, elsewhere = begun(served, key("own"))
@@ -386,7 +388,7 @@ def test_a_runs_token_in_the_address_opens_its_episodes(tenants):
     assert shown(result) == "a\n[0] ~"
 
 
-def test_an_auditor_sees_the_tools_and_calls_none(tenants):
+def test_an_auditor_lists_tools_but_cannot_call_them(tenants):
     served, key = tenants
     _, episode = begun(served, key("own"))
     with at(served, episode) as url:

@@ -30,7 +30,7 @@ def talk(request):
 
 
 @pytest.mark.compute
-def test_a_world_of_mcp_offers_the_tools_of_its_own_server(serve, talk):
+def test_a_simulator_of_the_mcp_domain_offers_the_tools_of_that_domain(serve, talk):
     served = serve(domains=records.pinned_domains("mcp"))
     _, listed = talk(lambda client: client.list_tools(), served)
     assert [tool.name for tool in listed.tools] == [tool.name for tool in domain_of("mcp").tools]
@@ -49,7 +49,7 @@ COUNT = {
 
 
 @pytest.mark.compute
-def test_a_tool_with_an_output_schema_is_listed_with_it_and_answers_structured_content(serve, talk):
+def test_a_tool_with_an_output_schema_returns_structured_content(serve, talk):
     served = serve(lambda messages: '{"n": 3}', domains=records.pinned_domains("text"))
 
     async def act(client):
@@ -63,9 +63,7 @@ def test_a_tool_with_an_output_schema_is_listed_with_it_and_answers_structured_c
 
 
 @pytest.mark.compute
-def test_an_observation_without_the_content_that_its_tool_promises_is_an_error_of_the_tool(
-    serve, talk
-):
+def test_an_observation_that_violates_the_output_schema_is_a_tool_error(serve, talk):
     served = serve(lambda messages: "Error: none", domains=records.pinned_domains("text"))
     episode, result = talk(lambda client: client.call_tool("count", {}), served, tools=[COUNT])
     assert result.is_error

@@ -125,17 +125,17 @@ def _answers(events: Path) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.compute
-def test_no_request_gets_an_answer_that_is_not_declared(examined):
+def test_every_response_conforms_to_the_openapi_document(examined):
     assert examined.status == 0, examined.said
 
 
 @pytest.mark.compute
-def test_every_operation_was_answered_and_not_only_refused(examined):
+def test_every_operation_succeeded_at_least_once(examined):
     assert examined.unanswered == set()
 
 
 @pytest.mark.compute
-def test_every_link_leads_to_an_operation_and_each_has_a_name_of_its_own(tmp_path):
+def test_links_name_existing_operations_and_operation_ids_are_unique(tmp_path):
     paths = make.service.service(tmp_path).app.openapi()["paths"]
     operations = [operation for path in paths.values() for operation in path.values()]
     names = [operation["operationId"] for operation in operations]

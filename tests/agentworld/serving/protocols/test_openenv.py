@@ -49,12 +49,12 @@ def test_a_connection_plays_an_episode(converse):
 
 
 @pytest.mark.parametrize("text", ["é 😀 \x00", "\ud800", "é \udfff"])
-def test_a_text_comes_back_as_it_was_sent_be_it_unicode_or_not(converse, text):
+def test_any_text_is_returned_unchanged_including_lone_surrogates(converse, text):
     _, answer = converse(RESET, step(f"echo {text}"))
     assert answer["data"]["observation"]["text"] == f"{text}\n[0] ~"
 
 
-def test_a_task_is_told_at_reset_and_rewarded_at_its_end(converse):
+def test_a_reset_returns_the_task_instruction_and_the_last_step_the_reward(converse):
     reset = {"type": "reset", "data": {"task": records.task().model_dump(mode="json")}}
     begun, end, after = converse(reset, step("echo besa"), step("ls"))
     assert begun["data"]["observation"]["text"] == "report rimo.txt"
@@ -69,7 +69,7 @@ def test_a_second_reset_begins_another_episode(converse):
     assert again["data"]["observation"]["step"] == 1
 
 
-def test_a_failing_engine_is_an_error_frame_and_the_step_can_be_tried_again(converse):
+def test_an_engine_failure_is_an_error_frame_and_the_step_can_be_retried(converse):
     answers = iter([EngineError("gone", retry_after_seconds=2), "[0] ~"])
     _, failed, shown = converse(
         RESET, step("ls"), step("ls"), answer=lambda messages: next(answers)
@@ -94,7 +94,7 @@ def test_a_failing_engine_is_an_error_frame_and_the_step_can_be_tried_again(conv
     ],
     ids=str,
 )
-def test_a_wrong_frame_is_answered_with_what_is_wrong(converse, frame, problem):
+def test_an_invalid_frame_gets_an_error_frame_with_the_problem(converse, frame, problem):
     (answer,) = converse(frame)
     assert answer["type"] == "error"
     assert problem in answer["data"]["message"]
@@ -111,9 +111,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.li
 @pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text() | st.builds(json.dumps, st.dictionaries(st.text(), JSON)), max_size=3))
-def test_whatever_is_sent_is_answered_with_an_error_frame_and_the_connection_lives(
-    converse, frames
-):
+def test_any_invalid_frame_gets_an_error_frame_and_keeps_the_connection_open(converse, frames):
     *answers, last = converse(*frames, RESET)
     assert {answer["type"] for answer in answers} <= {"error"}
     assert last["type"] == "observation"

@@ -72,7 +72,7 @@ def meaning(result):
     return result["_meta"]["agentworld"]
 
 
-def test_a_sessions_socket_and_its_tools_are_one_episode(asker):
+def test_socket_steps_and_tool_calls_of_a_session_share_one_episode(asker):
     session = asker.session()
     with asker.socket(session_id=session) as socket:
         begun = ask(socket, frame("reset", turn_limit=3))["data"]["observation"]
@@ -95,9 +95,7 @@ def test_a_session_that_was_not_reset_begins_with_its_first_call(asker):
         assert ask(socket, frame("step", action="ls"))["data"]["observation"]["step"] == 3
 
 
-def test_a_session_plays_one_episode_after_the_other_and_any_replica_finds_the_last(
-    asker, tmp_path
-):
+def test_any_replica_finds_the_last_of_the_consecutive_episodes_of_a_session(asker, tmp_path):
     session, names = asker.session(), []
     with asker.socket(session_id=session) as socket:
         for _ in range(6):
@@ -110,7 +108,7 @@ def test_a_session_plays_one_episode_after_the_other_and_any_replica_finds_the_l
         assert (told["episode"], told["step"]) == (names[-1], 2)
 
 
-def test_a_connection_that_was_lost_goes_on_with_its_session(asker):
+def test_a_new_connection_resumes_a_session(asker):
     session = asker.session()
     with asker.socket(session_id=session) as socket:
         ask(socket, frame("reset"))
@@ -122,7 +120,7 @@ def test_a_connection_that_was_lost_goes_on_with_its_session(asker):
         assert (again["episode"], again["step"]) == (session, 1)
 
 
-def test_an_own_word_for_an_episode_is_no_more_than_a_word_in_a_session(asker):
+def test_a_session_ignores_a_custom_episode_id_and_refuses_another_episode(asker):
     session = asker.session()
     with asker.socket(session_id=session) as socket:
         begun = ask(socket, frame("reset", episode_id="ep-1"))["data"]["observation"]
@@ -134,7 +132,7 @@ def test_an_own_word_for_an_episode_is_no_more_than_a_word_in_a_session(asker):
     )
 
 
-def test_a_session_that_is_closed_takes_no_more_steps(asker):
+def test_a_closed_session_refuses_steps(asker):
     session = asker.session()
     asker.call("ls", session_id=session)
     for _ in range(2):
@@ -142,7 +140,7 @@ def test_a_session_that_is_closed_takes_no_more_steps(asker):
     assert "is over (closed)" in asker.call("ls", session_id=session)["message"]
 
 
-def test_a_session_is_its_runs_alone(asker):
+def test_a_session_of_another_run_is_refused(asker):
     session = asker.session()
     asker.call("ls", session_id=session)
     asker.run = opened(asker.http)
@@ -150,12 +148,12 @@ def test_a_session_is_its_runs_alone(asker):
 
 
 @pytest.mark.parametrize("name", ["", "x", "0" * 31, "0" * 33, "G" * 32, 7, ["a"]], ids=str)
-def test_what_names_no_session_is_refused(asker, name):
+def test_an_invalid_session_id_is_refused(asker, name):
     error = asker.rpc("tools/list", session_id=name)
     assert (error["code"], "there is no session" in error["message"]) == (-32602, True)
 
 
-def test_a_socket_of_no_session_says_so_and_closes(asker):
+def test_a_socket_with_an_invalid_session_id_gets_an_error_and_closes(asker):
     with asker.socket(session_id="x") as socket:
         told = json.loads(socket.receive_text())["data"]
         assert (told["code"], told["kind"]) == ("SESSION_ERROR", "input")
@@ -163,7 +161,7 @@ def test_a_socket_of_no_session_says_so_and_closes(asker):
             socket.receive_text()
 
 
-def test_tools_are_those_of_the_episode_and_before_it_those_of_the_simulator(asker):
+def test_the_tools_of_an_episode_replace_the_tools_of_the_simulator(asker):
     session = asker.session()
     assert [tool["name"] for tool in asker.rpc("tools/list")["tools"]] == ["bash"]
     (bash,) = asker.rpc("tools/list", session_id=session)["tools"]
@@ -176,7 +174,7 @@ def test_tools_are_those_of_the_episode_and_before_it_those_of_the_simulator(ask
     assert listed == {"observation": {"tools": [TOOL]}, "reward": None, "done": False}
 
 
-def test_tools_are_listed_before_a_reset_and_called_after_it(asker):
+def test_tools_can_be_listed_before_a_reset_but_called_only_after_a_reset(asker):
     call = frame("step", type="call_tool", tool_name="bash", arguments={"command": "echo a"})
     with asker.socket() as socket:
         (bash,) = ask(socket, frame("step", type="list_tools"))["data"]["observation"]["tools"]
@@ -188,7 +186,7 @@ def test_tools_are_listed_before_a_reset_and_called_after_it(asker):
     assert (told["text"], told["step"]) == (told["result"], told["metadata"]["step"])
 
 
-def test_frames_of_json_rpc_are_the_connections_own_session(asker):
+def test_json_rpc_frames_use_the_session_of_their_connection(asker):
     call = rpc("tools/call", name="bash", arguments={"command": "echo a"})
     with asker.socket() as socket:
         told = ask(socket, {"type": "mcp", "data": call})
@@ -199,7 +197,7 @@ def test_frames_of_json_rpc_are_the_connections_own_session(asker):
         assert "is a session already" in created["error"]["message"]
 
 
-def test_a_socket_of_tools_speaks_json_rpc_without_frames(asker):
+def test_an_mcp_socket_uses_json_rpc_without_frames(asker):
     call = rpc("tools/call", name="bash", arguments={"command": "echo a"})
     with asker.socket("mcp") as socket:
         assert [ask(socket, call)["result"]["data"] for _ in range(2)] == ["a\n[0] ~"] * 2
@@ -243,19 +241,19 @@ def test_a_call_without_a_session_that_fails_leaves_no_episode_open(tmp_path):
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_what_is_no_request_is_an_error_of_json_rpc(asker, body, code):
+def test_an_invalid_request_gets_a_json_rpc_error(asker, body, code):
     answer = asker.http.post(f"/runs/{asker.run}/mcp", content=body)
     assert (answer.status_code, answer.json()["jsonrpc"]) == (200, "2.0")
     assert answer.json()["error"]["code"] == code
     assert answer.json()["error"]["message"]
 
 
-def test_a_run_that_is_not_there_has_no_tools(asker):
+def test_listing_the_tools_of_an_unknown_run_is_404(asker):
     asker.run = "nobody"
     assert asker.http.post("/runs/nobody/mcp", json=rpc("tools/list")).status_code == 404
 
 
-def test_refusals_and_steps_are_counted_under_openenvs_door(asker):
+def test_openenv_steps_and_refusals_are_counted(asker):
     asker.call("ls")
     asker.rpc("tools/call", name="nothing")
     told = asker.http.get("/metrics").text
@@ -263,7 +261,7 @@ def test_refusals_and_steps_are_counted_under_openenvs_door(asker):
     assert 'kind="input"' in told
 
 
-def test_the_document_of_a_run_is_of_what_is_at_its_address(asker):
+def test_the_openapi_document_of_a_run_lists_only_its_routes(asker):
     told = asker.http.get(f"/runs/{asker.run}/openapi.json").json()
     assert {"/reset", "/step", "/state", "/mcp", "/v1/models"} <= told["paths"].keys()
     assert not {path for path in told["paths"] if "{run}" in path or path == "/close"}
@@ -273,13 +271,13 @@ def test_the_document_of_a_run_is_of_what_is_at_its_address(asker):
     assert asker.http.get("/runs/nobody/openapi.json").status_code == 404
 
 
-def test_no_client_takes_the_schema_of_an_action_for_one_of_tools(asker):
+def test_the_action_schema_title_differs_from_openenvs_tool_actions(asker):
     action = asker.http.get(f"/runs/{asker.run}/schema").json()["action"]
     assert action["title"] not in ("Action", "CallToolAction", "ListToolsAction")
     assert action["required"] == ["action"]
 
 
-def test_a_step_that_takes_longer_than_its_client_waits_is_said_to(asker):
+def test_a_step_over_its_timeout_s_is_a_slow_error(asker):
     episode = asker.http.post(f"/runs/{asker.run}/reset").json()["observation"]["episode"]
     body = {"action": {"action": "ls"}, "episode_id": episode}
     late = asker.http.post(f"/runs/{asker.run}/step", json={**body, "timeout_s": 1e-9})
@@ -290,7 +288,7 @@ def test_a_step_that_takes_longer_than_its_client_waits_is_said_to(asker):
     assert wrong.status_code == 422
 
 
-def test_the_simulator_of_a_session_without_tools_says_that_there_are_none(tmp_path):
+def test_a_simulator_without_tools_lists_none_and_refuses_calls(tmp_path):
     bare = service(tmp_path, pinned=records.manifest(domains=records.pinned_domains("text")))
     with TestClient(bare.app, "http://localhost") as http:
         asker = Asker(http)

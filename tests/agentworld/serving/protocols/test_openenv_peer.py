@@ -80,7 +80,7 @@ def step(action: str) -> tuple[str, object]:
         ("openenv-0.10", "sync"),
     ],
 )
-def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, environment, style):
+def test_the_stock_openenv_client_plays_episodes_and_reports_failures(tmp_path, environment, style):
     calls = [
         *(step("ls"), ("reset", {"turn_limit": 8}), step("echo kolu")),
         *(step("break"), step("echo tane"), ("state", {})),
@@ -106,7 +106,7 @@ def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, envir
 
 @pytest.mark.waits
 @pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
-def test_the_guides_first_episode_is_one(tmp_path, environment):
+def test_the_first_example_of_the_guide_plays_one_episode(tmp_path, environment):
     with open_run(tmp_path) as run:
         said = run_peer(environment, "peers.first_episode", run.url)
         (episode,) = run.ledger.episodes(run.id)
@@ -116,7 +116,7 @@ def test_the_guides_first_episode_is_one(tmp_path, environment):
 
 @pytest.mark.waits
 @pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
-def test_openenvs_client_for_tools_lists_and_calls_them_in_one_episode(tmp_path, environment):
+def test_openenvs_tool_client_lists_and_calls_tools_in_one_episode(tmp_path, environment):
     with open_run(tmp_path) as run:
         said = run_peer(environment, "peers.tool_client", run.url)
         (episode,) = run.ledger.episodes(run.id)
@@ -151,7 +151,7 @@ def flush_left(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines())
 
 
-def test_the_guide_shows_what_runs_here():
+def test_the_examples_of_the_guide_are_part_of_the_tested_programs():
     guide = (ROOT / "docs/guides/protocols.md").read_text()
     (section,) = re.findall(r"^## OpenEnv\n(.*?)(?=^## |\Z)", guide, re.M | re.S)
     shown = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
@@ -189,7 +189,7 @@ def rollout(row: dict) -> Rollout:
 
 
 @pytest.mark.waits
-def test_trl_trains_by_grpo_on_a_run_that_holds_all_of_it_and_a_failed_step_has_no_reward(tmp_path):
+def test_trl_grpo_rollouts_match_the_ledger_and_failed_rollouts_have_no_reward(tmp_path):
     asked, (tasks, out) = itertools.count(1), (tmp_path / "tasks.json", tmp_path / "trl")
     tasks.write_text(json.dumps([TASK.model_dump(mode="json")] * 4))
     with open_run(tmp_path, lambda action: 500 if next(asked) % 10 == 0 else shell(action)) as run:

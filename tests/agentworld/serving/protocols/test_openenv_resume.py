@@ -65,21 +65,21 @@ def shown(frame):
     return frame["data"]["observation"]
 
 
-def test_a_reset_with_an_episodes_id_goes_on_with_it_on_another_connection(talk):
+def test_a_reset_with_an_episode_id_resumes_the_episode_on_another_connection(talk):
     begun, *_ = talk(RESET, step("echo a"), step("echo b"))
     again, third = talk(reset(episode_id=shown(begun)["episode"]), step("echo c"))
     assert (shown(again)["text"], shown(again)["step"]) == ("b\n[0] ~", 2)
     assert (shown(third)["text"], shown(third)["step"]) == ("c\n[0] ~", 3)
 
 
-def test_an_episode_that_has_not_begun_to_move_is_resumed_at_its_task(talk):
+def test_an_episode_without_steps_is_resumed_at_its_task(talk):
     task = records.task().model_dump(mode="json")
     (begun,) = talk(reset(task=task))
     (again,) = talk(reset(episode_id=shown(begun)["episode"]))
     assert shown(again) == shown(begun)
 
 
-def test_a_runs_own_word_for_an_episode_begins_it_once(talk):
+def test_a_repeated_custom_episode_id_begins_one_episode(talk):
     first, _ = talk(reset(episode_id="my-1"), step("echo a"))
     (again,) = talk(reset(episode_id="my-1"))
     (other,) = talk(reset(episode_id="my-2"))
@@ -87,7 +87,7 @@ def test_a_runs_own_word_for_an_episode_begins_it_once(talk):
     assert shown(again)["step"] == 1
 
 
-def test_the_same_word_is_another_episode_in_another_run(http, talk):
+def test_a_custom_episode_id_names_different_episodes_in_different_runs(http, talk):
     (first,) = talk(reset(episode_id="my-1"))
     other = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
     again = http.post(f"/runs/{other}/reset", json={"episode_id": "my-1"}).json()
@@ -101,7 +101,7 @@ def test_an_episode_of_another_run_is_not_resumed(http, talk):
     assert refused["data"]["kind"] == "conflict"
 
 
-def test_an_episode_that_was_begun_otherwise_is_not_begun_again(talk):
+def test_a_custom_episode_id_with_other_fields_is_refused(talk):
     talk(reset(episode_id="my-1", turn_limit=3))
     same, refused = talk(
         reset(episode_id="my-1", turn_limit=3), reset(episode_id="my-1", turn_limit=4)
@@ -110,7 +110,7 @@ def test_an_episode_that_was_begun_otherwise_is_not_begun_again(talk):
     assert "was begun with other fields" in refused["data"]["message"]
 
 
-def test_a_fork_whose_answer_got_lost_is_asked_for_again(talk):
+def test_a_repeated_fork_with_a_custom_episode_id_returns_the_same_episode(talk):
     first, _ = talk(reset(initial_state="a.txt: kolu"), step("echo a"))
     fork = reset(episode_id="my-1", fork={"episode": shown(first)["episode"], "step": 1})
     (begun,), (again,) = talk(fork), talk(fork)
@@ -118,7 +118,7 @@ def test_a_fork_whose_answer_got_lost_is_asked_for_again(talk):
     assert shown(again)["step"] == 1
 
 
-def test_an_episode_that_is_done_shows_its_end_and_one_that_was_ended_is_over(talk, http):
+def test_resuming_shows_the_end_of_a_done_episode_and_refuses_a_closed_episode(talk, http):
     first, end = talk(reset(turn_limit=1), step("echo a"))
     (again,) = talk(reset(episode_id=shown(first)["episode"]))
     assert again["data"] == end["data"]
@@ -130,7 +130,7 @@ def test_an_episode_that_is_done_shows_its_end_and_one_that_was_ended_is_over(ta
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256, 7, ["a"]], ids=lambda n: str(n)[:8])
-def test_what_is_no_name_is_refused(talk, name):
+def test_an_invalid_episode_id_is_refused(talk, name):
     (refused,) = talk(reset(episode_id=name))
     assert "an episode_id is a text" in refused["data"]["message"]
 
@@ -155,7 +155,7 @@ def held(tmp_path, free):
 
 
 @pytest.mark.waits
-def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, free):
+def test_a_step_timeout_is_reported_as_unknown_and_closes_the_connection(held, free):
     with TestClient(held(answer_seconds=2).app, "http://localhost") as http:
         run = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
         with http.websocket_connect(f"/runs/{run}/ws") as socket:
@@ -174,7 +174,7 @@ def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, 
 
 
 @pytest.mark.waits
-def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(held, free):
+def test_a_step_sent_before_the_previous_answer_gets_step_unknown(held, free):
     slow = held()
     with TestClient(slow.app, "http://localhost") as http:
         run = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
@@ -196,7 +196,7 @@ def waiting_for(served, episode):
 
 
 @pytest.mark.parametrize("way", ["socket", "http", "state"])
-def test_who_resumes_while_a_step_is_under_way_is_told_of_that_step(held, free, way):
+def test_resuming_an_episode_waits_for_its_running_step(held, free, way):
     served = held()
     with (
         TestClient(served.app, "http://localhost") as http,
@@ -236,7 +236,7 @@ def _by_its_state(http, run, episode):
 RESUMING = {"socket": _over_a_socket, "http": _over_http, "state": _by_its_state}
 
 
-def test_over_plain_http_a_step_names_its_episode_and_is_taken_once(http, run):
+def test_a_repeated_http_step_of_a_named_episode_is_executed_once(http, run):
     begun = http.post(f"/runs/{run}/reset", json={"episode_id": "my-1"}).json()
     episode = begun["observation"]["episode"]
     asked = {"action": {"action": "echo a"}, "episode_id": episode, "step": 1}
@@ -250,7 +250,7 @@ def test_over_plain_http_a_step_names_its_episode_and_is_taken_once(http, run):
     assert state == told
 
 
-def test_the_schemas_are_those_of_what_is_sent(http, run):
+def test_the_schema_matches_actions_and_observations(http, run):
     told = http.get(f"/runs/{run}/schema").json()
     assert "action" in told["action"]["properties"]
     begun = http.post(f"/runs/{run}/reset").json()
@@ -262,7 +262,7 @@ def test_the_metadata_names_the_simulator(http, run):
     assert http.get(f"/runs/{run}/health").json()["status"] == "healthy"
 
 
-def test_an_episode_of_another_run_is_not_there_over_http(http, run):
+def test_an_episode_of_another_run_is_not_found_over_http(http, run):
     other = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
     theirs = http.post(f"/runs/{other}/reset").json()["observation"]["episode"]
     asked = {"action": {"action": "ls"}, "episode_id": theirs}

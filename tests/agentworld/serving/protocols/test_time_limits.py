@@ -6,7 +6,7 @@ from agentworld.serving.protocols.time_limits import TimeLimit
 from fakes.virtual_time import run
 
 
-def test_what_takes_too_long_is_ended_and_the_task_goes_on():
+def test_a_block_over_its_limit_times_out_and_the_task_continues():
     async def work():
         patience = TimeLimit(0.02)
         with pytest.raises(TimeoutError), patience:
@@ -19,7 +19,7 @@ def test_what_takes_too_long_is_ended_and_the_task_goes_on():
     assert run(work()) == "went on"
 
 
-def test_many_short_things_are_not_one_long_one():
+def test_the_limit_applies_to_each_block_and_not_to_their_sum():
     async def work():
         patience = TimeLimit(0.05)
         for _ in range(20):
@@ -31,7 +31,7 @@ def test_many_short_things_are_not_one_long_one():
     assert run(work()) == "went on"
 
 
-def test_what_began_after_the_timer_has_all_of_its_time():
+def test_a_later_block_gets_its_full_time_despite_an_earlier_timer():
     async def work():
         patience = TimeLimit(0.2)
         with patience:
@@ -45,7 +45,7 @@ def test_what_began_after_the_timer_has_all_of_its_time():
     run(work())
 
 
-def test_who_is_cancelled_by_others_is_cancelled():
+def test_an_external_cancellation_is_not_suppressed():
     async def work():
         async def wait():
             with TimeLimit(60):
@@ -60,7 +60,7 @@ def test_who_is_cancelled_by_others_is_cancelled():
     run(work())
 
 
-def test_an_error_in_it_stays_what_it_is():
+def test_an_error_in_a_block_is_raised_unchanged():
     async def work():
         with TimeLimit(60):
             raise KeyError("besa")
@@ -69,7 +69,7 @@ def test_an_error_in_it_stays_what_it_is():
         run(work())
 
 
-def test_what_was_ended_leaves_no_timer():
+def test_an_ended_time_limit_leaves_no_timer():
     async def work():
         patience = TimeLimit(0.01)
         with patience:

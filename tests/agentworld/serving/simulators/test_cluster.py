@@ -52,7 +52,7 @@ def test_a_simulator_is_found_by_its_digest(simulators):
     assert found(simulators, CANARY.digest) == CANARY
 
 
-def test_one_that_was_found_once_is_found_without_the_cluster(
+def test_a_simulator_found_before_is_found_without_the_cluster(
     simulators, cluster, aliases, tmp_path
 ):
     found(simulators, STABLE.digest)
@@ -65,7 +65,7 @@ def accelerators(simulators, digest=STABLE.digest):
     return asyncio.run(simulators.find(digest)).accelerators()
 
 
-def test_an_episode_is_recorded_with_what_the_operator_says(simulators, cluster):
+def test_accelerators_are_read_from_the_status_of_the_custom_resource(simulators, cluster):
     cluster.simulator()["status"]["accelerators"] = ["1 x nvidia.com/gpu"]
     assert accelerators(simulators) == ("1 x nvidia.com/gpu",)
     cluster.simulator()["status"]["accelerators"] = ["cpu"]
@@ -73,13 +73,13 @@ def test_an_episode_is_recorded_with_what_the_operator_says(simulators, cluster)
     assert accelerators(simulators) == ("cpu",)
 
 
-def test_what_nobody_said_to_this_service_is_unknown(simulators, cluster, aliases, tmp_path):
+def test_accelerators_are_unknown_without_a_reported_status(simulators, cluster, aliases, tmp_path):
     assert accelerators(simulators) == ("unknown",)
     cluster.failing = ClusterError("gone")  # which is asked for no step
     assert accelerators(made(cluster, aliases, tmp_path)) == ("unknown",)
 
 
-def test_a_manifest_is_read_from_where_it_is_kept(simulators, cluster, tmp_path):
+def test_a_manifest_is_read_from_its_referenced_address(simulators, cluster, tmp_path):
     file = tmp_path / "manifest.json"
     file.write_bytes(STABLE.canonical)
     identity = {"reference": {"url": str(file), "digest": STABLE.digest}}
@@ -87,32 +87,34 @@ def test_a_manifest_is_read_from_where_it_is_kept(simulators, cluster, tmp_path)
     assert found(simulators, STABLE.digest) == STABLE
 
 
-def test_one_that_nobody_created_is_not_there(simulators):
+def test_an_unknown_digest_is_not_found(simulators):
     with pytest.raises(NotFound, match="no Simulator has the digest"):
         found(simulators, records.digest("nobody's"))
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
-def test_a_run_means_the_simulator_that_it_names(simulators, name):
+def test_a_run_resolves_an_alias_or_a_digest_to_its_simulator(simulators, name):
     assert meant(simulators, name) == STABLE.digest
 
 
 @pytest.mark.parametrize("spec", [{"simulator": "canary"}, None], ids=["changed", "deleted"])
-def test_an_object_decides_nothing_about_what_an_alias_means(simulators, cluster, spec):
+def test_an_alias_is_resolved_by_the_ledger_and_not_by_its_custom_resource(
+    simulators, cluster, spec
+):
     if spec:
         cluster.objects["simulatoraliases/world"] = {"spec": spec}
     assert meant(simulators) == STABLE.digest
     assert {path.partition("/")[0] for path in cluster.reads()} == {"simulators"}
 
 
-def test_a_simulator_that_takes_anothers_name_takes_over_no_alias(simulators, cluster):
+def test_a_different_simulator_under_the_same_name_inherits_no_alias(simulators, cluster):
     meant(simulators)
     cluster.objects["simulators/stable"] = simulator("stable", CANARY)
     with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}"):
         meant(simulators)
 
 
-def test_an_alias_that_moves_in_the_ledger_or_ends_there_does_so_at_once(simulators, aliases):
+def test_a_change_of_an_alias_in_the_ledger_takes_effect_at_once(simulators, aliases):
     meant(simulators)
     aliases.set("world", CANARY.digest, "ada")
     assert meant(simulators) == CANARY.digest
@@ -121,7 +123,7 @@ def test_an_alias_that_moves_in_the_ledger_or_ends_there_does_so_at_once(simulat
         meant(simulators)
 
 
-def test_a_canary_gets_the_runs_that_it_gets_on_one_machine(simulators, aliases):
+def test_a_canary_gets_the_runs_selected_by_gets_canary(simulators, aliases):
     canary = Canary(simulator=CANARY.digest, percent=30)
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     for run in map(str, range(50)):
@@ -130,13 +132,13 @@ def test_a_canary_gets_the_runs_that_it_gets_on_one_machine(simulators, aliases)
 
 
 @pytest.mark.parametrize("alias", ["nobody", "../simulators/stable", "a b"])
-def test_an_alias_that_nobody_made_is_not_there(simulators, alias):
+def test_an_unknown_alias_is_not_found(simulators, alias):
     with pytest.raises(NotFound, match="there is no alias"):
         meant(simulators, alias)
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
-def test_one_whose_weights_are_others_is_not_opened(simulators, cluster, name):
+def test_a_simulator_with_differing_weights_opens_no_run(simulators, cluster, name):
     meant(simulators, name)
     refuse(cluster.simulator(), "model.safetensors differs")
     with pytest.raises(Conflict, match=r"stable is not served: model\.safetensors differs"):
@@ -144,7 +146,7 @@ def test_one_whose_weights_are_others_is_not_opened(simulators, cluster, name):
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
-def test_a_cluster_that_does_not_answer_is_told_as_such(simulators, cluster, name):
+def test_a_failing_cluster_raises_a_retryable_cluster_error(simulators, cluster, name):
     meant(simulators, name)
     cluster.failing = ClusterError("gone")
     with pytest.raises(ClusterError) as failed:
@@ -155,7 +157,7 @@ def test_a_cluster_that_does_not_answer_is_told_as_such(simulators, cluster, nam
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
-def test_a_simulator_is_for_everybody_or_for_the_tenants_that_it_names(simulators, cluster, name):
+def test_a_simulator_serves_all_tenants_or_only_those_in_its_spec(simulators, cluster, name):
     cluster.change("stable", "rival", "acme")
     assert meant(simulators, name) == STABLE.digest
     cluster.change("stable", "rival", "third")
@@ -170,14 +172,14 @@ def test_a_simulator_is_for_everybody_or_for_the_tenants_that_it_names(simulator
     assert meant(simulators, name) == STABLE.digest
 
 
-def test_who_may_not_is_told_that_first(simulators, cluster):
+def test_missing_access_is_reported_before_differing_weights(simulators, cluster):
     cluster.change("stable", "rival")
     refuse(cluster.simulator(), "differs")
     with pytest.raises(AccessError):
         meant(simulators)
 
 
-def test_a_canary_is_tried_with_runs_of_those_alone_whom_it_is_for(simulators, cluster, aliases):
+def test_a_canary_gets_only_runs_of_its_tenants(simulators, cluster, aliases):
     canary = Canary(simulator=CANARY.digest, percent=99)
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     cluster.change("canary", "rival")
@@ -187,9 +189,7 @@ def test_a_canary_is_tried_with_runs_of_those_alone_whom_it_is_for(simulators, c
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
-def test_all_objects_are_listed_for_a_digest_that_nobody_knows_and_never_again(
-    simulators, cluster, name
-):
+def test_simulators_are_listed_only_for_an_unknown_digest(simulators, cluster, name):
     meant(simulators, name)
     assert cluster.reads() == Counter(simulators=1)
     meant(simulators, STABLE.digest)
@@ -197,7 +197,7 @@ def test_all_objects_are_listed_for_a_digest_that_nobody_knows_and_never_again(
     assert cluster.reads() == Counter({"simulators/stable": 2})
 
 
-def test_many_who_ask_at_once_for_a_digest_that_nobody_knows_list_once(simulators, cluster):
+def test_concurrent_requests_for_an_unknown_digest_list_simulators_once(simulators, cluster):
     async def work():
         cluster.answers.clear()
         wanted = [SimulatorRequest(STABLE.digest, str(number), "acme") for number in range(20)]
@@ -210,7 +210,7 @@ def test_many_who_ask_at_once_for_a_digest_that_nobody_knows_list_once(simulator
     assert cluster.reads()["simulators"] == 1
 
 
-def test_an_object_that_is_another_one_by_now_is_looked_for_anew(simulators, cluster):
+def test_a_simulator_is_searched_again_when_its_object_has_another_digest(simulators, cluster):
     meant(simulators, STABLE.digest)
     cluster.objects["simulators/stable"] = simulator("stable", CANARY)
     cluster.objects["simulators/moved"] = simulator("moved", STABLE, "rival")
@@ -219,9 +219,7 @@ def test_an_object_that_is_another_one_by_now_is_looked_for_anew(simulators, clu
 
 
 @pytest.mark.parametrize("way", ["gone", "going"])
-def test_one_whose_object_is_gone_opens_no_run_and_is_found_for_those_that_are_open(
-    simulators, cluster, way
-):
+def test_a_deleted_simulator_opens_no_run_but_is_found_for_open_runs(simulators, cluster, way):
     meant(simulators, STABLE.digest)
     found(simulators, STABLE.digest)
     if way == "gone":
@@ -247,7 +245,7 @@ def twins(cluster, refused):
 @pytest.mark.parametrize(
     ("refused", "served"), [((), "acme"), (["young"], "acme"), (["stable"], "rival")]
 )
-def test_of_two_objects_of_one_digest_the_one_counts_that_is_served(
+def test_of_two_objects_with_one_digest_the_served_object_decides(
     simulators, cluster, refused, served
 ):
     twins(cluster, refused)
@@ -257,7 +255,7 @@ def test_of_two_objects_of_one_digest_the_one_counts_that_is_served(
         meant(simulators, STABLE.digest, tenant=other)
 
 
-def test_a_twin_that_is_served_from_now_on_is_the_one_that_counts(simulators, cluster):
+def test_the_newly_served_object_of_two_with_one_digest_decides(simulators, cluster):
     twins(cluster, ["young"])
     meant(simulators, STABLE.digest, tenant="acme")
     cluster.simulator("young")["status"]["conditions"] = []
@@ -265,19 +263,19 @@ def test_a_twin_that_is_served_from_now_on_is_the_one_that_counts(simulators, cl
     assert meant(simulators, STABLE.digest, tenant="rival") == STABLE.digest
 
 
-def test_where_none_of_two_is_served_the_older_one_says_why(simulators, cluster):
+def test_the_error_for_two_refused_objects_names_the_older_object(simulators, cluster):
     twins(cluster, ["stable", "young"])
     with pytest.raises(Conflict, match="stable is refused"):
         meant(simulators, STABLE.digest, tenant="acme")
 
 
-def test_an_object_that_cannot_be_read_is_said_to_be_wrong_and_lets_nobody_in(simulators, cluster):
+def test_an_invalid_custom_resource_is_reported_and_opens_no_run(simulators, cluster):
     cluster.simulator()["spec"]["serving"] = {"tenants": "acme"}
     with pytest.raises(Conflict, match=r"stable in the cluster is wrong at spec\.serving\.tenants"):
         meant(simulators, STABLE.digest)
 
 
-def test_an_api_server_that_does_not_know_simulators_yet_is_asked_again_later(tmp_path):
+def test_a_missing_simulator_resource_definition_is_a_retryable_error(tmp_path):
     with api_server.running(tmp_path) as server:
         path = "/apis/agentworld.dev/v1alpha1/namespaces/worlds/simulators/one"
         server.absent[path] = "404 page not found"
@@ -286,7 +284,7 @@ def test_an_api_server_that_does_not_know_simulators_yet_is_asked_again_later(tm
     assert early.value.retryable
 
 
-def test_who_opens_a_run_is_not_told_the_api_servers_own_words(tmp_path):
+def test_a_cluster_error_omits_the_message_of_the_api_server(tmp_path):
     with api_server.running(tmp_path) as server:
         read = cluster_reader("worlds", server.kubeconfig)
         with pytest.raises(

@@ -21,7 +21,7 @@ def simulators(tmp_path, catalogue):
     parts.episode_store.ledger.close()
 
 
-def test_many_who_ask_at_once_for_a_simulator_connect_it_once(simulators, catalogue):
+def test_concurrent_requests_connect_each_simulator_once(simulators, catalogue):
     async def work():
         asked = [simulators.find(each) for each in (FIRST.digest, SECOND.digest) * 20]
         return await asyncio.gather(*asked)
@@ -32,7 +32,7 @@ def test_many_who_ask_at_once_for_a_simulator_connect_it_once(simulators, catalo
     assert catalogue.num_found == {FIRST.digest: 1, SECOND.digest: 1}
 
 
-def test_a_failure_is_told_to_all_who_wait_and_who_asks_next_has_it_tried_again(
+def test_a_connection_failure_reaches_all_waiting_callers_and_is_retried_later(
     simulators, catalogue
 ):
     async def work():
@@ -52,7 +52,7 @@ def catalogue_error(failures):
     return failures[0]
 
 
-def test_who_gives_up_takes_it_from_nobody_who_waits(simulators, catalogue):
+def test_a_canceled_request_does_not_cancel_the_connection_for_others(simulators, catalogue):
     async def work():
         first, second = (asyncio.create_task(simulators.find(FIRST.digest)) for _ in range(2))
         await asyncio.sleep(0)
@@ -63,7 +63,7 @@ def test_who_gives_up_takes_it_from_nobody_who_waits(simulators, catalogue):
     assert catalogue.num_found[FIRST.digest] == 1
 
 
-def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(simulators, catalogue, caplog):
+def test_a_connection_failure_after_cancellation_is_not_logged(simulators, catalogue, caplog):
     async def work():
         catalogue.failing = StoreError("gone")
         asked = asyncio.create_task(simulators.find(FIRST.digest))
@@ -77,7 +77,7 @@ def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(simulators, catalo
 
 
 @pytest.mark.parametrize("found", [SECOND, records.manifest(renderer="another")])
-def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, catalogue, found):
+def test_a_mismatched_or_unsupported_manifest_is_not_served(simulators, catalogue, found):
     wanted = FIRST.digest if found is SECOND else found.digest
     catalogue.manifests[wanted] = found
     catalogue.engines[wanted] = engine = make.many.Closing("wrong")
@@ -88,7 +88,7 @@ def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, 
     assert simulators.connected == {}
 
 
-def test_a_name_is_an_alias_or_a_digest_and_never_nothing(simulators):
+def test_a_simulator_name_must_be_a_known_alias_or_digest(simulators):
     def meant(name):
         return asyncio.run(simulators.resolve(SimulatorRequest(name, "run", "acme")))
 
@@ -101,9 +101,7 @@ def test_a_name_is_an_alias_or_a_digest_and_never_nothing(simulators):
             meant(unknown)
 
 
-def test_in_the_end_all_engines_are_let_go_of_and_nothing_is_connected_any_more(
-    simulators, catalogue
-):
+def test_closing_closes_connected_engines_and_cancels_pending_connections(simulators, catalogue):
     async def work():
         await simulators.find(FIRST.digest)
         late = asyncio.create_task(simulators.find(SECOND.digest))

@@ -61,7 +61,7 @@ def ask(urls, *episodes, **settings):
     return asyncio.run(work())
 
 
-def test_a_dead_replica_is_passed_by_and_after_some_failures_no_longer_asked(start):
+def test_a_failing_replica_is_bypassed_and_its_breaker_opens(start):
     dead, alive = start(lambda asked: GONE), start(lambda asked: "besa")
     said, states = ask([dead.url, alive.url], *map(str, range(20)))
     assert said == ["besa"] * 20
@@ -69,7 +69,7 @@ def test_a_dead_replica_is_passed_by_and_after_some_failures_no_longer_asked(sta
     assert states == {dead.url: "open", alive.url: "closed"}
 
 
-def test_a_dead_engine_is_shown_at_once_and_an_endpoint_after_some_failures():
+def test_the_breaker_opens_at_once_for_an_engine_and_later_for_an_endpoint():
     nobody = f"http://127.0.0.1:{free_port()}"
     there = {"kind": "openai", "url": nobody, "model": "m"}
     for world in ({}, {"engine": VLLM}):
@@ -81,7 +81,7 @@ def test_a_dead_engine_is_shown_at_once_and_an_endpoint_after_some_failures():
 
 
 @pytest.mark.waits
-def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(start):
+def test_a_request_beyond_concurrency_and_queue_is_refused_with_a_retry_time(start):
     at_once, waiting = 2, 2 * 64
     over = threading.Event()
 
@@ -118,7 +118,7 @@ def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(s
     ],
     ids=["vLLM", "an endpoint", "an endpoint that must be sure"],
 )
-def test_log_probabilities_are_asked_of_vllm_and_where_a_threshold_needs_them(
+def test_log_probabilities_are_requested_from_vllm_and_for_a_threshold(
     start, engine, confidence, asked
 ):
     there = start(lambda asked: "besa", endpoint.vllm("0.32.0") if engine else None)
@@ -133,13 +133,13 @@ def made_of(there):
     return {"artifact": None, "files": {}, "engine": engine}
 
 
-def test_the_key_is_said_to_the_engine_with_everything_that_it_is_asked(start):
+def test_an_engine_request_contains_the_api_key(start):
     there = start(lambda asked: "besa")
     ask([there.url], "e", api_key="a key")
     assert there.asked[0].headers["authorization"] == "Bearer a key"
 
 
-def test_a_vllm_that_is_not_the_pinned_one_is_not_asked(start):
+def test_a_vllm_of_another_version_gets_no_request(start):
     there = start(lambda asked: "besa", endpoint.vllm("0.33.0"))
     ((refused,), states) = ask([there.url], "e", engine=VLLM)
     assert (refused.kind, refused.retryable) == ("engine", False)
@@ -152,7 +152,7 @@ def test_a_vllm_that_is_not_the_pinned_one_is_not_asked(start):
 
 
 @pytest.mark.parametrize("tells", [endpoint.vllm("0.33.0"), {"/version": 404}])
-def test_a_replica_that_is_not_shown_to_be_the_pinned_one_is_passed_by(start, tells):
+def test_a_replica_without_the_pinned_version_is_bypassed(start, tells):
     other = start(lambda asked: "besa", tells)
     pinned = start(lambda asked: "besa", endpoint.vllm("0.32.0"))
     said, _ = ask([other.url, pinned.url], *map(str, range(8)), engine=VLLM)
@@ -160,7 +160,7 @@ def test_a_replica_that_is_not_shown_to_be_the_pinned_one_is_passed_by(start, te
     assert other.asked == []
 
 
-def test_a_vllm_that_fails_before_it_says_what_it_is_is_left_alone_too(start):
+def test_failing_version_checks_of_a_vllm_open_its_breaker(start):
     dead = start(lambda asked: "besa", {"/version": GONE})
     said, states = ask([dead.url], *"abcdefg", engine=VLLM)
     assert [error.kind for error in said] == ["engine"] * 5 + ["open"] * 2
@@ -175,7 +175,7 @@ def discover(there, **settings):
     return discover_engines(records.manifest(), by_name("localhost", port), "m", **settings)
 
 
-def test_an_engine_that_is_found_by_its_name_answers_and_is_told_of(start):
+def test_an_engine_discovered_by_name_answers_and_is_listed_in_the_states(start):
     there = start(lambda asked: "besa")
 
     async def work():
@@ -189,7 +189,7 @@ def test_an_engine_that_is_found_by_its_name_answers_and_is_told_of(start):
     assert there.asked[0].headers["authorization"] == "Bearer a key"
 
 
-def test_no_secret_of_an_address_is_told(start):
+def test_engine_states_and_errors_omit_the_password_of_an_address(start):
     there = start(lambda asked: GONE)
     url = there.url.replace("//", "//me:hidden@")
     said, states = ask([url], *"abcdef")

@@ -95,7 +95,7 @@ def problem(answer):
 
 
 @pytest.mark.parametrize("names", [(ONE, OTHER), ("stable", "canary")])
-def test_each_run_is_answered_by_the_simulator_that_it_named(many, catalogue, names):
+def test_each_run_is_answered_by_its_named_simulator(many, catalogue, names):
     episodes = [many.episode(name) for name in names]
     for number in (1, 2):
         for episode, simulator in zip(episodes, (ONE, OTHER), strict=True):
@@ -109,26 +109,26 @@ def test_each_run_is_answered_by_the_simulator_that_it_named(many, catalogue, na
         assert system["content"].endswith(catalogue.manifests[simulator].control_text)
 
 
-def test_a_run_that_names_no_simulator_is_told_to_name_one(many):
+def test_a_run_without_a_simulator_is_refused(many):
     answer = many.open()
     assert problem(answer) == (422, "input")
     assert "name the run's as `simulator`" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["gone", records.digest("nobody"), "sha256:../../x"])
-def test_a_simulator_that_is_not_there_opens_no_run(many, name):
+def test_an_unknown_simulator_opens_no_run(many, name):
     assert problem(many.open(name)) == (404, "not-found")
     assert many.ledger.runs() == []
 
 
-def test_a_simulator_that_cannot_be_connected_opens_no_run_until_it_can(many, catalogue):
+def test_a_run_is_refused_while_its_simulator_cannot_be_connected(many, catalogue):
     catalogue.failing = StoreError("the object store is gone")
     assert problem(many.open(ONE)) == (503, "store")
     catalogue.failing = None
     assert many.open(ONE).status_code == 200
 
 
-def test_an_alias_that_moves_moves_no_run(many, catalogue):
+def test_moving_an_alias_does_not_change_open_runs(many, catalogue):
     once = {"idempotency_key": "1" * 32}
     run = many.run("stable", **once)
     catalogue.aliases["stable"] = OTHER
@@ -137,13 +137,13 @@ def test_an_alias_that_moves_moves_no_run(many, catalogue):
     assert many.open("stable").json()["run"]["simulator"] == OTHER
 
 
-def test_a_run_under_a_name_that_is_taken_by_another_simulators_is_refused(many):
+def test_an_idempotency_key_used_for_a_run_of_another_simulator_is_refused(many):
     many.run(ONE, idempotency_key="1" * 32)
     assert problem(many.open(OTHER, idempotency_key="1" * 32)) == (409, "conflict")
 
 
 @pytest.mark.parametrize("way", ["fork", "replay"])
-def test_an_episode_of_one_simulator_is_no_source_for_the_other(many, way):
+def test_an_episode_of_another_simulator_cannot_be_forked_or_replayed(many, way):
     source = many.episode(ONE)
     many.step(source)
     at = {"episode": source, "step": 1}
@@ -155,7 +155,7 @@ def test_an_episode_of_one_simulator_is_no_source_for_the_other(many, way):
     assert own.json()["simulator"] == ONE
 
 
-def test_another_replica_connects_what_an_episode_needs_and_goes_on_with_it(many, start, catalogue):
+def test_another_replica_connects_the_simulator_and_continues_the_episode(many, start, catalogue):
     episode = many.episode(OTHER)
     many.step(episode, 1, "echo a")
     second = start()
@@ -184,7 +184,7 @@ class Read(Ledger):
     owner, run_of, run, episode = map(noted, ("owner", "run_of", "run", "episode"))
 
 
-def test_a_step_of_an_episode_that_is_held_reads_nothing_of_the_ledger(start):
+def test_a_step_of_a_cached_episode_does_not_read_the_ledger(start):
     many = start(kind=Read)
     episodes = [many.episode(each) for each in (ONE, OTHER)]
     assert many.ledger.asked
@@ -195,7 +195,7 @@ def test_a_step_of_an_episode_that_is_held_reads_nothing_of_the_ledger(start):
     assert many.ledger.asked == []
 
 
-def test_a_simulator_takes_no_step_of_anothers_episode_though_it_is_held(many):
+def test_a_simulator_refuses_a_step_of_a_cached_episode_of_another_simulator(many):
     episode, _ = many.episode(OTHER), many.episode(ONE)
     service = many.app_state.simulators.connected[ONE]
     with pytest.raises(Conflict, match=f"belongs to simulator {OTHER} and not to"):
@@ -203,7 +203,7 @@ def test_a_simulator_takes_no_step_of_anothers_episode_though_it_is_held(many):
     assert many.ledger.episode(episode).steps == ()
 
 
-def test_runs_of_a_simulator_that_is_gone_are_read_and_closed_and_not_acted_in(
+def test_runs_of_a_deleted_simulator_can_be_read_and_closed_but_not_continued(
     many, start, catalogue
 ):
     episode = many.episode(OTHER)
@@ -218,7 +218,7 @@ def test_runs_of_a_simulator_that_is_gone_are_read_and_closed_and_not_acted_in(
     assert second.ledger.logs.checkpoints(run)
 
 
-def test_the_simulator_is_named_on_what_is_about_a_run_and_on_nothing_else(many):
+def test_only_responses_about_a_run_or_simulator_have_the_simulator_header(many):
     run = many.run(OTHER)
     episode = many.reset(run).json()["episode"]
     named = [
@@ -243,7 +243,7 @@ def test_the_simulator_is_named_on_what_is_about_a_run_and_on_nothing_else(many)
     assert {answer.headers.get(SIMULATOR_HEADER) for answer in unnamed} == {None}
 
 
-def test_a_mistake_of_ours_names_the_simulator_that_made_it(many, catalogue):
+def test_an_internal_error_names_the_simulator_of_the_run(many, catalogue):
     episode = many.episode(OTHER)
     catalogue.engines[OTHER]._answer = lambda messages: 1 / 0
     answer = many.step(episode)
@@ -251,7 +251,7 @@ def test_a_mistake_of_ours_names_the_simulator_that_made_it(many, catalogue):
     assert answer.headers[SIMULATOR_HEADER] == OTHER
 
 
-def test_a_manifest_is_had_by_its_digest_and_there_is_no_other(many):
+def test_a_manifest_is_served_only_under_its_digest(many):
     answer = many.ask("GET", "/manifest")
     assert problem(answer) == (404, "not-found")
     assert "/simulators/DIGEST/manifest" in answer.json()["error"]["message"]
@@ -262,7 +262,7 @@ def test_a_manifest_is_had_by_its_digest_and_there_is_no_other(many):
     assert problem(many.ask("GET", "/simulators/latest/manifest")) == (422, "input")
 
 
-def test_the_health_is_that_of_all_engines_or_of_a_runs_own(many, catalogue):
+def test_health_covers_all_engines_or_only_those_of_a_run(many, catalogue):
     assert many.ask("GET", "/health").json() == {"simulator": None, "status": "healthy"}
     one, other = many.run(ONE), many.run(OTHER)
     catalogue.states[OTHER] = {"http://second": "open"}
@@ -274,7 +274,7 @@ def test_the_health_is_that_of_all_engines_or_of_a_runs_own(many, catalogue):
     ]
 
 
-def test_the_metrics_of_each_simulator_are_its_own(many):
+def test_metrics_are_counted_separately_for_each_simulator(many):
     one, other = many.episode(ONE), many.episode(OTHER)
     for number in (1, 2):
         many.step(one, number)
@@ -291,14 +291,14 @@ def test_the_metrics_of_each_simulator_are_its_own(many):
     assert {key[1] for key in told if key[0] == "simulator_info"} == {ONE, OTHER}
 
 
-def test_open_episodes_are_told_of_simulators_that_this_replica_never_connected(many, start):
+def test_open_episodes_of_unconnected_simulators_are_reported(many, start):
     many.episode(OTHER)
     told = start().told()
     assert told["open_episodes", OTHER] == 1
     assert ("steps_total", "http", OTHER) not in told
 
 
-def test_idle_episodes_of_all_simulators_expire_and_are_counted_as_theirs(many, start):
+def test_idle_episodes_expire_and_are_counted_for_their_simulator(many, start):
     episodes = [many.episode(each) for each in (ONE, OTHER)]
     second = start()
     episode_store = second.app_state.episode_store
@@ -309,7 +309,7 @@ def test_idle_episodes_of_all_simulators_expire_and_are_counted_as_theirs(many, 
     assert problem(many.step(episodes[0])) == (409, "conflict")
 
 
-def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
+def test_the_signed_log_of_each_run_names_its_simulator(many, tmp_path):
     runs = [many.run(each) for each in (ONE, OTHER)]
     for run in runs:
         many.step(many.reset(run).json()["episode"])
@@ -322,7 +322,7 @@ def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
         assert (found.problems, found.simulator, found.grade) == ((), simulator, "verified")
 
 
-def test_a_tenants_limits_are_over_all_simulators(start, tmp_path):
+def test_tenant_limits_apply_across_all_simulators(start, tmp_path):
     access = make.access.Checked(tmp_path, open_runs=2, open_episodes=1)
     many, who = start(access), {"authorization": make.access.bearer("acme-agent")}
     runs = [many.run(each, **who) for each in (ONE, OTHER)]
@@ -332,7 +332,7 @@ def test_a_tenants_limits_are_over_all_simulators(start, tmp_path):
     assert problem(answers[1]) == (429, "limit")
 
 
-def test_what_is_anothers_is_not_told_of_by_a_header(start, tmp_path):
+def test_a_404_for_a_run_of_another_tenant_has_no_simulator_header(start, tmp_path):
     many = start(make.access.Checked(tmp_path))
     theirs = {"authorization": make.access.bearer("rival-agent")}
     run = many.run(ONE, **theirs)

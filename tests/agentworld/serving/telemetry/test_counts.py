@@ -52,7 +52,7 @@ def step(http, episode, number, action="ls"):
     return http.post("/steps", json={"episode": episode, "action": action, "step": number})
 
 
-def test_steps_are_counted_by_their_door_and_once(http):
+def test_each_step_is_counted_once_under_its_protocol(http):
     run = run_of(http)
     episode = http.post("/episodes", json={"run": run}).json()["episode"]
     for number in (1, 2, 2):
@@ -73,7 +73,7 @@ def test_steps_are_counted_by_their_door_and_once(http):
     assert found["simulator_info",] == 1
 
 
-def test_a_replay_was_never_at_an_engine(http):
+def test_a_replayed_step_is_not_counted_as_an_engine_request(http):
     run = run_of(http)
     episode = http.post("/episodes", json={"run": run}).json()["episode"]
     step(http, episode, 1)
@@ -105,7 +105,7 @@ def test_episodes_are_counted_as_they_begin_and_end(http):
     assert (found["episodes_ended_total", "closed"], found["open_episodes",]) == (2, 0)
 
 
-def test_what_was_asked_in_vain_is_counted_by_its_kind(serve):
+def test_faults_and_refusals_are_counted_by_kind(serve):
     def gone(_):
         raise EngineError("gone")
 

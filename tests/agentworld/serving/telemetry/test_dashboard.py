@@ -88,7 +88,7 @@ def meets(labels: dict[str, str], conditions: str) -> bool:
 
 
 @pytest.mark.parametrize("query", [*QUERIES, *ALERTS])
-def test_a_query_selects_what_a_service_tells(metrics, query):
+def test_every_query_selects_existing_metric_series(metrics, query):
     assert selectors(query)
     for name, conditions in selectors(query):
         assert "!=" not in conditions
@@ -104,14 +104,14 @@ def test_a_query_groups_by_labels_that_its_metrics_have(metrics, query):
     assert wanted - known - OF_THE_SERVER == set()
 
 
-def test_every_metric_has_its_place_on_the_dashboard(metrics):
+def test_the_dashboard_shows_every_metric_of_the_service(metrics):
     shown = {name for query in QUERIES for name, _ in selectors(query)}
     told = {re.sub(r"_(count|sum)$", "_bucket", name) for name, _ in series(metrics)}
     assert shown == told
 
 
 @pytest.mark.parametrize("dashboard", [DASHBOARD, ENGINES], ids=["service", "engines"])
-def test_every_panel_asks_the_server_that_was_chosen_and_has_an_id_and_a_place_of_its_own(
+def test_panels_use_the_chosen_datasource_and_have_unique_ids_and_positions(
     dashboard,
 ):
     chosen = {"type": "prometheus", "uid": "${datasource}"}

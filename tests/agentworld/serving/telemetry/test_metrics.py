@@ -63,7 +63,7 @@ def busy(metrics: Metrics) -> None:
         metrics.count_problem(kind)
 
 
-def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
+def test_a_step_is_counted_by_protocol_phase_and_tokens():
     metrics = new()
     counts = metrics.of(SIMULATOR)
     counts.count_step("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
@@ -77,7 +77,7 @@ def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
     assert tokens == [300, 20, 15]
 
 
-def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
+def test_a_step_without_an_engine_request_adds_no_queue_or_engine_duration():
     metrics = new()
     metrics.of(SIMULATOR).count_step("http", Timings(ledger=0.003, total=0.004))
     values = samples(metrics)
@@ -85,7 +85,7 @@ def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
     assert counts == [0, 0, 1, 1]
 
 
-def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
+def test_a_bucket_counts_durations_up_to_and_including_its_bound():
     metrics = new()
     for seconds in (0.0, 0.1, 0.11, 9_999.0):
         metrics.of(SIMULATOR).count_step("http", Timings(total=seconds))
@@ -105,7 +105,7 @@ def test_episodes_are_counted_as_they_begin_and_end():
     assert values["agentworld_episodes_ended_total", "expired"] == 2
 
 
-def test_what_is_so_only_now_is_asked_for_at_each_scrape():
+def test_open_episodes_and_engine_states_are_read_at_each_scrape():
     states, numbers = dict(STATES), iter([1, 5])
     metrics = new(lambda: {SIMULATOR: next(numbers)}, lambda: states)
     assert samples(metrics)["agentworld_open_episodes",] == 1
@@ -116,12 +116,12 @@ def test_what_is_so_only_now_is_asked_for_at_each_scrape():
     assert now == [0, 0, 1]
 
 
-def test_the_simulator_is_named_by_its_digest():
+def test_the_info_metric_names_the_simulator_by_its_digest():
     (info,) = (each for each in families(new()) if each.name == "agentworld_simulator_info")
     assert [(each.labels, each.value) for each in info.samples] == [({"simulator": SIMULATOR}, 1)]
 
 
-def test_each_simulator_of_a_process_is_counted_apart_and_told_from_its_first_moment_on():
+def test_each_simulator_of_a_process_has_separate_metrics_from_its_start():
     metrics = new()
     before = samples(metrics)
     metrics.serve(OTHER, lambda: {"http://third": "closed"})
@@ -134,7 +134,7 @@ def test_each_simulator_of_a_process_is_counted_apart_and_told_from_its_first_mo
     assert own - set(map(frozenset, values)) == set()
 
 
-def test_open_episodes_are_told_of_simulators_that_are_not_served_here_until_they_have_none():
+def test_open_episodes_of_unserved_simulators_are_reported_down_to_zero():
     open_now = [{OTHER: 2}, {}]
     metrics = new(lambda: open_now.pop(0))
     first, second = samples(metrics), samples(metrics)
@@ -142,7 +142,7 @@ def test_open_episodes_are_told_of_simulators_that_are_not_served_here_until_the
     assert second["agentworld_open_episodes", OTHER] == 0
 
 
-def test_without_the_ledger_the_rest_is_told():
+def test_a_ledger_failure_omits_only_the_open_episodes_metric():
     def gone():
         raise StoreError("gone")
 
@@ -163,14 +163,14 @@ def test_a_problem_counts_as_a_refusal_or_as_a_fault_by_its_kind():
     }
 
 
-def test_every_kind_of_problem_is_a_refusal_or_a_fault_and_none_is_both():
+def test_every_problem_kind_is_either_a_refusal_or_a_fault():
     refusals, faults = set(get_args(Refusal)), set(get_args(Fault))
     assert refusals & faults == set()
     known = {*get_args(EngineFailure), *get_args(AccessFailure), "store", "unknown", "internal"}
     assert known - refusals - faults == set()
 
 
-def test_a_service_has_the_same_series_from_its_first_moment_on():
+def test_a_service_exposes_all_series_from_its_start():
     metrics = new()
     before = samples(metrics)
     busy(metrics)
@@ -179,13 +179,13 @@ def test_a_service_has_the_same_series_from_its_first_moment_on():
     assert after != before
 
 
-def test_two_services_of_one_process_count_apart():
+def test_two_services_of_one_process_count_separately():
     one, other = new(), new()
     one.of(SIMULATOR).begin()
     assert samples(other)["agentworld_episodes_opened_total",] == 0
 
 
-def test_a_scrape_gets_the_form_that_it_asks_for():
+def test_a_scrape_gets_the_requested_exposition_format():
     metrics = new()
     plain = metrics.render()
     assert plain.content_type.startswith("text/plain; version=0.0.4")
@@ -194,7 +194,7 @@ def test_a_scrape_gets_the_form_that_it_asks_for():
     assert modern.body.endswith(b"# EOF\n")
 
 
-def test_a_step_is_counted_by_a_few_calls():
+def test_counting_a_step_takes_fewer_than_20_calls():
     timings, usage = Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
     counts, events = new().of(SIMULATOR), []
     sys.setprofile(lambda _frame, event, _argument: events.append(event))
@@ -203,7 +203,7 @@ def test_a_step_is_counted_by_a_few_calls():
     assert events.count("call") + events.count("c_call") < 20
 
 
-def test_the_docs_tell_every_metric_with_its_type_and_its_labels():
+def test_the_docs_list_every_metric_with_its_type_and_labels():
     rows = [line.split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
     words = re.compile(r"`(.+?)`")
     documented = {
@@ -221,7 +221,7 @@ def test_the_docs_tell_every_metric_with_its_type_and_its_labels():
 
 
 @pytest.mark.waits
-def test_prometheus_own_linter_has_nothing_to_say():
+def test_promtool_finds_no_problem_in_the_metrics():
     metrics = new()
     busy(metrics)
     command = [prometheus.program("promtool"), "check", "metrics"]

@@ -62,21 +62,21 @@ def told(attributes):
     return {each.key: each.value.string_value for each in attributes}
 
 
-def test_without_somebody_who_takes_spans_there_are_none():
+def test_without_a_collector_engines_are_not_traced():
     spans = Spans(TracingSettings())
     assert spans.of(ENGINE, MANIFEST, "world") is ENGINE
     assert spans.join_trace(ask) is ask
 
 
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"])
-def test_opentelemetrys_own_variables_switch_spans_on(monkeypatch, name):
+def test_the_standard_opentelemetry_variables_turn_tracing_on_and_off(monkeypatch, name):
     monkeypatch.setenv(f"OTEL_{name}", "http://127.0.0.1:9")
     assert TracingSettings().is_on
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert not TracingSettings().is_on
 
 
-def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monkeypatch):
+def test_a_collector_gets_a_span_with_episode_and_simulator_digest(monkeypatch):
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         ask(*traced())
@@ -88,7 +88,7 @@ def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monke
     assert told(span.attributes)["agentworld.simulator.digest"] == MANIFEST.digest
 
 
-def test_in_a_process_of_many_simulators_each_span_names_its_own(monkeypatch):
+def test_each_span_names_its_simulator_in_a_process_of_several_simulators(monkeypatch):
     other = records.manifest(control_text="another")
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -99,14 +99,14 @@ def test_in_a_process_of_many_simulators_each_span_names_its_own(monkeypatch):
     assert named == [MANIFEST.digest, other.digest]
 
 
-def test_a_collector_that_is_gone_holds_nothing_up(monkeypatch, caplog):
+def test_an_unreachable_collector_is_logged_and_fails_no_request(monkeypatch, caplog):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
     ask(*traced())
     assert "Failed to export" in caplog.text
 
 
-def test_the_names_that_opentelemetry_was_given_win(monkeypatch):
+def test_otel_service_name_overrides_the_default_service_name(monkeypatch):
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_SERVICE_NAME", "blue")
@@ -114,7 +114,7 @@ def test_the_names_that_opentelemetry_was_given_win(monkeypatch):
     assert told(taken[0].resource_spans[0].resource.attributes)["service.name"] == "blue"
 
 
-def test_what_a_request_causes_is_a_part_of_its_callers_trace():
+def test_a_request_joins_the_trace_of_its_traceparent_header():
     seen = []
 
     async def app(_scope, _receive, _send):

@@ -21,7 +21,7 @@ def answer(shop, name, **arguments):
     return content["text"]
 
 
-def test_a_shop_holds_what_its_state_says():
+def test_a_shop_returns_its_initial_state():
     assert Shop(STATE).state() == STATE
     assert Shop().state() == ""
 
@@ -35,12 +35,12 @@ def test_a_shop_holds_what_its_state_says():
         "",
     ],
 )
-def test_a_state_that_says_neither_an_item_nor_an_order_is_refused(line):
+def test_a_state_line_that_is_no_item_or_order_is_refused(line):
     with pytest.raises(ValueError, match="neither an item nor an order"):
         Shop(f"{STATE}\n{line}\n")
 
 
-def test_writes_change_what_reads_show():
+def test_write_calls_change_the_results_of_read_calls():
     shop = Shop(STATE)
     assert json.loads(answer(shop, "add_item", item="besa", price=2, stock=5))["stock"] == 5
     assert json.loads(answer(shop, "update_item", item="tane", stock=4))["price"] == 1
@@ -80,7 +80,7 @@ def test_writes_change_what_reads_show():
         ("get_order", {"order": -1}, "order is not a whole number"),
     ],
 )
-def test_a_call_that_a_tool_refuses_changes_nothing_and_says_why(name, arguments, problem):
+def test_a_refused_call_changes_nothing_and_returns_the_reason(name, arguments, problem):
     shop = Shop(STATE)
     result = call(shop, listed_tools(), name, arguments)
     assert result["isError"]
@@ -88,20 +88,20 @@ def test_a_call_that_a_tool_refuses_changes_nothing_and_says_why(name, arguments
     assert shop.state() == STATE
 
 
-def test_an_order_is_cancelled_once():
+def test_a_second_cancellation_of_an_order_is_an_error():
     shop = Shop(STATE)
     answer(shop, "cancel_order", order=1)
     assert answer(shop, "cancel_order", order=1) == "Error: order 1 is cancelled"
     assert '{"name":"kolu","price":7,"stock":5}' in shop.state()
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol():
+def test_an_unknown_tool_is_a_protocol_error():
     with pytest.raises(RequestError):
         call(Shop(), listed_tools(), "state", {})
 
 
 @pytest.mark.compute
-def test_structured_content_is_as_its_tools_schema_says_and_the_text_says_the_same():
+def test_structured_content_fits_its_output_schema_and_equals_the_text():
     schemas = {tool["name"]: tool.get("outputSchema") for tool in listed_tools()}
     names = set()
     for seed in range(30):
@@ -117,7 +117,7 @@ def test_structured_content_is_as_its_tools_schema_says_and_the_text_says_the_sa
     assert names == {name for name, schema in schemas.items() if schema}
 
 
-def test_the_tools_can_be_offered_by_a_simulator_and_say_what_they_do():
+def test_the_shop_tools_have_valid_schemas_and_known_effects():
     check_tools(shop_tools())
     assert len(shop_tools()) == 10
     assert {tool.effect for tool in shop_tools()} == {"read", "write"}

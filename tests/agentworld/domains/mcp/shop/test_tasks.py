@@ -21,7 +21,7 @@ def played(solved, steps):
 
 
 @pytest.mark.compute
-def test_the_steps_of_a_task_end_it_well_in_the_transcript_and_in_the_database():
+def test_the_steps_of_a_task_succeed_by_transcript_and_by_database():
     for solved in TASKS:
         outcomes, state = played(solved, solved.steps)
         assert outcomes == [None, True]
@@ -29,7 +29,7 @@ def test_the_steps_of_a_task_end_it_well_in_the_transcript_and_in_the_database()
 
 
 @pytest.mark.compute
-def test_looking_without_acting_ends_a_task_badly():
+def test_taking_only_the_closing_step_fails_the_task():
     for solved in TASKS:
         outcomes, state = played(solved, solved.steps[-1:])
         assert outcomes == [False]
@@ -37,7 +37,7 @@ def test_looking_without_acting_ends_a_task_badly():
 
 
 @pytest.mark.compute
-def test_another_change_beside_the_tasks_own_is_seen_in_the_database_alone():
+def test_an_extra_change_is_detected_only_in_the_database():
     aside = '{"name":"add_item","arguments":{"item":"zzz","price":1,"stock":1}}'
     for solved in TASKS:
         outcomes, state = played(solved, [aside, *solved.steps])
@@ -45,7 +45,7 @@ def test_another_change_beside_the_tasks_own_is_seen_in_the_database_alone():
         assert state != solved.task.success.state
 
 
-def test_there_are_tasks_of_each_family_and_their_orders_say_what_to_do():
+def test_every_family_has_tasks_and_instructions_contain_the_arguments():
     families = Counter(solved.task.family for solved in TASKS)
     assert {*families} == {"add", "reprice", "restock", "order", "cancel", "remove"}
     assert min(families.values()) >= 5
@@ -56,7 +56,7 @@ def test_there_are_tasks_of_each_family_and_their_orders_say_what_to_do():
         assert values <= {*re.findall(r"\w+", solved.task.instruction)}
 
 
-def test_a_task_without_a_goal_is_a_shop_that_nothing_closes():
+def test_a_task_without_a_goal_has_an_initial_shop_and_no_outcome():
     solved = solved_task(3, held_out=False, has_goal=False)
     assert solved.task.initial_state
     assert solved.task.success.state == solved.task.instruction == ""
@@ -65,7 +65,7 @@ def test_a_task_without_a_goal_is_a_shop_that_nothing_closes():
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_held_out_words_are_in_held_out_tasks_alone(held_out):
+def test_only_held_out_tasks_contain_held_out_words(held_out):
     tasks = [solved_task(seed, held_out=held_out).task for seed in range(20)]
     unseen = [has_unseen_word(f"{task.instruction} {task.initial_state}") for task in tasks]
     assert any(unseen) is held_out
