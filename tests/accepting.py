@@ -6,7 +6,7 @@ from agentworld.errors import InputError
 
 
 def accepts(check: Callable[..., object], *arguments: object) -> bool:
-    """Whether it raises no InputError."""
+    """Whether the check raises no InputError for these arguments."""
     try:
         check(*arguments)
     except InputError:

@@ -17,25 +17,25 @@ pytest_plugins = ["lanes.plugin", "lanes.unwanted", "lanes.parts"]
 
 _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
-# No example is kept: two lanes run side by side, and none is to see the other.
+# Hypothesis saves no examples: two lanes run at the same time and must not affect each other.
 settings.register_profile("patient", deadline=None, database=None)
 settings.register_profile("quick", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")
 
-# Where a test's own request names no limit: a machine with both cores busy may take longer than
-# httpx's five seconds. The product names its own everywhere.
+# The limit for requests of tests that set none: a machine with both cores busy may take longer
+# than httpx's five seconds. The product sets its own limits everywhere.
 httpx._config.DEFAULT_TIMEOUT_CONFIG.__init__(timeout=DEADLINE)
 
-# A test's store is its own, also where the shell names a service's ledger, or a key to one.
+# A test uses its own store, even if the shell names the ledger of a service, or keys to it.
 _OF_A_STORE = ("LEDGER_URL", "OBJECTS_URL", "MIRROR_URL", "KEYS")
 for name in (*_OF_A_STORE, "SERVICE_URL", "CREDENTIAL", "CREDENTIAL_FILE"):
     os.environ.pop(f"AGENTWORLD_{name}", None)
-# So are its prices, and no run of a test is one on a server that the shell names.
+# A test also uses its own prices, and starts no run on a server that the shell names.
 for name in [name for name in os.environ if name.startswith(_OF_THE_SHELL)]:
     del os.environ[name]
 
 
-# Nothing of what is imported and collected is garbage, and there are many objects of it.
+# Imports and collection create many objects, none of which is garbage.
 gc.disable()
 
 
@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
     """Freezes imported objects, so that the collector does not scan them after each of thousands of
     tests.
 
-    By default, it scans new objects after each 700, a tenth of all the time of fast tests.
+    By default, it scans after every 700 new objects, which takes a tenth of the time of fast tests.
     """
     gc.enable()
     gc.collect()
@@ -108,6 +108,6 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def postgres_url(postgres_server) -> Iterator[str]:
-    """The address, password and all, of an empty database."""
+    """The address of an empty database, with its password."""
     with postgres_server.database() as url:
         yield url

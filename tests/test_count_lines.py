@@ -1,4 +1,4 @@
-"""The size of product and tests, counted of a small tree."""
+"""The sizes of product and tests, counted in a small tree."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def first(values: list[int]) -> int:
         values[0]
     )
 '''
-NONE = {"files": 0, "code": 0, "docstrings": 0, "statements": 0, "templates": 0}
+ZEROS = {"files": 0, "code": 0, "docstrings": 0, "statements": 0, "templates": 0}
 
 
 @pytest.fixture
@@ -54,15 +54,15 @@ def sizes(tmp_path: Path) -> dict[str, dict[str, dict[str, int]]]:
 
 def test_code_is_neither_blank_nor_a_comment_nor_a_docstring(sizes):
     module = {"files": 2, "code": 10, "docstrings": 5, "statements": 5}
-    assert sizes["product"]["platform/agentworld/ledger"] == NONE | module
+    assert sizes["product"]["platform/agentworld/ledger"] == ZEROS | module
 
 
 def test_scripts_and_templates_are_counted_by_their_lines(sizes):
-    assert sizes["product"]["tools"] == NONE | {"files": 1, "code": 1}
-    assert sizes["product"]["charts/agentworld/templates"] == NONE | {"files": 1, "templates": 2}
+    assert sizes["product"]["tools"] == ZEROS | {"files": 1, "code": 1}
+    assert sizes["product"]["charts/agentworld/templates"] == ZEROS | {"files": 1, "templates": 2}
 
 
 def test_the_totals_separate_product_from_tests_and_exclude_docs(sizes):
     total = {"files": 4, "code": 11, "docstrings": 5, "statements": 5, "templates": 2}
     assert sizes["product"]["total"] == total
-    assert sizes["tests"]["total"] == NONE | {"files": 1, "code": 2, "statements": 2}
+    assert sizes["tests"]["total"] == ZEROS | {"files": 1, "code": 2, "statements": 2}

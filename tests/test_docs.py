@@ -25,17 +25,17 @@ DECISIONS = sorted(set(LIST_OF_DECISIONS.parent.glob("*.md")) - {LIST_OF_DECISIO
 
 
 def contract(name: str) -> list[str]:
-    """The rooms of a layers contract from top to bottom."""
+    """The packages of a layers contract from top to bottom."""
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    found = [each for each in tool["importlinter"]["contracts"] if each["name"] == name]
-    return re.findall(r"\w+", " ".join(found[0]["layers"]))
+    contracts = [entry for entry in tool["importlinter"]["contracts"] if entry["name"] == name]
+    return re.findall(r"\w+", " ".join(contracts[0]["layers"]))
 
 
 def test_the_architecture_page_lists_every_package_in_the_order_of_the_contract():
-    top = contract("programs stand on the library")[:-1]
-    rooms = [f"agentworld.{room}" for room in contract("packages are stacked")]
+    programs = contract("programs stand on the library")[:-1]
+    packages = [f"agentworld.{package}" for package in contract("packages are stacked")]
     text = (ROOT / "docs/architecture.md").read_text()
-    assert re.findall(r"^\*\*([\w.]+)\*\*", text, re.M) == [*top, *rooms]
+    assert re.findall(r"^\*\*([\w.]+)\*\*", text, re.M) == [*programs, *packages]
 
 
 def test_every_test_that_the_architecture_names_exists():
@@ -43,9 +43,9 @@ def test_every_test_that_the_architecture_names_exists():
     rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", text, re.M)
     assert [int(number) for number, _ in rows] == list(range(1, 14))
     for number, cell in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", cell)
-        assert named, number
-        for file, test in named:
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", cell)
+        assert tests, number
+        for file, test in tests:
             assert f"\ndef {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
 
 
@@ -89,8 +89,8 @@ def test_a_decision_has_a_number_and_its_four_sections(path):
 
 def test_the_architecture_page_shows_the_output_of_domain_list():
     result = CliRunner().invoke(app, ["domain", "list"])
-    shown = f"$ agentworld domain list\n{result.output}```"
-    assert shown in (ROOT / "docs/architecture.md").read_text()
+    listing = f"$ agentworld domain list\n{result.output}```"
+    assert listing in (ROOT / "docs/architecture.md").read_text()
 
 
 def test_no_two_decisions_have_the_same_number():
@@ -110,9 +110,9 @@ def test_the_list_of_decisions_contains_each_decision_with_its_title():
 def test_the_pipelines_guide_shows_the_steps_as_declared(tmp_path):
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     (tmp_path / "guide.md").write_text(guide)
-    words = [sys.executable, ROOT / "tools/steps_table.py", tmp_path / "guide.md"]
+    command = [sys.executable, ROOT / "tools/steps_table.py", tmp_path / "guide.md"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(words, check=True, env=environment)
+    subprocess.run(command, check=True, env=environment)
     assert guide.count("\n| `") >= len(STEPS)
     assert (tmp_path / "guide.md").read_text() == guide
 
@@ -120,8 +120,8 @@ def test_the_pipelines_guide_shows_the_steps_as_declared(tmp_path):
 @pytest.mark.compute
 def test_the_reference_matches_the_code_and_every_row_has_a_description(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    words = [sys.executable, ROOT / "tools/reference.py", tmp_path]
-    subprocess.run(words, check=True, env=environment)
+    command = [sys.executable, ROOT / "tools/reference.py", tmp_path]
+    subprocess.run(command, check=True, env=environment)
     pages = {path.name: path.read_text() for path in tmp_path.glob("*")}
     assert pages == {path.name: path.read_text() for path in (ROOT / "docs/reference").glob("*")}
     rows = [line for page in pages.values() for line in page.splitlines() if line[:2] == "| "]
@@ -153,19 +153,19 @@ def anchors(path: Path) -> set[str]:
 
 
 def calls(path: Path, program: str) -> list[list[str]]:
-    """The arguments of every call of a program in a page's code blocks, also of one in a pod.
+    """The arguments of every call of a program in a page's code blocks, also of calls in a pod.
 
     In a block of `console` or `text` only lines with a prompt are calls.
     """
-    found = []
-    before = r"(?:\w+=\$\()?(?:[A-Z_]+=\S+ )*(?:kubectl .*?exec .*? -- )?(?:\.venv/bin/)?"
-    call = re.compile(rf"{before}{program}(?= |$)(.*?)(?:\)| \| head -1\)| (?:[|>;#&]).*)?")
+    argument_lists = []
+    prefix = r"(?:\w+=\$\()?(?:[A-Z_]+=\S+ )*(?:kubectl .*?exec .*? -- )?(?:\.venv/bin/)?"
+    pattern = re.compile(rf"{prefix}{program}(?= |$)(.*?)(?:\)| \| head -1\)| (?:[|>;#&]).*)?")
     for language, block in fences(path.read_text()):
         for line in block.replace("\\\n", " ").splitlines():
             if language == "sh" or line.startswith("$ "):
-                match = call.fullmatch(line.removeprefix("$ ").strip())
-                found += [shlex.split(match[1])] if match else []
-    return found
+                match = pattern.fullmatch(line.removeprefix("$ ").strip())
+                argument_lists += [shlex.split(match[1])] if match else []
+    return argument_lists
 
 
 def test_calls_of_a_program_are_found_in_the_code_blocks_of_a_page(tmp_path):
@@ -183,25 +183,25 @@ def test_calls_of_a_program_are_found_in_the_code_blocks_of_a_page(tmp_path):
 
 def test_every_make_target_that_a_page_shows_exists():
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
-    shown = [(path.name, call) for path in PAGES for call in calls(path, "make")]
-    assert ("README.md", ["demo"]) in shown
-    for page, call in shown:
+    page_calls = [(path.name, call) for path in PAGES for call in calls(path, "make")]
+    assert ("README.md", ["demo"]) in page_calls
+    for page, call in page_calls:
         assert {word for word in call if "=" not in word} <= set(targets), (page, call)
 
 
 @pytest.mark.compute
 def test_every_agentworld_command_that_a_page_shows_exists_with_its_options():
-    shown = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
-    named = {("README.md", "audit"), ("cluster.md", "api-key"), ("backup.md", "backup")}
-    assert named <= {(page, call[0]) for page, call in shown}
-    for page, call in shown:
-        done = CliRunner().invoke(app, [*call, "--help"])
-        assert done.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {done.output}"
+    page_calls = [(path.name, call) for path in PAGES for call in calls(path, "agentworld")]
+    expected = {("README.md", "audit"), ("cluster.md", "api-key"), ("backup.md", "backup")}
+    assert expected <= {(page, call[0]) for page, call in page_calls}
+    for page, call in page_calls:
+        result = CliRunner().invoke(app, [*call, "--help"])
+        assert result.exit_code == 0, f"{page}: agentworld {shlex.join(call)}: {result.output}"
 
 
 def test_every_module_and_file_that_the_docs_name_exists():
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    packages = [ROOT / package for package in wheel["targets"]["wheel"]["packages"]]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    packages = [ROOT / package for package in build["targets"]["wheel"]["packages"]]
     folders = [ROOT, *packages, *{package.parent for package in packages}]
     missing = []
     for path in [ROOT / "CHANGELOG.md", *PAGES]:

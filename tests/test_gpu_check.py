@@ -1,4 +1,4 @@
-"""The check of a GPU, on a machine that has none."""
+"""The check of a GPU, on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def gpu_check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "head_dim": 8, "layer_types": None}
-    tiny = module.Qwen3Config(**module.QWEN3_06B.to_dict() | small | {"vocab_size": 300})
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "head_dim": 8, "layer_types": None}
+    config = module.Qwen3Config(**module.QWEN3_06B.to_dict() | sizes | {"vocab_size": 300})
     monkeypatch.setattr(module.torch.cuda, "get_device_name", lambda: "no GPU")
     monkeypatch.setattr(module, "_DEVICE", "cpu")
-    monkeypatch.setattr(module, "QWEN3_06B", tiny)
+    monkeypatch.setattr(module, "QWEN3_06B", config)
     monkeypatch.setattr(module, "_PROMPT_TOKENS", 8)
     monkeypatch.setattr(module, "_GSPO", module._GSPO.model_copy(update={"max_tokens": 4}))
     return module
@@ -44,9 +44,9 @@ def test_without_a_gpu_the_check_fails_with_a_one_sentence_error() -> None:
         "PYTHON": str(ROOT / ".venv/bin/python"),
         "CUDA_VISIBLE_DEVICES": "",
     }
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
         "torch sees no GPU on this machine; run it where there is one"
     )
 
@@ -57,9 +57,9 @@ def test_gspo_writes_its_figures_and_keeps_those_of_other_parts(
     file = tmp_path / "gpu.json"
     file.write_text('{"packing": {"loss_difference": 0}}')
     gpu_check.measure("gspo", file)
-    written = json.loads(file.read_text())
-    assert written["packing"] == {"loss_difference": 0}
-    figures = written["gspo"]
+    report = json.loads(file.read_text())
+    assert report["packing"] == {"loss_difference": 0}
+    figures = report["gspo"]
     assert figures["settings"] == {"num_steps": 6, "prompts_per_step": 4, "group_size": 8}
     assert 0 < figures["answer_tokens"] <= 4
     assert len(figures["tokens_per_second"]) == 5

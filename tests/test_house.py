@@ -1,4 +1,4 @@
-"""The house tests itself: where a thing is, how large it is, and that what the docs say works."""
+"""Rules of the repository for its files, imports, tests and dependencies."""
 
 import ast
 import re
@@ -19,20 +19,20 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 TOP_FOLDERS = sorted({package.partition("/")[0] for package in PACKAGES})
 RECIPES = sorted((ROOT / "platform/agentworld/recipes").glob("*.yaml"))
-ATTIC = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
+VAGUE = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
 
 
 def python_files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def named(paths: list[Path]) -> list[str]:
+def names(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
 def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter with an empty environment, because pytest's own has imported `platform`
-    already.
+    """Runs a fresh interpreter with an empty environment, because pytest's own interpreter has
+    already imported `platform`.
     """
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=cwd, env={}, capture_output=True, text=True, check=False)
@@ -40,8 +40,8 @@ def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess
 
 @pytest.mark.parametrize("folder", [".", *TOP_FOLDERS, "tests"])
 def test_the_folder_platform_never_shadows_the_standard_library(folder):
-    done = run_python("-c", "import platform; print(platform.__file__)", cwd=ROOT / folder)
-    assert done.stdout.strip() == str(Path(sysconfig.get_path("stdlib")) / "platform.py")
+    result = run_python("-c", "import platform; print(platform.__file__)", cwd=ROOT / folder)
+    assert result.stdout.strip() == str(Path(sysconfig.get_path("stdlib")) / "platform.py")
 
 
 @pytest.mark.compute
@@ -51,11 +51,11 @@ def test_pytest_starts_as_a_module_from_the_root():
 
 @pytest.mark.parametrize("folder", TOP_FOLDERS)
 def test_a_top_folder_holds_import_packages_only(folder):
-    inside = [path for path in (ROOT / folder).iterdir() if path.name[0] not in "._"]
-    assert sorted(named(inside)) == sorted(
+    entries = [path for path in (ROOT / folder).iterdir() if path.name[0] not in "._"]
+    assert sorted(names(entries)) == sorted(
         package for package in PACKAGES if package.startswith(f"{folder}/")
     )
-    assert named([path for path in inside if not (path / "__init__.py").is_file()]) == []
+    assert names([path for path in entries if not (path / "__init__.py").is_file()]) == []
     assert not (ROOT / folder / "__init__.py").exists()
 
 
@@ -65,10 +65,10 @@ def test_every_package_has_a_py_typed_marker():
 
 def test_no_folder_of_tests_is_a_package():
     folders = [path for path in (ROOT / "tests").iterdir() if path.name != "peers"]
-    assert named([path for folder in folders for path in folder.rglob("__init__.py")]) == []
-    # Of the peers those are packages that are installed, each with a project of its own.
+    assert names([path for folder in folders for path in folder.rglob("__init__.py")]) == []
+    # The packages of the peers are installed, and each has its own project.
     peers = [path.parent for path in (ROOT / "tests/peers").rglob("__init__.py")]
-    assert named([path for path in peers if not (path.parent / "pyproject.toml").is_file()]) == []
+    assert names([path for path in peers if not (path.parent / "pyproject.toml").is_file()]) == []
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_no_folder_of_tests_is_a_package():
 def test_no_file_is_longer_than_its_cap(folder, cap):
     files = python_files(folder)
     assert files
-    assert named([path for path in files if len(path.read_text().splitlines()) > cap]) == []
+    assert names([path for path in files if len(path.read_text().splitlines()) > cap]) == []
 
 
 @pytest.mark.compute
 def test_no_function_is_longer_than_60_lines():
-    long = []
+    long_functions = []
     for path in python_files(*TOP_FOLDERS, "tools", "tests"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 if node.end_lineno - node.lineno >= 60:
-                    long.append(f"{path.relative_to(ROOT)}: {node.name}")
-    assert long == []
+                    long_functions.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert long_functions == []
 
 
 @pytest.mark.compute
@@ -100,26 +100,26 @@ def test_packages_import_each_other_in_one_direction_and_in_short_chains():
     imports: dict[str, set[str]] = {}
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
-            package, below = (name.split(".")[1:2] for name in (module, imported))
-            if package and below and package != below:
-                imports.setdefault(package[0], set()).add(below[0])
+            package, target = (name.split(".")[1:2] for name in (module, imported))
+            if package and target and package != target:
+                imports.setdefault(package[0], set()).add(target[0])
     lengths: dict[str, int] = {}
     for package in TopologicalSorter(imports).static_order():  # raises CycleError
-        lengths[package] = 1 + max((lengths[each] for each in imports.get(package, ())), default=0)
+        lengths[package] = 1 + max((lengths[name] for name in imports.get(package, ())), default=0)
     assert max(lengths.values()) <= 12
 
 
 @pytest.mark.compute
 def test_no_import_is_relative():
-    relative = []
+    importers = []
     for path in python_files(*TOP_FOLDERS, "tools", "tests"):
         text = path.read_text()
         if not re.search(r"\bfrom[\s\\]*\.", text):
-            continue  # to parse all files takes a second
+            continue  # parsing all files takes a second
         nodes = ast.walk(ast.parse(text))
         if any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
-            relative.append(path)
-    assert named(relative) == []
+            importers.append(path)
+    assert names(importers) == []
 
 
 def functions_of(path: Path) -> dict[str, ast.AST]:
@@ -132,63 +132,63 @@ def functions_of(path: Path) -> dict[str, ast.AST]:
 
 
 def calls(function: ast.AST) -> set[str]:
-    """The names of functions that it calls as `f()` or `module.f()`."""
-    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
-    return {ast.unparse(each).removeprefix("pytest.") for each in called}
+    """The names of the functions that a function calls as `f()` or `module.f()`."""
+    callees = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    return {ast.unparse(callee).removeprefix("pytest.") for callee in callees}
 
 
-def asserting(functions: dict[str, ast.AST], known: set[str]) -> set[str]:
+def asserting_names(functions: dict[str, ast.AST], checks: set[str]) -> set[str]:
     """The functions that assert something, or call one that does."""
-    found = {
+    result = {
         name
         for name, function in functions.items()
         if any(isinstance(node, ast.Assert) for node in ast.walk(function))
-        or calls(function) & known
+        or calls(function) & checks
     }
-    return found if found <= known else found | asserting(functions, known | found)
+    return result if result <= checks else result | asserting_names(functions, checks | result)
 
 
-JUDGES = {"raises", "warns", "fail", "validate", "check_env"}
+CHECKS = {"raises", "warns", "fail", "validate", "check_env"}
 """Functions of others that fail a test: pytest's, `kubernetes_validate`'s and Gymnasium's."""
 
 
 @pytest.mark.compute
 def test_every_test_asserts_something():
-    silent = []
-    shared = {"waiting": {"wait_for"}, "machines.kubernetes_types": {"check", "check_schema"}}
+    problems = []
+    helpers = {"waiting": {"wait_for"}, "machines.kubernetes_types": {"check", "check_schema"}}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         imports = re.findall(r"^from ([\w.]+) import", path.read_text(), re.MULTILINE)
-        imported = set().union(*(shared.get(module, set()) for module in imports))
+        imported = set().union(*(helpers.get(module, set()) for module in imports))
         functions = functions_of(path)
         tests = {name for name in functions if name.startswith("test_")}
-        silent += [
-            f"{path.name}: {name}" for name in tests - asserting(functions, JUDGES | imported)
+        problems += [
+            f"{path.name}: {name}" for name in tests - asserting_names(functions, CHECKS | imported)
         ]
-    assert sorted(silent) == []
+    assert sorted(problems) == []
 
 
 EVIDENCE = ("access", "audit", "client", "ledger", "lineage", "records", "signing", "storage")
-OPENS = re.compile(
+OPEN_CALL = re.compile(
     r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])(?<!def )open\(|os\.open\(.*RDONLY"
 )
 
 
 def test_packages_that_read_evidence_open_files_only_with_open_regular():
-    rooms = [f"platform/agentworld/{room}" for room in EVIDENCE]
-    found = [
+    packages = [f"platform/agentworld/{package}" for package in EVIDENCE]
+    problems = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
-        for path in python_files(*rooms)
+        for path in python_files(*packages)
         for line in path.read_text().splitlines()
-        if OPENS.search(line) and "O_DIRECTORY" not in line and path.name != "file.py"
+        if OPEN_CALL.search(line) and "O_DIRECTORY" not in line and path.name != "file.py"
     ]
-    assert found == []
+    assert problems == []
 
 
 def test_no_file_or_folder_has_a_catch_all_name_such_as_utils():
     paths = [
         path for folder in (*TOP_FOLDERS, "tools", "tests") for path in (ROOT / folder).rglob("*")
     ]
-    assert named([path for path in paths if ATTIC & set(re.split(r"[_.\W]", path.name))]) == []
+    assert names([path for path in paths if VAGUE & set(re.split(r"[_.\W]", path.name))]) == []
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -206,7 +206,7 @@ def pins(file: str) -> dict[str, str]:
 def test_every_declared_dependency_is_pinned_to_an_allowed_version():
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
-    for declared, files in [
+    for requirements, files in [
         (project["dependencies"], ["product"]),
         (extras["train"], ["product"]),
         (extras["dev"], ["product", "test", "helm", "mlflow"]),
@@ -215,9 +215,9 @@ def test_every_declared_dependency_is_pinned_to_an_allowed_version():
         (extras["postgres"], ["test"]),
         (extras["serve-cpu"], ["vllm"]),
     ]:
-        pinned = {name: version for file in files for name, version in pins(file).items()}
-        for requirement in map(Requirement, declared):
-            version = pinned.get(canonicalize_name(requirement.name), "0").split()[0]
+        versions = {name: version for file in files for name, version in pins(file).items()}
+        for requirement in map(Requirement, requirements):
+            version = versions.get(canonicalize_name(requirement.name), "0").split()[0]
             assert version in requirement.specifier, str(requirement)
 
 

@@ -1,8 +1,8 @@
-"""The control image: small, without privileges, and a command for another image names what is
-missing.
+"""The control image is small and unprivileged, and its error for a command of another image names
+the missing extra.
 
-The image of steps has the programs of live environments. The next build removes leftovers of a
-killed one.
+The image of steps has the programs of live environments. A build removes the leftovers of killed
+builds.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.waits
 
 MIB = 1 << 20
 LIBRARIES = ("torch", "transformers", "mlflow", "hatchling", "fastapi")
-# Tells which of them are there, as the last one has to be, and what tells of the build's place.
+# Prints the libraries of the image, of which only the last is expected, and the build's settings.
 PROBE = f"""
 import glob, importlib.util, json
 there = [name for name in {LIBRARIES} if importlib.util.find_spec(name)]
@@ -41,7 +41,7 @@ def control() -> images.Image:
 
 
 def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs it with a read-only root file system, and without a network."""
+    """Runs an image with a read-only root file system, and without a network."""
     command = [
         *(*images.PODMAN, "run", "--rm", "--read-only", "--network=none", "--runtime=runc"),
         *("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"),
@@ -51,8 +51,8 @@ def run(image: images.Image, *words: str, entrypoint: str = "") -> subprocess.Co
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-# Tells which programs of live environments are missing.
-MISSING = """
+# Prints the missing programs of live environments.
+MISSING_PROGRAMS = """
 import json
 from agentworld.domains.live import live_domain, live_domain_names
 programs = {program for name in live_domain_names() for program in live_domain(name).programs}
@@ -70,25 +70,25 @@ def test_the_control_image_is_small_without_training_packages_or_build_settings(
 
 
 def test_the_control_images_command_line_runs_and_names_a_missing_extra(control):
-    done = run(control, "run", "open", "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage: agentworld" in done.stdout
-    done = run(control, "demo")
-    assert done.returncode == 2
-    lacking = re.fullmatch(
-        r"error: (\w+) is not installed here; install agentworld\[train\]\n", done.stderr
+    result = run(control, "run", "open", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Usage: agentworld" in result.stdout
+    result = run(control, "demo")
+    assert result.returncode == 2
+    match = re.fullmatch(
+        r"error: (\w+) is not installed here; install agentworld\[train\]\n", result.stderr
     )
-    assert lacking, done.stderr
-    assert lacking[1] in {"psutil", "pyarrow"}
+    assert match, result.stderr
+    assert match[1] in {"psutil", "pyarrow"}
 
 
 def test_the_image_of_steps_has_every_program_of_the_live_environments():
-    done = run(images.built("train"), "-c", MISSING, entrypoint="python")
-    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+    result = run(images.built("train"), "-c", MISSING_PROGRAMS, entrypoint="python")
+    assert (result.stdout, result.returncode) == ("[]\n", 0), result.stderr
 
 
 BUSYBOX = Path("/bin/busybox").resolve()
-ENDLESS = f'FROM scratch\nCOPY {BUSYBOX.name} /busybox\nRUN ["/busybox", "sleep", "100"]\n'
+DOCKERFILE = f'FROM scratch\nCOPY {BUSYBOX.name} /busybox\nRUN ["/busybox", "sleep", "100"]\n'
 BUILD = """
 import sys
 from pathlib import Path
@@ -103,8 +103,8 @@ def store(tmp_path, monkeypatch) -> Iterator[Path]:
     """An empty store of images."""
     monkeypatch.setattr(images, "FOLDER", tmp_path)
     monkeypatch.setattr(images, "_BLOBS", tmp_path / "blobs")
-    with TemporaryDirectory(dir="/run") as run:  # podman takes 50 characters at most
-        folders = f"--root={tmp_path / 'podman'}", f"--runroot={run}"
+    with TemporaryDirectory(dir="/run") as run_folder:  # podman takes 50 characters at most
+        folders = f"--root={tmp_path / 'podman'}", f"--runroot={run_folder}"
         monkeypatch.setattr(images, "PODMAN", ("podman", *folders))
         yield tmp_path
 
@@ -117,20 +117,20 @@ def is_free(lock: Path) -> bool:
 
 
 def test_a_build_removes_leftovers_of_killed_builds_and_keeps_running_builds(store):
-    command = [sys.executable, "-c", BUILD, ENDLESS, str(BUSYBOX), str(store), *images.PODMAN]
+    command = [sys.executable, "-c", BUILD, DOCKERFILE, str(BUSYBOX), str(store), *images.PODMAN]
     environment = os.environ | {"PYTHONPATH": str(images.ROOT / "tests")}
-    building = subprocess.Popen(command, env=environment, start_new_session=True)
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         wait_for(images.external_containers)
-        building.kill()  # its podman goes on
-        building.wait()
-        pause = images.pause()
+        process.kill()  # its podman continues
+        process.wait()
+        pause_image = images.pause()
         assert images.external_containers()
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(building.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
     wait_for(lambda: is_free(store / ".builds"))
-    shutil.rmtree(pause.layout)
+    shutil.rmtree(pause_image.layout)
     images.pause()
     assert images.external_containers() == []
     assert str(store) not in Path("/proc/mounts").read_text()

@@ -9,16 +9,16 @@ DEADLINE = 300.0
 """Seconds. Only a test that fails waits so long, and a machine may do much else meanwhile."""
 
 
-def wait_for(holds: Callable[[], object], seconds: float = DEADLINE) -> None:
-    """Returns soon after this holds; fails where it does not in so many seconds.
+def wait_for(condition: Callable[[], object], seconds: float = DEADLINE) -> None:
+    """Returns soon after a condition holds; fails if it does not hold within these seconds.
 
-    It asks less often the longer it waits: what is waited for needs the processor too.
+    The pauses between the checks grow, because the awaited work needs the processor too.
     """
-    began = time.monotonic()
-    while not holds():
-        waited = time.monotonic() - began
-        assert waited < seconds
-        time.sleep(min(0.001 + waited / 10, 0.25))
+    start = time.monotonic()
+    while not condition():
+        elapsed = time.monotonic() - start
+        assert elapsed < seconds
+        time.sleep(min(0.001 + elapsed / 10, 0.25))
 
 
 def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:
@@ -34,13 +34,13 @@ def wait_until_unchanged(read: Callable[[], object], seconds: float) -> None:
 
 def outcome(work: Callable[[], object], seconds: float = DEADLINE) -> object:
     """The result or the exception of the work; fails if it does not end in time."""
-    ended: Queue[object] = Queue()
+    results: Queue[object] = Queue()
 
     def run() -> None:
         try:
-            ended.put(work())
+            results.put(work())
         except Exception as error:  # noqa: BLE001 - the test looks at it
-            ended.put(error)
+            results.put(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return ended.get(timeout=seconds)
+    return results.get(timeout=seconds)

@@ -14,16 +14,16 @@ GROUP = "agentworld.fruits"
 @pytest.fixture
 def added(monkeypatch, tmp_path):
     """Adds entry points of packages in a separate folder."""
-    points: list[EntryPoint] = []
+    entry_points: list[EntryPoint] = []
     monkeypatch.setattr(
-        kinds, "entry_points", lambda **params: EntryPoints(points).select(**params)
+        kinds, "entry_points", lambda **params: EntryPoints(entry_points).select(**params)
     )
     monkeypatch.syspath_prepend(tmp_path)
 
     def add(name, text, attribute="FRUIT", group=GROUP):
         module = f"of_a_test_{name.replace('-', '_')}"
         (tmp_path / f"{module}.py").write_text(text)
-        points.append(EntryPoint(name, f"{module}:{attribute}", group))
+        entry_points.append(EntryPoint(name, f"{module}:{attribute}", group))
         return module
 
     yield add
@@ -32,7 +32,7 @@ def added(monkeypatch, tmp_path):
 
 
 def fruits():
-    """A new table, because one reads its entry points once."""
+    """A new table, because a table reads its entry points only once."""
     return Kinds[object](
         group=GROUP,
         noun="fruit",
@@ -49,12 +49,12 @@ def test_a_built_in_kind_is_an_attribute_of_its_module():
 
 def test_an_entry_point_adds_a_kind_and_its_module_is_imported_on_first_use(added):
     module = added("apple", "FRUIT = object()")
-    kinds = fruits()
-    assert kinds.names == ["apple", "late", "ours"]
-    assert kinds.module_of("apple") == module
+    table = fruits()
+    assert table.names == ["apple", "late", "ours"]
+    assert table.module_of("apple") == module
     assert module not in sys.modules
-    assert kinds.find("apple") is sys.modules[module].FRUIT
-    assert kinds.find("apple") is kinds.find("apple")
+    assert table.find("apple") is sys.modules[module].FRUIT
+    assert table.find("apple") is table.find("apple")
 
 
 def test_an_entry_point_may_name_any_attribute(added):

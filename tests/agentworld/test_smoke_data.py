@@ -1,7 +1,7 @@
 """The profile `smoke` collects, prepares and trains on the same bytes as before.
 
-A change that moves or renames code leaves these digests alone. A change to the data itself
-replaces them, and its decision note says why.
+A change that moves or renames code keeps these digests. A change to the data itself replaces
+them, and its decision note gives the reason.
 """
 
 import hashlib
@@ -20,16 +20,16 @@ from agentworld.storage.trajectories import read_collected
 
 pytestmark = pytest.mark.compute
 
-COLLECTED = "sha256:7d1bddeac5fed125f17e3a491bdc5bc67daebebab2f702893d0c9e7bd6bc45a1"
-POOLS = {
+COLLECTED_DIGEST = "sha256:7d1bddeac5fed125f17e3a491bdc5bc67daebebab2f702893d0c9e7bd6bc45a1"
+POOL_DIGESTS = {
     "cpt": "sha256:14c2ecdd2283904d4c2aa17d962f95d12de4ce8946f92027c58db8e6442d7129",
     "sft": "sha256:84ac3b35756dce5e262065b91b9aad9340925a211c5dd30fa486416c35444ad4",
     "rl": "sha256:85bdf979a94708f7b06192d753c272e502c4d50f3f42d9038c089902e60bef28",
     "held_out": "sha256:c7dd5b4eeb023a66aa0b350c968b6d1f665c1a280b583e69abf3586688bc1d68",
 }
-TOKENIZER = "6c723eb964d487bde96a4e761d5ed1ce0e4441c8b6b6a861fac6dc0d05ba49a4"
-WARM_UP = "b67a90442e2b32ff1c8023902ac50ba59a598dbe2c86d0c468107b1e8879302f"
-ROWS = "f87d2b427f57dc4f73ad9e96cee6bb753db4ea96a7ff9ad13fa016ec6d25a1e4"
+TOKENIZER_DIGEST = "6c723eb964d487bde96a4e761d5ed1ce0e4441c8b6b6a861fac6dc0d05ba49a4"
+WARM_UP_DIGEST = "b67a90442e2b32ff1c8023902ac50ba59a598dbe2c86d0c468107b1e8879302f"
+ROWS_DIGEST = "f87d2b427f57dc4f73ad9e96cee6bb753db4ea96a7ff9ad13fa016ec6d25a1e4"
 
 _NUM_ROWS = 64
 
@@ -41,7 +41,7 @@ class SmokeData(NamedTuple):
     dataset: Path
 
 
-class Encoded(NamedTuple):
+class Digests(NamedTuple):
     """Digests of the input of CPT."""
 
     tokenizer: str
@@ -61,7 +61,7 @@ def smoke_data(tmp_path_factory) -> SmokeData:
 
 
 @pytest.fixture(scope="module")
-def encoded(smoke_data: SmokeData, tmp_path_factory) -> Encoded:
+def digests(smoke_data: SmokeData, tmp_path_factory) -> Digests:
     from agentworld.train import next_token
 
     recipe = load_recipe(recipe_path("smoke"))
@@ -78,11 +78,11 @@ def encoded(smoke_data: SmokeData, tmp_path_factory) -> Encoded:
         next_token.run(recipe.cpt, recipe.model, smoke_data.dataset, None, out, lambda *_: None)
     (language_model, warm_up), (_, rows) = trainings
     tokenizer = language_model.tokenizer.backend_tokenizer.to_str().encode()
-    return Encoded(hashlib.sha256(tokenizer).hexdigest(), digest_rows(warm_up), digest_rows(rows))
+    return Digests(hashlib.sha256(tokenizer).hexdigest(), digest_rows(warm_up), digest_rows(rows))
 
 
 def digest_rows(rows) -> str:
-    """The first rows: their tokens, and which of them the loss counts."""
+    """The digest of the first rows: their tokens, and which of these the loss counts."""
     digest = hashlib.sha256()
     for row in rows[:_NUM_ROWS]:
         for column in (row.input_ids.astype("<i4"), row.is_target.astype(np.uint8)):
@@ -94,17 +94,17 @@ def test_smoke_collects_the_same_chunks(smoke_data):
     collected = read_collected(smoke_data.collected)
     for name, digest in collected.chunks.items():
         assert digest_file(smoke_data.collected / name) == digest
-    assert collected.digest == COLLECTED
+    assert collected.digest == COLLECTED_DIGEST
 
 
 def test_smoke_prepares_the_same_pools(smoke_data):
     pools = read_dataset(smoke_data.dataset).pools
-    assert {pool: file.content for pool, file in pools.items()} == POOLS
+    assert {pool: file.content for pool, file in pools.items()} == POOL_DIGESTS
 
 
-def test_smoke_learns_the_same_tokenizer(encoded):
-    assert encoded.tokenizer == TOKENIZER
+def test_smoke_learns_the_same_tokenizer(digests):
+    assert digests.tokenizer == TOKENIZER_DIGEST
 
 
-def test_smoke_trains_on_the_same_rows(encoded):
-    assert (encoded.warm_up, encoded.rows) == (WARM_UP, ROWS)
+def test_smoke_trains_on_the_same_rows(digests):
+    assert (digests.warm_up, digests.rows) == (WARM_UP_DIGEST, ROWS_DIGEST)

@@ -22,7 +22,7 @@ ODD = "cat \x1b[2J\x00\ud800"
 
 
 def parrot(messages):
-    """Shows the action, without its `echo`."""
+    """Answers with the action, without its `echo`."""
     return f"{messages[-1]['content'].removeprefix('echo ')}\n[0] ~"
 
 
@@ -39,7 +39,7 @@ Call = Callable[[str], Done]
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_once() -> Iterator[None]:
-    """Typer builds all commands in each call; here, once."""
+    """Builds Typer's commands once, and not in each call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
@@ -49,16 +49,16 @@ def commands_once() -> Iterator[None]:
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
     """Calls `agentworld` with these words."""
 
-    def called(words: str) -> Done:
+    def run_command(words: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["agentworld", *shlex.split(words)])
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Done(int(ended.value.code or 0), said.out, said.err)
+        output = capsys.readouterr()
+        assert "Traceback" not in output.err
+        return Done(int(exit_info.value.code or 0), output.out, output.err)
 
-    return called
+    return run_command
 
 
 class EpisodeResult(NamedTuple):
@@ -77,21 +77,21 @@ class EpisodeResult(NamedTuple):
 
 @pytest.fixture(scope="session")
 def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
-    """The original that the tests copy."""
+    """The original that `played` copies for each test."""
     store = tmp_path_factory.mktemp("played")
-    served = make.service.service(store, parrot)
+    service = make.service.service(store, parrot)
 
-    async def work() -> tuple[str, str]:
+    async def play() -> tuple[str, str]:
         with TrajectoryLog(store / "log") as trajectory:
-            client = served.client(trajectory=trajectory)
+            client = service.client(trajectory=trajectory)
             episode = await make.service.play(client, "ls", ODD, task=records.task())
             await client.step(episode, "echo besa")
             await client.close()
             assert client.run
             return client.run.id, episode
 
-    run, episode = asyncio.run(work())
-    served.seal()
+    run, episode = asyncio.run(play())
+    service.seal()
     return EpisodeResult(store, "", run, episode, store / "log")
 
 

@@ -18,7 +18,7 @@ from agentworld.recipes import recipe_path
 pytestmark = pytest.mark.compute
 
 _ROOT = Path(__file__).parents[2]
-_ADDED = _ROOT / "tests/peers/counter_world"
+_ADDED_PACKAGE = _ROOT / "tests/peers/counter_world"
 _SCRIPT = _ROOT / "tests/peers/added_kinds.py"
 _LOG = "add 3 -> now 3\nshow -> now 3\n\nshow -> now 0\nadd 1 -> now 1\n"
 
@@ -27,13 +27,13 @@ _LOG = "add 3 -> now 3\nshow -> now 3\n\nshow -> now 0\nadd 1 -> now 1\n"
 def outcome(tmp_path_factory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("added")
     packages = folder / "packages"
-    for source in (_ROOT, _ADDED):
+    for source in (_ROOT, _ADDED_PACKAGE):
         _install(source, packages)
     (folder / "log.txt").write_text(_LOG)
-    imports = _recipe(folder / "imports.yaml", trajectories=str(folder / "log.txt"))
-    explores = _recipe(folder / "explores.yaml")
-    ended = subprocess.run(
-        [sys.executable, str(_SCRIPT), explores, str(folder / "store"), imports],
+    import_recipe = _recipe(folder / "imports.yaml", trajectories=str(folder / "log.txt"))
+    explore_recipe = _recipe(folder / "explores.yaml")
+    process = subprocess.run(
+        [sys.executable, str(_SCRIPT), explore_recipe, str(folder / "store"), import_recipe],
         env={
             **os.environ,
             "PYTHONPATH": str(packages),
@@ -44,8 +44,8 @@ def outcome(tmp_path_factory) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr[-3000:]
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     assert Path(result["installed"]).is_relative_to(packages)
     return result
 
@@ -57,11 +57,11 @@ def _install(source: Path, target: Path) -> None:
     )
 
 
-def _recipe(path: Path, **collected: str) -> str:
+def _recipe(path: Path, **collect_fields: str) -> str:
     recipe = yaml.safe_load(recipe_path("smoke").read_text())
     recipe["name"] = "counter"
     recipe["collect"] = {"domain": "counter", "num_transitions": 600, "num_held_out_episodes": 10}
-    recipe["collect"] |= {"num_workers": 1, "format": "counter-log", **collected}
+    recipe["collect"] |= {"num_workers": 1, "format": "counter-log", **collect_fields}
     recipe["evaluate"]["metrics"] = ["rule", "near"]
     recipe["rl"] |= {"algorithm": "plain", "num_steps": 1, "prompts_per_step": 1}
     recipe["cpt"]["epochs"] = recipe["sft"]["epochs"] = 2
@@ -75,8 +75,8 @@ def test_an_added_importer_reads_its_logs(outcome):
 
 def test_an_added_domain_is_explored_trained_and_pinned(outcome):
     assert outcome["domains"] == ["counter"]
-    by_action, by_change = {"add", "show", "output"}, {"1 field changed", "no field changed"}
-    assert set(outcome["tags"]) == by_action | by_change
+    action_tags, change_tags = {"add", "show", "output"}, {"1 field changed", "no field changed"}
+    assert set(outcome["tags"]) == action_tags | change_tags
 
 
 def test_an_added_metric_and_verifier_are_in_the_report(outcome):
@@ -89,5 +89,5 @@ def test_an_added_protocol_answers_from_the_simulator_and_its_steps_are_counted(
 
 
 def test_a_statement_of_an_added_kind_is_compared_with_its_copy_and_exported(outcome):
-    exchanged = "the counter-reading NAME of c differs in the evidence mirror"
-    assert outcome["statement"] == {"honest": [], "exchanged": [exchanged], "exported": 2}
+    problem = "the counter-reading NAME of c differs in the evidence mirror"
+    assert outcome["statement"] == {"honest": [], "exchanged": [problem], "exported": 2}

@@ -11,16 +11,16 @@ def test_a_new_key_is_on_stdout_and_its_access_file_entry_on_stderr(call):
     done = call("api-key new")
     assert done.code == 0
     (key,) = done.out.splitlines()
-    found = Key.model_validate(yaml.safe_load(done.error))
-    assert (found.sha256, found.roles) == (key_digest(key), {"agent"})
+    entry = Key.model_validate(yaml.safe_load(done.error))
+    assert (entry.sha256, entry.roles) == (key_digest(key), {"agent"})
     assert key not in done.error
 
 
 def test_a_key_has_the_requested_roles(call):
     done = call("api-key new --role auditor --role operator --role auditor --json")
-    told = json.loads(done.out)
-    assert told["roles"] == ["auditor", "operator"]
-    assert told["sha256"] == key_digest(told["key"])
+    entry = json.loads(done.out)
+    assert entry["roles"] == ["auditor", "operator"]
+    assert entry["sha256"] == key_digest(entry["key"])
     assert done.error == ""
 
 

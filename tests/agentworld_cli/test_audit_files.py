@@ -43,19 +43,19 @@ def files_of(work: Callable[[], object]) -> list[str]:
 def test_audit_agent_executes_code_of_few_files(call, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     registry = make.registry.registry(tmp_path)
-    made = make.agent.registered(tmp_path, registry)
-    weights = made.simulator.manifest.artifact
+    agent = make.agent.registered(tmp_path, registry)
+    weights = agent.simulator.manifest.artifact
     stages = (records.checkpoint("rl", artifact=weights),)
     world = WorldModel(stages=stages, report=records.digest("report"))
     registry.register_world_model("world", world, tmp_path / "model")
-    made.use()
-    made.validated(made.simulator.digest)
-    shown: list[str] = []
+    agent.use()
+    agent.validated(agent.simulator.digest)
+    outputs: list[str] = []
     audit = f"audit agent shell-agent@1 --store {tmp_path}"
-    files = files_of(lambda: shown.append(call(audit).out))
+    files = files_of(lambda: outputs.append(call(audit).out))
     with capsys.disabled():
         sys.stdout.write("\n".join((f"\naudit agent runs through {len(files)} files", *files, "")))
     assert all(
-        words in shown[0] for words in ("edge observed", "world@1", "in use as", "live: success")
+        words in outputs[0] for words in ("edge observed", "world@1", "in use as", "live: success")
     )
     assert len(files) <= MOST_FILES

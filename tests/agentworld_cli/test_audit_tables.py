@@ -18,13 +18,13 @@ TABLES = tables(Path(__file__).parents[1] / "data/audits/two-tenants.txt")
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def history(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return two_tenants(tmp_path_factory.mktemp("tenants"))
 
 
 @pytest.mark.parametrize("words", TABLES)
-def test_an_audit_command_prints_its_expected_table(call, told, words):
-    assert answered(call, words, told) == TABLES[words]
+def test_an_audit_command_prints_its_expected_table(call, history, words):
+    assert answered(call, words, history) == TABLES[words]
 
 
 def test_every_audit_command_has_an_expected_table():

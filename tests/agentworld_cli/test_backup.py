@@ -1,4 +1,4 @@
-"""Backups of a store as they are typed."""
+"""Backups of a store, as commands."""
 
 import json
 import shutil
@@ -10,20 +10,20 @@ from agentworld.storage.objects import ObjectStore
 
 @pytest.fixture
 def backed_up(call, played, tmp_path_factory):
-    """Makes a backup of a store; returns its destination and its name."""
+    """Makes a backup of a store; returns its destination, its name and its work folder."""
     folder = tmp_path_factory.mktemp("backups")
     store, work = f"--store {played.store}", folder / "work"
     work.mkdir()
-    begun = call(f"backup begin {folder}/all {work} {store}")
-    assert "dump the databases into" in begun.out
+    begin_result = call(f"backup begin {folder}/all {work} {store}")
+    assert "dump the databases into" in begin_result.out
     shutil.copy(played.store / "ledger.db", work / "ledger.dump")
-    finished = call(f"backup finish {folder}/all {work} --keep 2 {store}")
-    assert finished.code == 0, finished.error
-    return folder / "all", finished.out.split()[0], work
+    finish_result = call(f"backup finish {folder}/all {work} --keep 2 {store}")
+    assert finish_result.code == 0, finish_result.error
+    return folder / "all", finish_result.out.split()[0], work
 
 
 def begin(call, destination, work, store):
-    """Another backup of the same dump."""
+    """Begins another backup of the same dump."""
     dump = (work / "ledger.dump").read_bytes()
     (work / "ledger.dump").unlink()
     call(f"backup begin {destination} {work} {store}")
@@ -59,11 +59,11 @@ def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, pl
     destination, name, work = backed_up
     store = f"--store {played.store}"
     begin(call, destination, work, store)
-    newer = json.loads(call(f"backup finish {destination} {work} {store} --json").out)["name"]
+    newer_name = json.loads(call(f"backup finish {destination} {work} {store} --json").out)["name"]
     (destination / "backups" / name / "manifest.json").write_text("{")
     first, second = call(f"backup list {destination}").out.splitlines()
     assert first.startswith(f"{name}  backups/{name}/manifest.json in ")
-    assert second.startswith(f"{newer}  ledger.dump")
+    assert second.startswith(f"{newer_name}  ledger.dump")
     backups = json.loads(call(f"backup list {destination} --json").out)
     assert ["problem" in backup for backup in backups] == [True, False]
 

@@ -1,4 +1,4 @@
-"""Every command given something wrong: one sentence, a code, no traceback."""
+"""Every command with wrong input prints one sentence and no traceback, and sets a code."""
 
 import subprocess
 import sys
@@ -13,15 +13,17 @@ from agentworld_pipelines.local import LOG
 from make import records
 from waiting import DEADLINE
 
-GONE = "/nowhere/at/all"
+MISSING = "/nowhere/at/all"
 
 
-def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str) -> str:
+def error_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> str:
     """The error message of a command that must fail."""
     monkeypatch.setattr(sys, "argv", ["agentworld", *words.split()])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main()
-    assert ended.value.code not in (0, None)
+    assert exit_info.value.code not in (0, None)
     text = capsys.readouterr().err
     assert "Traceback" not in text
     return text
@@ -53,18 +55,18 @@ def store(tmp_path, monkeypatch) -> Path:
     ],
 )
 def test_an_invalid_command_line_prints_one_sentence(capsys, monkeypatch, words, sentence):
-    text = said(capsys, monkeypatch, words)
+    text = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(text)
     assert sentence in text
 
 
 def test_a_command_group_alone_prints_its_help(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["agentworld", "audit"])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main()
-    printed = capsys.readouterr()
-    assert (ended.value.code, printed.err) == (2, "")
-    assert "withdrawn" in printed.out
+    output = capsys.readouterr()
+    assert (exit_info.value.code, output.err) == (2, "")
+    assert "withdrawn" in output.out
 
 
 FOLDERS = {
@@ -84,11 +86,11 @@ FOLDERS = {
 @pytest.mark.compute
 @pytest.mark.parametrize(("command", "option"), FOLDERS.items())
 def test_the_error_names_a_missing_folder(capsys, monkeypatch, store, command, option):
-    there = next((store / "steps/collect").iterdir())
-    words = f"{command.format(there=there)} {option} {GONE} --store {store} --recipe smoke"
-    text = said(capsys, monkeypatch, words)
+    step_folder = next((store / "steps/collect").iterdir())
+    words = f"{command.format(there=step_folder)} {option} {MISSING} --store {store} --recipe smoke"
+    text = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(text)
-    assert f"{GONE} is not a finished step" in text
+    assert f"{MISSING} is not a finished step" in text
 
 
 RECIPES = {
@@ -117,15 +119,15 @@ WITH_FOLDERS = [
 
 
 @pytest.mark.parametrize("command", WITH_RECIPES)
-@pytest.mark.parametrize(("text", "wrong"), RECIPES.items(), ids=RECIPES.values())
+@pytest.mark.parametrize(("text", "problem"), RECIPES.items(), ids=RECIPES.values())
 def test_the_error_names_an_invalid_recipe_and_its_key(
-    capsys, monkeypatch, tmp_path, command, text, wrong
+    capsys, monkeypatch, tmp_path, command, text, problem
 ):
     (tmp_path / "mine.yaml").write_text(text)
     words = command.format(recipe=tmp_path / "mine.yaml") + f" --store {tmp_path / 'store'}"
-    sentence = said(capsys, monkeypatch, words)
+    sentence = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(sentence)
-    assert f"{tmp_path / 'mine.yaml'} {wrong}" in sentence
+    assert f"{tmp_path / 'mine.yaml'} {problem}" in sentence
     assert not (tmp_path / "store").exists()
 
 
@@ -134,7 +136,7 @@ def test_the_error_names_an_invalid_recipe_and_its_key(
 def test_every_step_reports_an_invalid_recipe_key_first(capsys, monkeypatch, tmp_path, command):
     (tmp_path / "mine.yaml").write_text("name: x\nmodel:\n  hidden_sise: 64\n")
     words = f"{command} --recipe {tmp_path / 'mine.yaml'} --store {tmp_path / 'store'}"
-    sentence = said(capsys, monkeypatch, words)
+    sentence = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(sentence)
     assert "is wrong at model.hidden_sise" in sentence
 
@@ -142,7 +144,7 @@ def test_every_step_reports_an_invalid_recipe_key_first(capsys, monkeypatch, tmp
 @pytest.mark.parametrize("command", WITH_RECIPES)
 def test_an_unknown_recipe_is_refused_with_the_known_ones(capsys, monkeypatch, tmp_path, command):
     words = command.format(recipe="nosuch") + f" --store {tmp_path}"
-    text = said(capsys, monkeypatch, words)
+    text = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(text)
     assert "there is no recipe 'nosuch'" in text
     assert "smoke" in text
@@ -162,11 +164,11 @@ RECORDS = {
 def test_the_error_names_the_file_of_a_malformed_record(
     capsys, monkeypatch, store, command, place, text
 ):
-    beside, file = place.split()
-    folder = next(store.glob(beside)).parent
+    pattern, file = place.split()
+    folder = next(store.glob(pattern)).parent
     (folder / file).write_text(text, encoding="latin-1")
     words = command.format(folder=folder, store=store, simulator=records.manifest().digest)
-    sentence = said(capsys, monkeypatch, words)
+    sentence = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(sentence)
     assert str(folder / file) in sentence
 
@@ -176,7 +178,7 @@ def test_the_error_names_the_line_of_a_malformed_trajectory(capsys, monkeypatch,
     folder = next((store / "steps/collect").iterdir())
     (folder / "log.jsonl").write_text('{"domain": "terminal"}\n')
     words = f"data prepare --collected {folder} --store {store} --recipe smoke"
-    text = said(capsys, monkeypatch, words)
+    text = error_of(capsys, monkeypatch, words)
     assert is_a_sentence(text)
     assert f"{folder / 'log.jsonl'} line 1 is not a valid trajectory" in text
 
@@ -193,7 +195,7 @@ def test_the_error_names_an_unregistered_agent_or_world_model(
     capsys, monkeypatch, store, command, words
 ):
     make.registry.database(store)
-    text = said(capsys, monkeypatch, f"{command} --store {store}")
+    text = error_of(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
     assert words in text
 
@@ -202,7 +204,7 @@ def test_the_error_names_an_unregistered_agent_or_world_model(
     "command", ["audit agent shell-agent", "simulator pin agentworld-shell", "audit agent @1"]
 )
 def test_a_malformed_version_is_refused(capsys, monkeypatch, store, command):
-    text = said(capsys, monkeypatch, f"{command} --store {store}")
+    text = error_of(capsys, monkeypatch, f"{command} --store {store}")
     assert is_a_sentence(text)
     assert "is not NAME@VERSION" in text
 
@@ -215,7 +217,7 @@ def test_a_malformed_version_is_refused(capsys, monkeypatch, store, command):
     ],
 )
 def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, command):
-    text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
+    text = error_of(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
     assert is_a_sentence(text)
     assert f"{tmp_path / 'gone'} holds no registry" in text
     assert not (tmp_path / "gone").exists()
@@ -223,11 +225,11 @@ def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, c
 
 @pytest.mark.parametrize("command", ["alias list", "data list", "simulator list"])
 def test_the_error_names_a_missing_store(capsys, monkeypatch, tmp_path, command):
-    text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
+    text = error_of(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
     assert text == f"error: there is no store {tmp_path / 'gone'}; name another one with --store\n"
 
 
-NAMING = [
+SIMULATOR_COMMANDS = [
     "simulator show",
     "simulator verify",
     "simulator serve --access local",
@@ -235,9 +237,9 @@ NAMING = [
 ]
 
 
-@pytest.mark.parametrize("command", NAMING)
+@pytest.mark.parametrize("command", SIMULATOR_COMMANDS)
 def test_an_unknown_simulator_is_refused_with_the_known_ones(capsys, monkeypatch, store, command):
-    text = said(capsys, monkeypatch, f"{command} sha256:00 --store {store}")
+    text = error_of(capsys, monkeypatch, f"{command} sha256:00 --store {store}")
     assert is_a_sentence(text)
     assert "there is no simulator sha256:00" in text
     assert records.manifest().digest in text
@@ -246,29 +248,32 @@ def test_an_unknown_simulator_is_refused_with_the_known_ones(capsys, monkeypatch
 @pytest.mark.compute
 def test_the_error_names_an_unwritable_file(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    text = said(capsys, monkeypatch, f"pipeline compile --out {tmp_path}/file/pipeline.yaml")
+    text = error_of(capsys, monkeypatch, f"pipeline compile --out {tmp_path}/file/pipeline.yaml")
     assert is_a_sentence(text)
     assert f"{tmp_path}/file" in text
 
 
 @pytest.mark.compute
 @pytest.mark.parametrize(
-    ("words", "wrong"),
+    ("words", "problem"),
     [
         ("agnet", "there is no pipeline 'agnet'; pipelines are world_model, agent"),
-        (f"--placement {GONE}", f"cannot read the placement {GONE}: No such file or directory"),
+        (
+            f"--placement {MISSING}",
+            f"cannot read the placement {MISSING}: No such file or directory",
+        ),
         (
             "--placement {tmp_path}/typo.yaml",
             "typo.yaml is wrong at default.que: there is no such field",
         ),
     ],
 )
-def test_an_invalid_pipeline_or_placement_is_refused(capsys, monkeypatch, tmp_path, words, wrong):
+def test_an_invalid_pipeline_or_placement_is_refused(capsys, monkeypatch, tmp_path, words, problem):
     (tmp_path / "typo.yaml").write_text("default: {que: training}")
     words = words.format(tmp_path=tmp_path)
-    text = said(capsys, monkeypatch, f"pipeline compile {words} --out {tmp_path}/pipeline.yaml")
+    text = error_of(capsys, monkeypatch, f"pipeline compile {words} --out {tmp_path}/pipeline.yaml")
     assert is_a_sentence(text)
-    assert wrong in text
+    assert problem in text
     assert not (tmp_path / "pipeline.yaml").exists()
 
 
@@ -277,7 +282,7 @@ def test_a_demo_without_a_sandbox_is_refused(capsys, monkeypatch, tmp_path):
 
     sandbox.check_sandbox.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    text = said(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path / 'store'}")
+    text = error_of(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path / 'store'}")
     sandbox.check_sandbox.cache_clear()
     assert is_a_sentence(text)
     assert "no sandbox" in text
@@ -290,7 +295,7 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
     from agentworld.runner.step import DRIVER_LOCK
 
     with hold(tmp_path / DRIVER_LOCK, "held"):
-        text = said(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path}")
+        text = error_of(capsys, monkeypatch, f"demo --recipe smoke --store {tmp_path}")
     assert is_a_sentence(text)
     assert f"another run is using {tmp_path}" in text
     assert not (tmp_path / LOG).exists()
@@ -302,20 +307,20 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
 def test_the_error_names_a_full_disk(tmp_path, size, words):
     command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
     script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
-    unshared = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    arguments = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 7, done.stderr
-    *_, last = done.stderr.splitlines()
+    *_, last_line = done.stderr.splitlines()
     assert "Traceback" not in done.stderr
-    assert f"the disk that holds {tmp_path} is full; free space and run it again" in last
+    assert f"the disk that holds {tmp_path} is full; free space and run it again" in last_line
 
 
 @pytest.mark.compute
 def test_compiling_a_pipeline_to_a_full_disk_prints_one_sentence(tmp_path):
     command = f"{sys.executable} -m agentworld_cli.main pipeline compile --out {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
-    unshared = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    arguments = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 7
     assert is_a_sentence(done.stderr)
     assert f"cannot write {tmp_path}/p.yaml: No space left on device" in done.stderr

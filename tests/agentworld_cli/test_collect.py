@@ -26,11 +26,11 @@ def test_a_domain_and_its_options_are_written_to_a_temporary_recipe():
 
 @pytest.mark.compute
 def test_recipe_options_are_kept_for_the_same_domain_and_dropped_for_another():
-    with recipe_for("smoke", "mcp", [SERVERS]) as first:
-        with recipe_for(first, "mcp", ["other=1"]) as same:
-            assert {*load_recipe(recipe_path(same)).collect.options} == {"servers", "other"}
-        with recipe_for(first, "shell", []) as another:
-            assert load_recipe(recipe_path(another)).collect.options == {}
+    with recipe_for("smoke", "mcp", [SERVERS]) as first_path:
+        with recipe_for(first_path, "mcp", ["other=1"]) as same_path:
+            assert {*load_recipe(recipe_path(same_path)).collect.options} == {"servers", "other"}
+        with recipe_for(first_path, "shell", []) as other_path:
+            assert load_recipe(recipe_path(other_path)).collect.options == {}
 
 
 def test_an_option_without_a_value_is_refused():

@@ -27,7 +27,7 @@ def priced(monkeypatch):
 
 
 def cells(line):
-    """Between what a table puts two blanks at least."""
+    """The cells of a table's line, between which there are two blanks at least."""
     return re.split(r"\s{2,}", line.strip())
 
 
@@ -38,16 +38,16 @@ def lines(done):
 
 
 def test_cost_prints_a_row_for_each_run_and_a_total(call, played):
-    newer = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
+    newer_run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
     heading, first, second, total = lines(call(f"cost --store {played.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
-    assert first == [newer, "shell-agent", *["0"] * 5, "0.0", "-"]
-    (used,) = played.ledger.counts.run_usage(run=played.run)
-    read, cached, written, _ = used.usage
-    assert read > written > cached == 0
-    known = [f"{read:,}", "0", f"{written:,}"]
-    assert second[:7] == [played.run, "shell-agent", "1", "3", *known]
-    assert total[:6] == ["total", "1", "3", *known]
+    assert first == [newer_run, "shell-agent", *["0"] * 5, "0.0", "-"]
+    (row,) = played.ledger.counts.run_usage(run=played.run)
+    num_input, num_cached, num_output, _ = row.usage
+    assert num_input > num_output > num_cached == 0
+    numbers = [f"{num_input:,}", "0", f"{num_output:,}"]
+    assert second[:7] == [played.run, "shell-agent", "1", "3", *numbers]
+    assert total[:6] == ["total", "1", "3", *numbers]
     assert second[-1] == total[-1] == "-"
 
 
@@ -70,8 +70,8 @@ def test_cost_shows_tenants_only_if_a_tenant_has_a_run(call, played):
     assert (heading[1], first[1]) == ("tenant", "acme")
     rows = lines(call(f"cost --group-by tenant --store {played.store}"))
     assert [row[0] for row in rows] == ["tenant", "acme", "local", "total"]
-    one = lines(call(f"cost --tenant local --store {played.store}"))
-    assert [row[0] for row in one] == ["run", played.run, "total"]
+    tenant_rows = lines(call(f"cost --tenant local --store {played.store}"))
+    assert [row[0] for row in tenant_rows] == ["run", played.run, "total"]
 
 
 @pytest.mark.waits
@@ -79,15 +79,15 @@ def test_cost_by_agent_prints_a_row_for_each_agent_and_marks_unregistered_ones(
     call, tmp_path, monkeypatch
 ):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    made = make.agent.registered(tmp_path, make.registry.registry(tmp_path))
+    agent = make.agent.registered(tmp_path, make.registry.registry(tmp_path))
     opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
-    made.ledger.open_run(opening, made.simulator.digest)
-    heading, other, own, total = lines(call(f"cost --group-by agent --store {tmp_path}"))
+    agent.ledger.open_run(opening, agent.simulator.digest)
+    heading, other_row, own_row, total = lines(call(f"cost --group-by agent --store {tmp_path}"))
     assert heading[:2] == ["agent", "episodes"]
-    assert other[0] == r"[bold]a\x1b[2J, unregistered"
-    assert (own[:3], total[:3]) == (["shell-agent@1", "1", "2"], ["total", "1", "2"])
+    assert other_row[0] == r"[bold]a\x1b[2J, unregistered"
+    assert (own_row[:3], total[:3]) == (["shell-agent@1", "1", "2"], ["total", "1", "2"])
     costs = json.loads(call(f"cost --group-by agent --store {tmp_path} --json").out)["costs"]
-    assert [(each["agent"], each["registered"], each["run"]) for each in costs] == [
+    assert [(cost["agent"], cost["registered"], cost["run"]) for cost in costs] == [
         (opening.agent, False, None),
         ("shell-agent@1", True, None),
     ]
@@ -103,23 +103,23 @@ def test_cost_by_agent_without_a_registry_is_refused_in_one_sentence(call, playe
 
 @pytest.mark.usefixtures("priced")
 def test_cost_with_configured_prices_shows_the_money(call, played):
-    (used,) = played.ledger.counts.run_usage(run=played.run)
-    paid = used.usage.input_tokens * Decimal("0.001") + used.usage.output_tokens * Decimal("0.002")
+    (row,) = played.ledger.counts.run_usage(run=played.run)
+    money = row.usage.input_tokens * Decimal("0.001") + row.usage.output_tokens * Decimal("0.002")
     heading, line, total = lines(call(f"cost --store {played.store}"))
     assert heading[-1] == "EUR"
-    assert line[-1] == total[-1] == f"{paid:,.6f}"
+    assert line[-1] == total[-1] == f"{money:,.6f}"
 
 
 @pytest.mark.usefixtures("priced")
 def test_cost_as_json_is_exact(call, played):
-    told = json.loads(call(f"cost --store {played.store} --json").out)
-    (cost,) = told["costs"]
+    report = json.loads(call(f"cost --store {played.store} --json").out)
+    (cost,) = report["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
     assert names == (played.run, "shell-agent", "local", make.service.SIMULATOR, None)
-    (used,) = played.ledger.counts.run_usage()
-    assert Usage(*(cost[name] for name in Usage._fields)) == used.usage
-    assert cost["money"] == str(Decimal(cost["money"])) == told["total"]["money"]
-    assert (told["currency"], told["total"]["run"]) == ("EUR", None)
+    (row,) = played.ledger.counts.run_usage()
+    assert Usage(*(cost[name] for name in Usage._fields)) == row.usage
+    assert cost["money"] == str(Decimal(cost["money"])) == report["total"]["money"]
+    assert (report["currency"], report["total"]["run"]) == ("EUR", None)
 
 
 def test_large_numbers_are_not_cut_off_and_long_names_wrap(call, played):
@@ -178,13 +178,13 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path):
 
 
 def test_cost_help_explains_counting_and_prices(call):
-    said = " ".join(call("cost --help").out.split())
+    text = " ".join(call("cost --help").out.split())
     for words in (
         "counts every answered step with its retries and further samples",
         "does not count a step that failed (see the service's metrics)",
         "AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS",
     ):
-        assert words in said
+        assert words in text
 
 
 @pytest.mark.waits
@@ -196,7 +196,7 @@ def test_cost_reads_the_ledger_server_named_in_the_environment(
     episode = open_episode(ledger, run, make.service.SIMULATOR)
     writes = taken(episode, "x", "y")
     usage = Usage(100, 40, 7, 0.5)
-    ledger.write([each._replace(step=each.step._replace(usage=usage)) for each in writes])
+    ledger.write([write._replace(step=write.step._replace(usage=usage)) for write in writes])
     ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     store = tmp_path / "store"
@@ -207,8 +207,8 @@ def test_cost_reads_the_ledger_server_named_in_the_environment(
         f"--episode {episode.id}",
         "--tenant acme",
     ):
-        told = json.loads(call(f"cost {words} --store {store} --json").out)
-        (cost,) = told["costs"]
+        report = json.loads(call(f"cost {words} --store {store} --json").out)
+        (cost,) = report["costs"]
         assert (cost["tenant"], cost["num_steps"]) == ("acme", 2)
         assert [cost[name] for name in Usage._fields] == [200, 80, 14, 1.0]
     assert not store.exists()

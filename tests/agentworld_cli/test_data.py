@@ -35,13 +35,13 @@ def run(store, *words: str) -> str:
 def test_the_data_sets_of_a_store_are_listed(store, first, second):
     lines = run(store, "list").splitlines()
     assert {line.split()[0] for line in lines} == {first.digest[:19], second.digest[:19]}
-    printed = json.loads(run(store, "list", "--json"))
-    assert {each["digest"] for each in printed} == {first.digest, second.digest}
+    entries = json.loads(run(store, "list", "--json"))
+    assert {entry["digest"] for entry in entries} == {first.digest, second.digest}
 
 
 def test_a_manifest_is_shown_by_the_start_of_its_digest(store, first):
-    printed = run(store, "show", first.digest[:20], "--json")
-    assert DataSet.model_validate_json(printed) == first.dataset
+    output = run(store, "show", first.digest[:20], "--json")
+    assert DataSet.model_validate_json(output) == first.dataset
     assert "pools.cpt.num_samples" in run(store, "show", str(first.folder))
 
 
@@ -50,9 +50,9 @@ def test_data_diff_prints_differences_as_text_and_json(store, first, second):
     text = run(store, *words)
     assert "recipe.seed" in text
     assert "trajectories in both" in text
-    printed = json.loads(run(store, *words, "--json"))
-    assert {"what": "recipe.seed", "first": 0, "second": 1} in printed["differences"]
-    assert printed["num_both"] == first.dataset.num_trajectories
+    report = json.loads(run(store, *words, "--json"))
+    assert {"what": "recipe.seed", "first": 0, "second": 1} in report["differences"]
+    assert report["num_both"] == first.dataset.num_trajectories
 
 
 @pytest.mark.waits
@@ -61,12 +61,12 @@ def test_data_inspect_writes_a_page(store, first, tmp_path):
     words = "inspect", first.digest, "--out", str(out)
     assert run(store, *words) == f"{out}\n"
     assert first.digest in out.read_text()
-    printed = json.loads(run(store, *words, "--json"))
-    assert printed["flow"]["imported"] == make.datasets.NUM_EPISODES
-    assert len(printed["quarantine"]) == make.datasets.NUM_BAD
+    report = json.loads(run(store, *words, "--json"))
+    assert report["flow"]["imported"] == make.datasets.NUM_EPISODES
+    assert len(report["quarantine"]) == make.datasets.NUM_BAD
 
 
 @pytest.mark.waits
 def test_a_data_set_is_registered_once(store, first):
-    printed = json.loads(run(store, "register", first.digest, "--json"))
-    assert run(store, "register", first.digest[:20]).endswith(f"is run {printed['run']}\n")
+    report = json.loads(run(store, "register", first.digest, "--json"))
+    assert run(store, "register", first.digest[:20]).endswith(f"is run {report['run']}\n")

@@ -1,4 +1,4 @@
-"""The whole loop through the command line, tiny: killed, finished, and used again."""
+"""The whole loop through the command line, with tiny models: killed, finished and repeated."""
 
 import io
 import json
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 900
 AUDITS = tables(Path(__file__).parents[1] / "data/audits/demo.txt")
 
 
-class Told(NamedTuple):
+class DemoHistory(NamedTuple):
     """The history of a store."""
 
     store: Path
@@ -58,9 +58,9 @@ def run(store: Path, profile: str = "smoke") -> subprocess.CompletedProcess[str]
     )
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -71,9 +71,9 @@ def is_at_work(store: Path, step: str) -> bool:
 
 
 def receipts(store: Path) -> dict[str, int]:
-    """When each step was finished, by its folder."""
-    found = store.glob("steps/*/*/receipt.json")
-    return {str(path.relative_to(store)): path.stat().st_mtime_ns for path in found}
+    """The time at which each step was finished, by its receipt."""
+    paths = store.glob("steps/*/*/receipt.json")
+    return {str(path.relative_to(store)): path.stat().st_mtime_ns for path in paths}
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -81,62 +81,67 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> Told:
+def history(tmp_path_factory) -> DemoHistory:
     store = tmp_path_factory.mktemp("demo") / "store"
     demo = begin(store)
     wait_until(lambda: is_at_work(store, "sft"))
-    tree = psutil.Process(demo.pid).children(recursive=True)
-    before = receipts(store)
+    processes = psutil.Process(demo.pid).children(recursive=True)
+    receipts_before = receipts(store)
     demo.kill()
     demo.wait()
     finished = run(store)
-    after = receipts(store)
-    orphans = [process for process in tree if is_alive(process)]
-    return Told(store, orphans, before, finished, after, run(store), receipts(store))
+    receipts_after = receipts(store)
+    orphans = [process for process in processes if is_alive(process)]
+    return DemoHistory(
+        store, orphans, receipts_before, finished, receipts_after, run(store), receipts(store)
+    )
 
 
 def states(store: Path) -> dict[str, str]:
-    seen: list[StepProgress | None] = [read_progress(store, step) for step in MAIN_JOB]
-    return {progress.step: progress.state for progress in seen if progress}
+    all_progress: list[StepProgress | None] = [read_progress(store, step) for step in MAIN_JOB]
+    return {progress.step: progress.state for progress in all_progress if progress}
 
 
-def test_a_killed_demo_leaves_no_process_behind(told):
-    assert told.orphans == []
+def test_a_killed_demo_leaves_no_process_behind(history):
+    assert history.orphans == []
 
 
-def test_a_killed_demo_resumes_and_succeeds(told):
-    assert told.finished.returncode == 0, told.finished.stderr
+def test_a_killed_demo_resumes_and_succeeds(history):
+    assert history.finished.returncode == 0, history.finished.stderr
 
 
-def test_steps_finished_before_the_kill_are_reused(told):
-    steps = {path.split("/")[1] for path in told.finished_before_kill}
+def test_steps_finished_before_the_kill_are_reused(history):
+    steps = {path.split("/")[1] for path in history.finished_before_kill}
     assert steps == {"collect", "prepare", "cpt"}
     for step in steps:
-        assert f"{step:<14} reused" in told.finished.stderr
-    assert told.finished_before_kill.items() <= told.receipts.items()
+        assert f"{step:<14} reused" in history.finished.stderr
+    assert history.finished_before_kill.items() <= history.receipts.items()
 
 
-def test_every_step_is_finished_once(told):
-    assert sorted(path.split("/")[1] for path in told.receipts) == sorted(MAIN_JOB)
+def test_every_step_is_finished_once(history):
+    assert sorted(path.split("/")[1] for path in history.receipts) == sorted(MAIN_JOB)
 
 
-def test_a_second_demo_reuses_every_step(told):
-    assert told.again.returncode == 0, told.again.stderr
-    assert states(told.store) == dict.fromkeys(MAIN_JOB, "reused")
-    assert told.receipts_again == told.receipts
-    assert json.loads(told.again.stdout)["seconds"] == json.loads(told.finished.stdout)["seconds"]
+def test_a_second_demo_reuses_every_step(history):
+    assert history.again.returncode == 0, history.again.stderr
+    assert states(history.store) == dict.fromkeys(MAIN_JOB, "reused")
+    assert history.receipts_again == history.receipts
+    assert (
+        json.loads(history.again.stdout)["seconds"]
+        == json.loads(history.finished.stdout)["seconds"]
+    )
 
 
-def test_the_summary_file_equals_the_output_and_contains_every_figure(told):
-    summary = json.loads((told.store / "summary.json").read_text())
-    assert summary == json.loads(told.again.stdout)
+def test_the_summary_file_equals_the_output_and_contains_every_figure(history):
+    summary = json.loads((history.store / "summary.json").read_text())
+    assert summary == json.loads(history.again.stdout)
     assert set(summary["seconds"]) == set(MAIN_JOB)
     assert summary["agent"]["live_steps_in_training"] == 0
     for stage in ("base", "imitated", "trained"):
         assert set(summary["agent"][stage]) == {"simulated_success", "live_success"}
     for difference in ("rl_gain", "lead"):
-        found = summary["world_model"][difference]
-        assert found["low"] <= found["mean"] <= found["high"]
+        interval = summary["world_model"][difference]
+        assert interval["low"] <= interval["mean"] <= interval["high"]
     assert 0 < summary["peak_memory_gib"] < 6
     for figures in (*summary["world_model"]["baseline"].values(), summary["world_model"]["rl"]):
         assert {"history", "output", "unseen"} <= figures["by_tag"].keys()
@@ -144,15 +149,15 @@ def test_the_summary_file_equals_the_output_and_contains_every_figure(told):
         assert all(0 <= share <= 1 for share in shares)
 
 
-def test_a_refusing_gate_ends_the_job_successfully_and_earlier_steps_are_reused(told, tmp_path):
+def test_a_refusing_gate_ends_the_job_successfully_and_earlier_steps_are_reused(history, tmp_path):
     store, recipe = tmp_path / "store", tmp_path / "strict.yaml"
-    shutil.copytree(told.store, store)
-    strict = "gate: [{metric: rl.exact_match, least: 1.1}]\n"
-    recipe.write_text(recipe_path("smoke").read_text() + strict)
+    shutil.copytree(history.store, store)
+    gate = "gate: [{metric: rl.exact_match, least: 1.1}]\n"
+    recipe.write_text(recipe_path("smoke").read_text() + gate)
     done = run(store, str(recipe))
     assert done.returncode == 0, done.stderr
-    before = MAIN_JOB[: MAIN_JOB.index("gate")]
-    assert states(store) == dict.fromkeys(before, "reused") | {"gate": "finished"}
+    earlier_steps = MAIN_JOB[: MAIN_JOB.index("gate")]
+    assert states(store) == dict.fromkeys(earlier_steps, "reused") | {"gate": "finished"}
     assert f"{'register':<14} skipped" in done.stderr
     summary = json.loads(done.stdout)
     assert summary["gate"]["verdict"] == "refused"
@@ -161,55 +166,59 @@ def test_a_refusing_gate_ends_the_job_successfully_and_earlier_steps_are_reused(
     assert "refused" in (store / "report.html").read_text()
 
 
-def test_the_live_episodes_of_the_agent_at_each_stage_are_kept(told):
-    (folder,) = told.store.glob("steps/validate/*/")
-    kept = sorted(path.name for path in folder.glob("*-live.jsonl"))
-    assert kept == ["base-live.jsonl", "imitated-live.jsonl", "trained-live.jsonl"]
-    assert all((folder / name).read_text().count("\n") == 8 for name in kept)
+def test_the_live_episodes_of_the_agent_at_each_stage_are_kept(history):
+    (folder,) = history.store.glob("steps/validate/*/")
+    names = sorted(path.name for path in folder.glob("*-live.jsonl"))
+    assert names == ["base-live.jsonl", "imitated-live.jsonl", "trained-live.jsonl"]
+    assert all((folder / name).read_text().count("\n") == 8 for name in names)
 
 
-def test_the_demo_writes_a_report(told):
-    assert (told.store / "report.html").read_text().startswith("<!doctype html>")
+def test_the_demo_writes_a_report(history):
+    assert (history.store / "report.html").read_text().startswith("<!doctype html>")
 
 
 @pytest.fixture
-def ask(told, call):
-    """Asks about the store."""
-    return lambda words: call(f"{words} --store {told.store}")
+def ask(history, call):
+    """Calls a command on the store."""
+    return lambda words: call(f"{words} --store {history.store}")
 
 
-def test_the_trajectory_log_of_every_run_matches_the_ledger(told, ask):
+def test_the_trajectory_log_of_every_run_matches_the_ledger(history, ask):
     trajectories = {"training": "agent", "evaluation": "validate"}
     runs = json.loads(ask("run list --json").out)
-    played = [run for run in runs if run["opening"]["agent"] == "shell-agent"]
-    assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 3 + ["training"]
-    for run in played:
-        (folder,) = told.store.glob(f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory")
+    agent_runs = [run for run in runs if run["opening"]["agent"] == "shell-agent"]
+    assert sorted(run["opening"]["purpose"] for run in agent_runs) == ["evaluation"] * 3 + [
+        "training"
+    ]
+    for run in agent_runs:
+        (folder,) = history.store.glob(
+            f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory"
+        )
         done = ask(f"run join {run['id']} --trajectory {folder} --json")
         assert json.loads(done.out)["num_matched"] == run["num_steps"], done.error
 
 
-def test_audits_link_the_agent_to_the_simulator_and_the_simulator_to_the_agent(told, ask):
-    simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
+def test_audits_link_the_agent_to_the_simulator_and_the_simulator_to_the_agent(history, ask):
+    simulator = json.loads((history.store / "summary.json").read_text())["simulator"]["digest"]
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
     assert chain["problems"] == []
     assert chain["simulator"] == chain["run"]["simulator"] == simulator
     assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
     assert chain["run"]["num_steps"] > 0
-    touched = json.loads(ask(f"audit simulator {simulator} --json").out)
-    assert [agent["agent"] for agent in touched["agents"]] == ["shell-agent@1"]
+    audit = json.loads(ask(f"audit simulator {simulator} --json").out)
+    assert [agent["agent"] for agent in audit["agents"]] == ["shell-agent@1"]
 
 
 @pytest.mark.parametrize("words", AUDITS)
-def test_an_audit_of_the_demo_prints_its_expected_table(told, call, words):
-    assert answered(call, words, audited(told.store)) == AUDITS[words]
+def test_an_audit_of_the_demo_prints_its_expected_table(history, call, words):
+    assert answered(call, words, audited(history.store)) == AUDITS[words]
 
 
 def test_audit_agent_prints_the_chain_with_whole_digests(ask):
     chain = json.loads(ask("audit agent shell-agent@1 --json").out)
-    printed = ask("audit agent shell-agent@1").out
+    output = ask("audit agent shell-agent@1").out
     for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-shell@1"):
-        assert words in printed
+        assert words in output
 
 
 def test_an_unknown_agent_version_is_refused_with_the_known_ones(ask):
@@ -219,9 +228,9 @@ def test_an_unknown_agent_version_is_refused_with_the_known_ones(ask):
 
 
 def test_domain_try_runs_actions_in_the_live_shell_and_in_its_simulator(
-    told, tmp_path, call, monkeypatch
+    history, tmp_path, call, monkeypatch
 ):
-    store = shutil.copytree(told.store, tmp_path / "store")
+    store = shutil.copytree(history.store, tmp_path / "store")
     monkeypatch.setattr("sys.stdin", io.StringIO("echo kolu > a.txt\ncat a.txt\n"))
     done = call(f"domain try shell --json --simulator shell --store {store}")
     start, *turns, end = map(json.loads, done.out.splitlines())
@@ -235,8 +244,8 @@ def test_domain_try_runs_actions_in_the_live_shell_and_in_its_simulator(
 
 
 @pytest.mark.parametrize("page", pages.params(pages.STORE))
-def test_a_page_shows_what_its_commands_print(told, tmp_path, page):
-    shutil.copytree(told.store, tmp_path / pages.STORE)
-    shown = page.read_text()
+def test_a_page_shows_what_its_commands_print(history, tmp_path, page):
+    shutil.copytree(history.store, tmp_path / pages.STORE)
+    text = page.read_text()
     with pages.terminal(tmp_path) as terminal:
-        assert pages.forms(terminal.play(shown)) == pages.forms(shown)
+        assert pages.forms(terminal.play(text)) == pages.forms(text)

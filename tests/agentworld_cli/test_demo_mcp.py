@@ -1,4 +1,4 @@
-"""The recipes of live domains, tiny: from environments to weights, by the commands of a user."""
+"""The recipes of live domains, with tiny models: from environments to weights, by commands."""
 
 from pathlib import Path
 
@@ -20,13 +20,13 @@ TINY = {
 }
 
 
-def shrunk(whole: dict[str, object], tiny: dict[str, object]) -> dict[str, object]:
+def shrink(settings: dict[str, object], tiny_settings: dict[str, object]) -> dict[str, object]:
     """The recipe with these numbers instead of its own."""
-    for name, value in tiny.items():
-        inner = whole.get(name, {})
+    for name, value in tiny_settings.items():
+        inner = settings.get(name, {})
         is_part = isinstance(value, dict) and isinstance(inner, dict)
-        whole[name] = shrunk(inner, value) if is_part else value
-    return whole
+        settings[name] = shrink(inner, value) if is_part else value
+    return settings
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def test_live_episodes_become_a_data_set_and_a_world_model(
     name, domains, num_transitions, own_tags, token, call, tmp_path
 ):
     recipe = tmp_path / "tiny.yaml"
-    settings = shrunk(yaml.safe_load(recipe_path(name).read_text()), TINY)
+    settings = shrink(yaml.safe_load(recipe_path(name).read_text()), TINY)
     settings["collect"]["num_transitions"] = num_transitions
     recipe.write_text(yaml.safe_dump(settings))
 
-    def made(words: str) -> Path:
+    def run_step(words: str) -> Path:
         done = call(f"{words} --recipe {recipe} --store {tmp_path}")
         assert done.code == 0, done.error
         return Path(done.out.strip())
 
-    data = made(f"data prepare --collected {made('data collect')}")
+    data = run_step(f"data prepare --collected {run_step('data collect')}")
     dataset = read_dataset(data)
     assert [*dataset.domains] == domains
     held_out = list(read_pool(data, dataset, "held_out"))
@@ -57,7 +57,7 @@ def test_live_episodes_become_a_data_set_and_a_world_model(
     assert {*own_tags, "history", "output", "unseen"} <= tags
     turns = [turn for sample in read_pool(data, dataset, "cpt") for turn in sample.turns]
     assert all(turn.target for turn in turns)
-    cpt = made(f"train cpt --data {data}")
+    cpt = run_step(f"train cpt --data {data}")
     checkpoint: Checkpoint = checkpoint_of(cpt)
     assert checkpoint.stage == "cpt"
     assert token in (model_of(cpt) / "tokenizer.json").read_text()

@@ -11,18 +11,18 @@ from agentworld_cli.main import app
 from make.live_domains import ScriptedDomain, registered
 
 
-def listed(*options: str) -> str:
+def list_domains(*options: str) -> str:
     result = CliRunner().invoke(app, ["domain", "list", *options])
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def test_domain_list_shows_the_version_environments_and_tools_of_each_domain():
-    mcp, *others = listed().splitlines()
+    mcp, *lines = list_domains().splitlines()
     assert mcp.startswith(
         "mcp          mcp-v1, environments, tools: list_items, get_item, add_item,"
     )
-    assert others == [
+    assert lines == [
         "screen       screen-v1, recorded logs only, tools: none",
         "shell        shell-v1, environments, tools: bash",
         "terminal     terminal-v1, environments, tools: none",
@@ -31,7 +31,7 @@ def test_domain_list_shows_the_version_environments_and_tools_of_each_domain():
 
 
 def test_domain_list_prints_json():
-    _mcp, _screen, shell, _terminal, text = json.loads(listed("--json"))
+    _mcp, _screen, shell, _terminal, text = json.loads(list_domains("--json"))
     assert (shell["name"], shell["has_environments"], shell["tools"]) == ("shell", True, ["bash"])
     assert (text["name"], text["has_environments"], text["problem"]) == ("text", False, "")
 
@@ -39,9 +39,9 @@ def test_domain_list_prints_json():
 def test_domain_list_reports_an_unloadable_domain_and_lists_the_others(monkeypatch):
     modules = {**base._KINDS._modules, "broken": "agentworld.domains.nowhere"}
     monkeypatch.setattr(base._KINDS, "_modules", modules)
-    broken, *others = listed().splitlines()
+    broken, *lines = list_domains().splitlines()
     assert broken.startswith("broken       cannot be loaded: ModuleNotFoundError(")
-    assert [line.split()[0] for line in others] == ["mcp", "screen", "shell", "terminal", "text"]
+    assert [line.split()[0] for line in lines] == ["mcp", "screen", "shell", "terminal", "text"]
 
 
 @pytest.fixture

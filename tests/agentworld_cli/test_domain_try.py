@@ -98,8 +98,8 @@ def test_observations_too_wide_for_two_columns_are_printed_below_each_other(
     monkeypatch.setattr(console, "_width", 20)
     type_lines("echo 123456789")
     out = call(f"domain try shell --url {service}").out
-    below = "live:\n  123456789\n  [0] ~\nsimulator:\n  123456789\n  [0] ~\nverifier: the same"
-    assert below in out
+    expected = "live:\n  123456789\n  [0] ~\nsimulator:\n  123456789\n  [0] ~\nverifier: the same"
+    assert expected in out
     assert "task" not in out
 
 
@@ -171,8 +171,8 @@ def test_invalid_arguments_and_unreachable_services_print_one_sentence(
 def test_an_interactive_terminal_shows_a_prompt_for_each_action(call, type_lines, monkeypatch):
     type_lines("ls")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    shown = ">   ls\n  [0] ~\n> \nended after 1 turn: no more actions\n"
-    assert call("domain try shell").out.endswith(shown)
+    expected = ">   ls\n  [0] ~\n> \nended after 1 turn: no more actions\n"
+    assert call("domain try shell").out.endswith(expected)
 
 
 @pytest.mark.usefixtures("live")
@@ -187,6 +187,6 @@ def test_actions_that_are_not_utf_8_are_refused(call, monkeypatch):
 def test_a_real_shell_shows_outputs_and_exit_codes(call, type_lines):
     type_lines("nothing", "echo kolu > rimo.txt", "cat rimo.txt")
     done = call("domain try shell --json")
-    _, refused, wrote, read, _ = map(json.loads, done.out.splitlines())
-    assert refused["live"].endswith("command not found\n[127] ~")
-    assert (wrote["live"], read["live"]) == ("[0] ~", "kolu\n[0] ~")
+    _, unknown_turn, write_turn, read_turn, _ = map(json.loads, done.out.splitlines())
+    assert unknown_turn["live"].endswith("command not found\n[127] ~")
+    assert (write_turn["live"], read_turn["live"]) == ("[0] ~", "kolu\n[0] ~")

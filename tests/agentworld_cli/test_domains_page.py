@@ -10,7 +10,7 @@ PAGE = pages.ROOT / "docs/guides/domains.md"
 
 
 def test_the_page_shows_what_its_commands_print(tmp_path):
-    shown = PAGE.read_text()
+    text = PAGE.read_text()
     with pages.terminal(tmp_path) as terminal:
-        played = terminal.play(shown, "agentworld domain")
-    assert pages.forms(played) == pages.forms(shown)
+        output = terminal.play(text, "agentworld domain")
+    assert pages.forms(output) == pages.forms(text)

@@ -9,8 +9,8 @@ from make import records
 def test_the_episodes_of_a_run_are_listed(call, played):
     (line,) = call(f"episode list {played.run} --store {played.store}").out.splitlines()
     assert line == f"{played.episode}  3 steps, reward 1, done, {records.task().id}"
-    (told,) = json.loads(call(f"episode list {played.run} --store {played.store} --json").out)
-    assert told == {
+    (entry,) = json.loads(call(f"episode list {played.run} --store {played.store} --json").out)
+    assert entry == {
         "episode": played.episode,
         "task": records.task().id,
         "num_steps": 3,
@@ -58,16 +58,16 @@ def test_verifying_an_episode_missing_from_the_ledger_prints_one_sentence_and_fa
 
 def test_an_episode_is_forked_at_a_step(call, played):
     done = call(f"episode fork {played.episode} --step 2 --url {played.url}")
-    forked = played.ledger.episode(done.out.strip())
-    assert (len(forked.steps), forked.run) == (2, played.run)
+    fork = played.ledger.episode(done.out.strip())
+    assert (len(fork.steps), fork.run) == (2, played.run)
 
 
 @pytest.mark.waits
 def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
     weights = records.digest("final")
     call(f"run close {played.run} --weights {weights} --url {played.url}")
-    refused = call(f"episode fork {played.episode} --step 1 --url {played.url}")
-    assert "is closed" in refused.error
+    result = call(f"episode fork {played.episode} --step 1 --url {played.url}")
+    assert "is closed" in result.error
     run = call(f"run open --name a --weights {weights} --url {played.url}").out.strip()
     done = call(f"episode fork {played.episode} --step 1 --run {run} --url {played.url} --json")
     assert played.ledger.episode(json.loads(done.out)["episode"]).run == run
@@ -76,32 +76,32 @@ def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
 @pytest.mark.waits
 def test_an_episode_is_replayed_byte_for_byte(call, played):
     done = call(f"episode replay {played.episode} --url {played.url} --json")
-    told = json.loads(done.out)
-    assert (done.code, told["num_steps"], told["differences"]) == (0, 3, [])
+    report = json.loads(done.out)
+    assert (done.code, report["num_steps"], report["differences"]) == (0, 3, [])
 
 
 @pytest.mark.waits
 def test_an_open_episode_can_be_erased_only_after_closing(call, played):
-    forked = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
-    erase = f"episode erase {forked} --yes --store {played.store}"
+    fork = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
+    erase = f"episode erase {fork} --yes --store {played.store}"
     assert "is open; close it" in call(erase).error
-    assert call(f"episode close {forked} --url {played.url}").code == 0
-    assert played.ledger.episode(forked).closed == "closed"
+    assert call(f"episode close {fork} --url {played.url}").code == 0
+    assert played.ledger.episode(fork).closed == "closed"
     assert call(erase).code == 0
 
 
 @pytest.mark.waits
 def test_an_erased_episode_has_no_texts_and_still_verifies(call, played):
     words = f"episode erase {played.episode} --store {played.store}"
-    asked = call(words)
-    assert asked.code == 2
-    assert "for good; add --yes" in asked.error
+    result = call(words)
+    assert result.code == 2
+    assert "for good; add --yes" in result.error
     assert call(f"{words} --yes").code == 0
-    shown = call(f"episode show {played.episode} --store {played.store}").out
-    assert shown.count("(erased)") == 7
+    text = call(f"episode show {played.episode} --store {played.store}").out
+    assert text.count("(erased)") == 7
     assert call(f"episode verify {played.episode} --store {played.store}").code == 0
-    again = call(f"episode replay {played.episode} --url {played.url}")
-    assert "was erased by retention" in again.error
+    replay = call(f"episode replay {played.episode} --url {played.url}")
+    assert "was erased by retention" in replay.error
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_an_erased_episode_has_no_texts_and_still_verifies(call, played):
     ],
 )
 def test_invalid_episode_commands_print_one_sentence(call, played, words, sentence):
-    known = "" if "--url" in words else f" --store {played.store}"
-    done = call(f"episode {words.format(played)}{known}")
+    options = "" if "--url" in words else f" --store {played.store}"
+    done = call(f"episode {words.format(played)}{options}")
     assert done.code != 0
     assert sentence in done.error
     assert done.error.count("\n") == 1

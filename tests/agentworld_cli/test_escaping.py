@@ -81,9 +81,9 @@ def parrot(messages):
 
 @pytest.fixture(scope="module")
 def nasty(tmp_path_factory):
-    """A store and a service with an episode of nasty texts; what is in it, by name."""
+    """A store and a service with an episode of nasty texts: their addresses and ids, by name."""
     store = tmp_path_factory.mktemp("nasty")
-    served = make.service.service(store, parrot)
+    service = make.service.service(store, parrot)
     pinned, data = records.pinned(store), records.digest("data")
     records.finished_step(store, "prepare", data)
     with closing(open_ledger(store)) as ledger:
@@ -97,22 +97,22 @@ def nasty(tmp_path_factory):
             client = SimulatorClient(url, trajectory=trajectory)
             run = await client.open_run(opening)
             task = records.task(id=WORDS, instruction=WORDS)
-            told = EpisodeOpening(run=run.id, task=task, simulation_instruction=WORDS)
-            begun = await client.begin(told)
+            episode_opening = EpisodeOpening(run=run.id, task=task, simulation_instruction=WORDS)
+            beginning = await client.begin(episode_opening)
             for _ in range(2):
-                await client.step(begun.episode, f"echo {NASTY}")
+                await client.step(beginning.episode, f"echo {NASTY}")
             await client.close()
-            return {"run": run.id, "episode": begun.episode}
+            return {"run": run.id, "episode": beginning.episode}
 
-    with make.service.listening(served.app) as url:
+    with make.service.listening(service.app) as url:
         names = asyncio.run(work(url))
-        served.seal()
+        service.seal()
         yield {"store": store, "url": url, "simulator": pinned.digest, "data": data, **names}
 
 
 @pytest.fixture(autouse=True)
 def empty_registry(monkeypatch):
-    """Nothing was registered in these stores, and a run's record is read all the same."""
+    """Gives these stores an empty registry; a run's record is still read."""
 
     def open_sources(store):
         return Sources(MemoryRegistry(), open_ledger(store), store, open_evidence(store))
@@ -138,15 +138,22 @@ def test_every_run_episode_audit_agent_and_alias_command_is_covered():
     group = typer.main.get_command(app)
     nouns = ("run", "episode", "audit", "agent", "alias")
     commands = {f"{noun} {verb}" for noun in nouns for verb in group.commands[noun].commands}
-    tried = {" ".join(words.split()[:2]) for words in SHOWING}
-    assert commands == (tried & commands) | set(NAMED)
+    tested_commands = {" ".join(words.split()[:2]) for words in SHOWING}
+    assert commands == (tested_commands & commands) | set(NAMED)
 
 
 @pytest.mark.parametrize("where", ["--store {store}", "--url {url}"])
 def test_texts_cannot_imitate_the_lines_of_a_transcript(call, nasty, where):
     out = call(f"episode show {nasty['episode']} {where}".format(**nasty)).out
-    own = [line for line in out.splitlines() if not line.startswith("  ")]
-    assert own[2:] == ["task:", "start:", "simulation instruction:", "step 1:", "step 2:", "open"]
+    own_lines = [line for line in out.splitlines() if not line.startswith("  ")]
+    assert own_lines[2:] == [
+        "task:",
+        "start:",
+        "simulation instruction:",
+        "step 1:",
+        "step 2:",
+        "open",
+    ]
     assert out.count(r"\x1b]52;c;ZXZpbA==\x07") == 6
     assert out.count(r"\u202egpj.exe\u2066") == 6
     assert out.count("\n  > \\ud800") == 0
@@ -155,19 +162,19 @@ def test_texts_cannot_imitate_the_lines_of_a_transcript(call, nasty, where):
 
 def test_json_output_contains_every_text_unchanged(call, nasty):
     out = call("episode show {episode} --store {store} --json".format(**nasty)).out
-    told = json.loads(out)
-    assert [step["observation"] for step in told["steps"]] == [NASTY, NASTY]
-    assert told["opening"]["task"]["instruction"] == WORDS
+    episode = json.loads(out)
+    assert [step["observation"] for step in episode["steps"]] == [NASTY, NASTY]
+    assert episode["opening"]["task"]["instruction"] == WORDS
 
 
 @pytest.fixture
-def liar():
-    """The address of a server that is not a simulator, and its responses in turn."""
-    bodies: list[tuple[int, bytes]] = []
+def fake_server():
+    """The address of a server that is not a simulator, and the list that holds its response."""
+    responses: list[tuple[int, bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            status, body = bodies[0]
+            status, body = responses[0]
             self.send_response(status)
             self.send_header(SIMULATOR_HEADER, make.service.SIMULATOR)
             self.end_headers()
@@ -177,11 +184,11 @@ def liar():
             self.do_GET()
 
         def log_message(self, *_arguments):
-            """Says nothing of its requests."""
+            """Logs no request."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", bodies
+    yield f"http://127.0.0.1:{server.server_port}", responses
     server.shutdown()
     server.server_close()
 
@@ -203,22 +210,22 @@ def refusal(message):
     ids=range(5),
 )
 @pytest.mark.parametrize("words", ["run show x", "episode show x", "episode replay x"])
-def test_errors_escape_control_characters_in_service_answers(call, liar, words, answer):
-    url, bodies = liar
-    bodies.append(answer)
+def test_errors_escape_control_characters_in_service_answers(call, fake_server, words, answer):
+    url, responses = fake_server
+    responses.append(answer)
     done = call(f"{words} --url {url}")
     assert (done.code, done.out, done.error.count("\n")) == (6, "", 1)
     assert harmless(done.error)
 
 
-def test_control_characters_in_episode_names_of_a_service_are_escaped(call, liar, nasty):
-    shown = call("episode show {episode} --store {store} --json".format(**nasty)).out
-    url, bodies = liar
-    begun = Episode.new(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
-    fields = {**json.loads(shown), "id": WORDS, "run": WORDS, "steps": [], "closed": NASTY}
-    fields |= {"opening": begun.opening.model_dump(mode="json"), "head": begun.head}
-    fields |= {"opening_digest": begun.opening_digest}
-    bodies.append((200, json.dumps(fields).encode()))
+def test_control_characters_in_episode_names_of_a_service_are_escaped(call, fake_server, nasty):
+    output = call("episode show {episode} --store {store} --json".format(**nasty)).out
+    url, responses = fake_server
+    episode = Episode.new(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
+    fields = {**json.loads(output), "id": WORDS, "run": WORDS, "steps": [], "closed": NASTY}
+    fields |= {"opening": episode.opening.model_dump(mode="json"), "head": episode.head}
+    fields |= {"opening_digest": episode.opening_digest}
+    responses.append((200, json.dumps(fields).encode()))
     done = call(f"episode show x --url {url}")
     assert done.code == 0, done.error
     assert harmless(done.out)
@@ -226,9 +233,9 @@ def test_control_characters_in_episode_names_of_a_service_are_escaped(call, liar
 
 
 def test_no_command_prints_json_with_model_dump_json():
-    found = sorted(
+    names = sorted(
         path.name
         for path in (Path(__file__).parents[2] / "platform/agentworld_cli").glob("*.py")
         if "model_dump_json" in path.read_text()
     )
-    assert found == []
+    assert names == []

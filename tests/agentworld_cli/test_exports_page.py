@@ -15,33 +15,33 @@ SECTION = (DOCS / "exports.md").read_text().partition("## A bill of materials")[
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch) -> Told:
-    told = build(tmp_path)
-    monkeypatch.setattr(ledger, "open_sources", lambda _store: told.sources)
+def history(tmp_path, monkeypatch) -> Told:
+    history = build(tmp_path)
+    monkeypatch.setattr(ledger, "open_sources", lambda _store: history.sources)
     monkeypatch.chdir(tmp_path)
-    return told
+    return history
 
 
 @pytest.mark.compute
-def test_the_program_of_the_page_verifies_and_extracts_an_exported_bill_of_materials(own):
+def test_the_program_of_the_page_verifies_and_extracts_an_exported_bill_of_materials(history):
     (commands, _start), (program,) = blocks(SECTION, "console"), blocks(SECTION, "python")
-    with shell() as running:
+    with shell() as session:
         for line in commands.splitlines():
-            running.run(f"{line.removeprefix('$ ')} --store .")
-    plain = json.loads(Path("bill.json").read_text())
+            session.run(f"{line.removeprefix('$ ')} --store .")
+    bill = json.loads(Path("bill.json").read_text())
     Path("bill.json").unlink()
-    Path("keys/simulator/signer.pem").unlink()  # who verifies has the public keys alone
+    Path("keys/simulator/signer.pem").unlink()  # a verifier has only the public keys
     Path("verify.py").write_text(program)
-    with shell() as running:
-        running.run("python verify.py")
-    assert json.loads(Path("bill.json").read_text()) == plain == own.bill
+    with shell() as session:
+        session.run("python verify.py")
+    assert json.loads(Path("bill.json").read_text()) == bill == history.bill
 
 
-def test_the_page_documents_every_property(own):
+def test_the_page_documents_every_property(history):
     names = {
-        each["name"].removeprefix("agentworld:")
-        for part in parts_of(own.bill).values()
-        for each in part["properties"]
+        entry["name"].removeprefix("agentworld:")
+        for part in parts_of(history.bill).values()
+        for entry in part["properties"]
     }
     assert names
     assert names <= set(re.findall(r"`(?:agentworld:)?([\w-]+)`", SECTION))

@@ -10,7 +10,7 @@ from agentworld.steps.table import AFTER_GATE
 from agentworld_cli.follow import follow
 
 
-def ended(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.Popen[bytes]:
+def make_job(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.Popen[bytes]:
     """A job whose steps have these folders."""
     for step, folder in folders.items():
         ProgressFile(store, step).finish("finished", folder, 1.0)
@@ -19,12 +19,12 @@ def ended(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.
 
 def test_a_finished_job_has_a_folder_for_each_step(tmp_path):
     folders = make.job.finished_job(tmp_path)
-    assert follow(ended(tmp_path, folders), tmp_path).folders == folders
+    assert follow(make_job(tmp_path, folders), tmp_path).folders == folders
 
 
 def test_a_job_ended_by_its_gate_succeeds_and_prints_the_skipped_steps(tmp_path, capsys):
     folders = make.job.refused_job(tmp_path)
-    assert follow(ended(tmp_path, folders), tmp_path).folders == folders
+    assert follow(make_job(tmp_path, folders), tmp_path).folders == folders
     lines = capsys.readouterr().err.splitlines()
     assert lines[-len(AFTER_GATE) :] == [f"{step:<14} skipped" for step in AFTER_GATE]
 
@@ -32,6 +32,6 @@ def test_a_job_ended_by_its_gate_succeeds_and_prints_the_skipped_steps(tmp_path,
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_job_that_stops_after_a_passed_gate_fails(tmp_path, status):
     folders = make.job.finished_job(tmp_path)
-    before = {step: folder for step, folder in folders.items() if step not in AFTER_GATE}
+    earlier_folders = {step: folder for step, folder in folders.items() if step not in AFTER_GATE}
     with pytest.raises(StepFailed, match="register stopped: its process ended without"):
-        follow(ended(tmp_path, before, status), tmp_path)
+        follow(make_job(tmp_path, earlier_folders, status), tmp_path)

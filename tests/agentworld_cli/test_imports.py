@@ -60,18 +60,18 @@ def test_an_import_prints_its_folder_counts_and_next_command(tmp_path, logs):
 
 
 def test_an_import_prints_json(tmp_path, logs):
-    printed = json.loads(run(tmp_path, str(logs), "--json"))
-    collected = read_collected(Path(printed["folder"]))
-    assert printed["num_quarantined"] == collected.num_quarantined == 1
-    assert printed["notes"] == collected.notes
-    assert printed["form"] == "messages"
+    report = json.loads(run(tmp_path, str(logs), "--json"))
+    manifest = read_collected(Path(report["folder"]))
+    assert report["num_quarantined"] == manifest.num_quarantined == 1
+    assert report["notes"] == manifest.notes
+    assert report["form"] == "messages"
 
 
 def test_an_import_is_reused_until_its_source_changes(tmp_path, logs):
     first = run(tmp_path, str(logs))
-    moved = logs.rename(tmp_path / "moved")
-    assert moved.is_file()
-    logs.write_bytes(moved.read_bytes())
+    moved_logs = logs.rename(tmp_path / "moved")
+    assert moved_logs.is_file()
+    logs.write_bytes(moved_logs.read_bytes())
     assert run(tmp_path, str(logs)) == first
     logs.write_text(json.dumps(CHAT))
     assert run(tmp_path, str(logs)) != first
@@ -125,8 +125,8 @@ def test_an_import_uses_the_recipes_domain_unless_an_option_names_another(
 ):
     recipe = tmp_path / "mine.yaml"
     recipe.write_text("{name: mine, collect: {domain: shell}}")
-    printed = run(tmp_path, str(logs), "--recipe", str(recipe), *words)
-    assert f"format messages, domain {domain}\n" in printed
+    output = run(tmp_path, str(logs), "--recipe", str(recipe), *words)
+    assert f"format messages, domain {domain}\n" in output
 
 
 def test_explain_prints_each_part_of_a_record_and_imports_nothing(tmp_path, logs):

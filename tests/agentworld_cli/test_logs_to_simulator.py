@@ -24,7 +24,7 @@ NUM_LOGS = int(os.environ.get("NUM_LOGS", "600"))
 """`make test-long` takes 2,000."""
 
 
-class Walked(NamedTuple):
+class Walkthrough(NamedTuple):
     """The results of the guide's commands."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Walked(NamedTuple):
 
 
 def lay_out(folder: Path, num_logs: int) -> list[str]:
-    """Writes the guide's files, the logs and the checkpoint; the guide's commands."""
+    """Writes the guide's files, the logs and the checkpoint; returns the guide's commands."""
     text = GUIDE.read_text().replace("8123", str(free_port()))
     (folder / "mine.yaml").write_text(guide.blocks(text, "yaml")[0])
     (folder / "play.py").write_text(guide.blocks(text, "python")[0])
@@ -47,43 +47,43 @@ def lay_out(folder: Path, num_logs: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory):
+def walkthrough(tmp_path_factory):
     folder = tmp_path_factory.mktemp("path")
     lines = lay_out(folder, NUM_LOGS)
     with pytest.MonkeyPatch.context() as patch, guide.shell() as shell:
         patch.chdir(folder)
         for line in lines:
             shell.run(line)
-        yield Walked(folder, shell)
+        yield Walkthrough(folder, shell)
 
 
-def test_logs_become_a_data_set(walked):
-    lines = walked.shell.said["data import"].splitlines()
+def test_logs_become_a_data_set(walkthrough):
+    lines = walkthrough.shell.said["data import"].splitlines()
     assert lines[1] == "  format messages, domain text"
     assert lines[-1].startswith("next: agentworld data prepare --collected ")
-    data = DataSet.read(walked.value("data") / MANIFEST)
+    data = DataSet.read(walkthrough.value("data") / MANIFEST)
     assert data.domains == {"text": NUM_LOGS}
 
 
-def test_the_training_prompt_contains_the_tool_schemas(walked):
+def test_the_training_prompt_contains_the_tool_schemas(walkthrough):
     from agentworld.rendering.messages import system_text
     from agentworld.storage.pools import read_dataset, read_pool
 
-    folder = walked.value("data")
+    folder = walkthrough.value("data")
     sample = next(read_pool(folder, read_dataset(folder), "sft"))
     schema = '"inputSchema":{"properties":{"items":{"type":"array"}},"type":"object"}'
     assert schema in system_text(sample.prompt)
 
 
-def test_sft_starts_from_the_base_of_the_recipe(walked):
-    checkpoint = checkpoint_of(walked.value("sft"))
+def test_sft_starts_from_the_base_of_the_recipe(walkthrough):
+    checkpoint = checkpoint_of(walkthrough.value("sft"))
     (base,) = checkpoint.parents
     assert base.startswith("sha256:")
     assert (checkpoint.stage, checkpoint.domains) == ("sft", ("text",))
 
 
-def test_the_model_beats_the_lookup_baselines(walked):
-    report = WorldModelReport.read(walked.value("report") / "report.json")
+def test_the_model_beats_the_lookup_baselines(walkthrough):
+    report = WorldModelReport.read(walkthrough.value("report") / "report.json")
     assert report.stages.keys() == {"sft"}
     assert report.rl_gain is None
     assert report.lead
@@ -94,12 +94,12 @@ def test_the_model_beats_the_lookup_baselines(walked):
     assert report.stages["sft"].free_running
 
 
-def test_the_world_model_is_registered_listed_and_shown(walked, monkeypatch):
-    monkeypatch.chdir(walked.folder)
-    assert walked.shell.values["version"]
-    listed = CliRunner().invoke(app, ["world-model", "list", "--store", "my-store"])
-    artifact = checkpoint_of(walked.value("sft")).artifact
-    (line,) = listed.stdout.splitlines()
+def test_the_world_model_is_registered_listed_and_shown(walkthrough, monkeypatch):
+    monkeypatch.chdir(walkthrough.folder)
+    assert walkthrough.shell.values["version"]
+    result = CliRunner().invoke(app, ["world-model", "list", "--store", "my-store"])
+    artifact = checkpoint_of(walkthrough.value("sft")).artifact
+    (line,) = result.stdout.splitlines()
     assert line.split()[0] == "agentworld-text@1"
     assert line.endswith(artifact)
     words = ["world-model", "show", "agentworld-text@1", "--store", "my-store"]
@@ -108,22 +108,22 @@ def test_the_world_model_is_registered_listed_and_shown(walked, monkeypatch):
     assert stage.startswith(f"  sft  {artifact[:19]}  from sha256:")
 
 
-def test_the_pinned_simulator_answers_like_the_recorded_world(walked):
-    simulator = PinnedSimulator.read(walked.value("simulator"))
+def test_the_pinned_simulator_answers_like_the_recorded_world(walkthrough):
+    simulator = PinnedSimulator.read(walkthrough.value("simulator"))
     assert [*simulator.manifest.domains] == ["text"]
-    seen = (walked.folder / "seen.txt").read_text()
+    answers = (walkthrough.folder / "seen.txt").read_text()
     items = ["bolt", "gear", "lamp"], ["rope", "bell", "saw"]
-    assert seen == "".join(shop.answer(each) + "\n" for each in items)
+    assert answers == "".join(shop.answer(order) + "\n" for order in items)
 
 
-def test_the_agent_audit_contains_the_simulator_the_base_and_the_logs(walked):
-    chain = walked.shell.said["audit agent"]
-    simulator = PinnedSimulator.read(walked.value("simulator"))
-    (base,) = checkpoint_of(walked.value("sft")).parents
-    assert f"run {walked.shell.values['run']}: 1 episode, 2 steps served" in chain
+def test_the_agent_audit_contains_the_simulator_the_base_and_the_logs(walkthrough):
+    chain = walkthrough.shell.said["audit agent"]
+    simulator = PinnedSimulator.read(walkthrough.value("simulator"))
+    (base,) = checkpoint_of(walkthrough.value("sft")).parents
+    assert f"run {walkthrough.shell.values['run']}: 1 episode, 2 steps served" in chain
     assert f"simulator {simulator.digest}" in chain
     assert f"base {base}" in chain
-    assert f"data {checkpoint_of(walked.value('sft')).data}" in chain
+    assert f"data {checkpoint_of(walkthrough.value('sft')).data}" in chain
     assert f"{NUM_LOGS:,} trajectories of text, imported from messages, licence " in chain
     assert "broken" not in chain
 
@@ -135,10 +135,10 @@ def test_the_agent_audit_contains_the_simulator_the_base_and_the_logs(walked):
         (("world-model", "register", "--report", "report"), "no stage is given"),
     ],
 )
-def test_a_step_without_a_stage_is_refused(walked, monkeypatch, words, problem):
-    monkeypatch.chdir(walked.folder)
+def test_a_step_without_a_stage_is_refused(walkthrough, monkeypatch, words, problem):
+    monkeypatch.chdir(walkthrough.folder)
     *command, name = words
-    folder = str(walked.value(name))
+    folder = str(walkthrough.value(name))
     options = ["--store", "my-store", "--recipe", "mine.yaml"]
     result = CliRunner().invoke(app, [*command, folder, *options])
     assert result.exit_code == 1
@@ -146,8 +146,8 @@ def test_a_step_without_a_stage_is_refused(walked, monkeypatch, words, problem):
 
 
 @pytest.mark.parametrize("page", pages.params("my-store"))
-def test_a_page_shows_what_its_commands_print(walked, tmp_path, page):
-    folder = shutil.copytree(walked.folder, tmp_path / "folder")
-    shown = page.read_text()
+def test_a_page_shows_what_its_commands_print(walkthrough, tmp_path, page):
+    folder = shutil.copytree(walkthrough.folder, tmp_path / "folder")
+    text = page.read_text()
     with pages.terminal(folder) as terminal:
-        assert pages.forms(terminal.play(shown, "my-store")) == pages.forms(shown)
+        assert pages.forms(terminal.play(text, "my-store")) == pages.forms(text)

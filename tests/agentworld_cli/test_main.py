@@ -116,17 +116,19 @@ COMMANDS = {
 
 def commands() -> dict[str, list]:
     """Every command with its options and arguments."""
-    found = {}
+    params_by_command = {}
     group = typer.main.get_command(app)
     for noun, command in group.commands.items():
-        inner = getattr(command, "commands", {"": command})
-        found |= {f"{noun} {verb}".strip(): leaf.params for verb, leaf in inner.items()}
-    return found
+        subcommands = getattr(command, "commands", {"": command})
+        params_by_command |= {
+            f"{noun} {verb}".strip(): leaf.params for verb, leaf in subcommands.items()
+        }
+    return params_by_command
 
 
 def test_commands_have_exactly_the_listed_options():
     names = {
-        command: " ".join(sorted(each.name for each in params))
+        command: " ".join(sorted(param.name for param in params))
         for command, params in commands().items()
     }
     assert names == COMMANDS
@@ -136,7 +138,7 @@ def test_commands_have_exactly_the_listed_options():
     "command", [name for name, words in COMMANDS.items() if "as_json" in words]
 )
 def test_commands_that_print_a_result_accept_json(command):
-    (option,) = [each for each in commands()[command] if each.name == "as_json"]
+    (option,) = [param for param in commands()[command] if param.name == "as_json"]
     assert option.opts == ["--json"]
 
 
@@ -154,10 +156,10 @@ def test_the_version_option_prints_the_package_version(call):
 def test_the_recipe_and_store_options_have_the_same_name_in_every_command():
     for name in ("recipe", "store"):
         options = {
-            tuple(each.opts)
+            tuple(param.opts)
             for params in commands().values()
-            for each in params
-            if each.name == name and each.param_type_name == "option"
+            for param in params
+            if param.name == name and param.param_type_name == "option"
         }
         assert options == {(f"--{name}",)}
 
@@ -185,23 +187,23 @@ def test_the_recipe_and_store_options_have_the_same_name_in_every_command():
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
 def test_an_error_prints_one_sentence_and_sets_its_exit_code(capsys, error, code):
-    with pytest.raises(SystemExit) as ended, exit_on_error():
+    with pytest.raises(SystemExit) as exit_info, exit_on_error():
         raise error
-    assert ended.value.code == code
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
+    assert exit_info.value.code == code
+    message = capsys.readouterr().err
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
 
 
 def test_every_error_class_has_its_own_exit_code():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    rooms = [kind for kind in kinds if kind.__mro__[1] is errors.AgentworldError]
+    error_classes = [kind for kind in kinds if kind.__mro__[1] is errors.AgentworldError]
     codes = set()
-    for room in rooms:
-        with pytest.raises(SystemExit) as ended, exit_on_error():
-            raise room("no")
-        codes.add(ended.value.code)
-    assert len(codes) == len(rooms) == 11
+    for error_class in error_classes:
+        with pytest.raises(SystemExit) as exit_info, exit_on_error():
+            raise error_class("no")
+        codes.add(exit_info.value.code)
+    assert len(codes) == len(error_classes) == 11
 
 
 def test_the_error_names_a_failed_step(capsys):
@@ -217,11 +219,11 @@ def test_an_os_error_names_its_file(capsys):
 
 
 def test_a_missing_library_is_reported_with_the_extra_to_install(capsys):
-    with pytest.raises(SystemExit) as ended, exit_on_error():
+    with pytest.raises(SystemExit) as exit_info, exit_on_error():
         raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said == "error: torch is not installed here; install agentworld[train]\n"
+    assert exit_info.value.code == 2
+    message = capsys.readouterr().err
+    assert message == "error: torch is not installed here; install agentworld[train]\n"
 
 
 def test_a_missing_agentworld_module_raises_module_not_found_error():

@@ -1,4 +1,4 @@
-"""Runs and schedules on a Kubeflow Pipelines server, as a person and as a machine sees them."""
+"""Runs and schedules on a Kubeflow Pipelines server, printed as text and as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fakes import kfp_server
 
 pytestmark = pytest.mark.compute
 
-GOES_ON = ("PENDING", "RUNNING")
+ACTIVE_STATES = ("PENDING", "RUNNING")
 
 
 @pytest.fixture
@@ -22,21 +22,21 @@ def server(monkeypatch) -> Iterator[kfp_server.KfpServer]:
         yield server
 
 
-def done(found):
-    assert (found.code, found.error) == (0, "")
-    return found.out
+def output_of(result):
+    assert (result.code, result.error) == (0, "")
+    return result.out
 
 
 def test_pipeline_run_submits_a_run_once_and_prints_its_url(call, server, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_KFP_URL")
     words = f"pipeline run --recipe smoke --store /store --image here/a:7 --server {server.url}/"
-    out = done(call(words))
+    out = output_of(call(words))
     ((run_id, run),) = server.runs.items()
     assert out == f"{run_id}\nlook at {server.url}/#/runs/details/{run_id}\n"
     assert run.runtime_config.parameters == {"recipe": "smoke", "store": "/store"}
     (version,) = server.versions.values()
     assert "image: here/a:7" in json.dumps(version.pipeline_spec).replace('"', "")
-    assert done(call(words)) == out
+    assert output_of(call(words)) == out
     assert len(server.runs) == 1
 
 
@@ -44,31 +44,31 @@ def test_a_schedule_uses_the_image_and_node_selector_of_its_placement(call, serv
     placement = tmp_path / "cluster.yaml"
     placement.write_text("image: here/a:8\ndefault: {node_selector: {pool: h100}}\n")
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
-    done(call(f"{words} --placement {placement}"))
+    output_of(call(f"{words} --placement {placement}"))
     (version,) = server.versions.values()
-    told = json.dumps(version.pipeline_spec)
-    assert '"pool": "h100"' in told
-    assert '"image": "here/a:8"' in told
+    spec = json.dumps(version.pipeline_spec)
+    assert '"pool": "h100"' in spec
+    assert '"image": "here/a:8"' in spec
 
 
 def test_a_schedule_trains_only_the_named_stages(call, server):
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
-    done(call(f"{words} --stages sft"))
+    output_of(call(f"{words} --stages sft"))
     (version,) = server.versions.values()
     components = version.pipeline_spec["pipeline_spec"]["components"]
-    trained = {"comp-cpt", "comp-sft", "comp-rl"} & components.keys()
-    assert trained == {"comp-sft"}
+    stage_components = {"comp-cpt", "comp-sft", "comp-rl"} & components.keys()
+    assert stage_components == {"comp-sft"}
 
 
 def test_another_pipeline_is_run_and_scheduled_with_its_own_parameters(call, server):
-    given = {"recipe": "smoke", "store": "/store", "simulator": "production"}
+    parameters = {"recipe": "smoke", "store": "/store", "simulator": "production"}
     words = "--recipe smoke --store /store --simulator production"
-    done(call(f"pipeline run nightly {words}"))
-    done(call(f"pipeline schedule weekly --pipeline nightly --cron '0 3 * * 1' {words}"))
-    done(call("pipeline schedule daily --pipeline nightly --cron '0 3 * * *' --store /store"))
-    assert [each.display_name for each in server.pipelines.values()] == ["nightly"]
+    output_of(call(f"pipeline run nightly {words}"))
+    output_of(call(f"pipeline schedule weekly --pipeline nightly --cron '0 3 * * 1' {words}"))
+    output_of(call("pipeline schedule daily --pipeline nightly --cron '0 3 * * *' --store /store"))
+    assert [pipeline.display_name for pipeline in server.pipelines.values()] == ["nightly"]
     (run,), (weekly, daily) = server.runs.values(), server.schedules.values()
-    assert run.runtime_config.parameters == weekly.runtime_config.parameters == given
+    assert run.runtime_config.parameters == weekly.runtime_config.parameters == parameters
     assert daily.runtime_config.parameters == {"recipe": "demo", "store": "/store"}
 
 
@@ -82,45 +82,45 @@ def test_another_pipeline_is_run_and_scheduled_with_its_own_parameters(call, ser
     ],
 )
 def test_an_unknown_pipeline_or_an_unsupported_simulator_is_refused(call, server, words, sentence):
-    found = call(f"pipeline {words} --store /store")
-    assert (found.code, found.out) == (2, "")
-    assert sentence in found.error
+    result = call(f"pipeline {words} --store /store")
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.error
     assert server.asked == []
 
 
 @pytest.mark.parametrize("words", ["nightly", "--simulator production"])
 def test_pipeline_run_without_a_server_refuses_other_pipelines_and_simulators(call, words):
-    found = call(f"pipeline run {words}")
-    assert (found.code, found.out) == (2, "")
-    told = "only world_model runs without a server, with all stages; give --server URL"
-    assert told in found.error
+    result = call(f"pipeline run {words}")
+    assert (result.code, result.out) == (2, "")
+    message = "only world_model runs without a server, with all stages; give --server URL"
+    assert message in result.error
 
 
 def test_a_run_is_followed_to_its_end(call, server):
-    server.course = [*GOES_ON, "SUCCEEDED"]
-    found = call("pipeline run --store /store --wait --json")
-    assert found.code == 0
-    assert json.loads(found.out)["state"] == "SUCCEEDED"
-    states = [line.split("  ")[2].split(",")[0] for line in found.error.splitlines()]
-    assert states == [*GOES_ON, "SUCCEEDED"]
+    server.course = [*ACTIVE_STATES, "SUCCEEDED"]
+    result = call("pipeline run --store /store --wait --json")
+    assert result.code == 0
+    assert json.loads(result.out)["state"] == "SUCCEEDED"
+    states = [line.split("  ")[2].split(",")[0] for line in result.error.splitlines()]
+    assert states == [*ACTIVE_STATES, "SUCCEEDED"]
 
 
 def test_waiting_for_a_failed_run_exits_with_the_pipeline_error_code(call, server):
-    server.course = [*GOES_ON, "FAILED"]
-    found = call("pipeline run --store /store --wait")
-    assert found.code == 11
+    server.course = [*ACTIVE_STATES, "FAILED"]
+    result = call("pipeline run --store /store --wait")
+    assert result.code == 11
     (run_id,) = server.runs
-    last = found.error.splitlines()[-1]
-    assert last.startswith(
+    last_line = result.error.splitlines()[-1]
+    assert last_line.startswith(
         f"error: run {run_id} ended as FAILED: the server gives no reason; look at"
     )
 
 
 def test_a_local_store_is_refused_before_any_request(call, server):
     for words in ("run", "schedule nightly --cron '0 3 * * *'"):
-        found = call(f"pipeline {words}")
-        assert (found.code, found.out) == (2, "")
-        assert "the store demo-output/demo is a folder of this machine" in found.error
+        result = call(f"pipeline {words}")
+        assert (result.code, result.out) == (2, "")
+        assert "the store demo-output/demo is a folder of this machine" in result.error
     assert server.asked == []
 
 
@@ -138,52 +138,56 @@ def test_a_local_or_unknown_recipe_is_refused_before_any_request(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_text("name: mine\n")
-    found = call(f"pipeline {words} --store /store --recipe {recipe}")
-    assert (found.code, found.out) == (2, "")
-    assert sentence in found.error
+    result = call(f"pipeline {words} --store /store --recipe {recipe}")
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.error
     assert server.asked == []
 
 
 def test_an_absolute_recipe_path_is_passed_on_unchanged(call, server):
-    done(call("pipeline run --store /store --recipe /stores/recipes/my.yaml"))
+    output_of(call("pipeline run --store /store --recipe /stores/recipes/my.yaml"))
     (run,) = server.runs.values()
     assert run.runtime_config.parameters["recipe"] == "/stores/recipes/my.yaml"
 
 
 def test_a_schedule_is_made_once_listed_and_stopped(call, server):
     words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
-    out = done(call(words))
-    ((schedule_id, told),) = server.schedules.items()
+    out = output_of(call(words))
+    ((schedule_id, schedule),) = server.schedules.items()
     assert out.startswith(f"{schedule_id}  nightly  0 3 * * *, next 20")
     assert out.endswith("03:00:00+00:00\n")
-    assert told.trigger.cron_schedule.cron == "0 0 3 * * *"
-    assert done(call(words)) == out
+    assert schedule.trigger.cron_schedule.cron == "0 0 3 * * *"
+    assert output_of(call(words)) == out
     run = server.fire(schedule_id)
-    first, second = done(call("pipeline list")).splitlines()
+    first, second = output_of(call("pipeline list")).splitlines()
     assert first.startswith(out.strip())
     assert first.endswith(f"last PENDING {run.created_at}")
     assert second.startswith(f"{run.run_id}  {run.display_name}  PENDING, started ")
-    gone = f"{schedule_id}  nightly  0 3 * * *, disabled"
-    assert done(call("pipeline stop nightly")) == f"{gone}, last PENDING {run.created_at}\n"
-    assert done(call(f"pipeline stop {run.run_id}")).count("CANCELING") == 1
+    line = f"{schedule_id}  nightly  0 3 * * *, disabled"
+    assert output_of(call("pipeline stop nightly")) == f"{line}, last PENDING {run.created_at}\n"
+    assert output_of(call(f"pipeline stop {run.run_id}")).count("CANCELING") == 1
     server.put(run.run_id, "CANCELED")
-    assert done(call("pipeline stop nightly")) == f"{gone}\n"
+    assert output_of(call("pipeline stop nightly")) == f"{line}\n"
     assert server.schedules == {}
     assert call("pipeline stop nightly").code == 2
 
 
 def test_pipeline_list_and_stop_print_json(call, server):
-    made = json.loads(
-        done(call("pipeline schedule nightly --cron '0 3 * * *' --store /store --json"))
+    new_schedule = json.loads(
+        output_of(call("pipeline schedule nightly --cron '0 3 * * *' --store /store --json"))
     )
-    run = server.fire(made["id"])
-    listed = json.loads(done(call("pipeline list --json")))
-    (schedule,), (told,) = listed["schedules"], listed["runs"]
-    assert schedule == {**made, "last_run": told}
-    assert (told["id"], told["finished"], told["schedule_id"]) == (run.run_id, None, made["id"])
-    stopped = json.loads(done(call("pipeline stop nightly --json")))
-    gone = {**made, "enabled": False, "next_run": None, "last_run": told}
-    assert stopped == {"schedules": [gone], "runs": []}
+    run = server.fire(new_schedule["id"])
+    listing = json.loads(output_of(call("pipeline list --json")))
+    (schedule,), (entry,) = listing["schedules"], listing["runs"]
+    assert schedule == {**new_schedule, "last_run": entry}
+    assert (entry["id"], entry["finished"], entry["schedule_id"]) == (
+        run.run_id,
+        None,
+        new_schedule["id"],
+    )
+    stop_report = json.loads(output_of(call("pipeline stop nightly --json")))
+    stopped_schedule = {**new_schedule, "enabled": False, "next_run": None, "last_run": entry}
+    assert stop_report == {"schedules": [stopped_schedule], "runs": []}
 
 
 @pytest.mark.parametrize(
@@ -201,16 +205,16 @@ def test_pipeline_list_and_stop_print_json(call, server):
     ],
 )
 def test_failed_pipeline_commands_print_one_sentence(call, server, words, code, sentence):
-    found = call(f"pipeline {words}")
-    assert (found.code, found.out) == (code, "")
-    assert sentence in found.error
-    assert found.error.count("\n") == 1
+    result = call(f"pipeline {words}")
+    assert (result.code, result.out) == (code, "")
+    assert sentence in result.error
+    assert result.error.count("\n") == 1
     assert server.schedules == server.runs == {}
 
 
 def test_pipeline_history_lists_ended_runs_newest_first(call, tmp_path):
-    assert done(call(f"pipeline history --store {tmp_path}")) == ""
-    well = Conclusion(
+    assert output_of(call(f"pipeline history --store {tmp_path}")) == ""
+    success = Conclusion(
         job="a",
         pipeline="world_model",
         recipe="demo",
@@ -218,37 +222,42 @@ def test_pipeline_history_lists_ended_runs_newest_first(call, tmp_path):
         started=None,
         ended=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    failure = {"state": "failed", "step": "rl", "kind": "EngineError", "sentence": "gone\x1b[2J"}
-    later = {"job": "b", "pipeline": "agent", "ended": datetime(2026, 1, 2, tzinfo=UTC)}
-    badly = well.model_copy(update={**failure, **later})
-    for each in (well, badly):
-        each.write(tmp_path / f"jobs/{each.job}.json")
-    assert done(call(f"pipeline history --store {tmp_path}")).splitlines() == [
+    failed_fields = {
+        "state": "failed",
+        "step": "rl",
+        "kind": "EngineError",
+        "sentence": "gone\x1b[2J",
+    }
+    later_fields = {"job": "b", "pipeline": "agent", "ended": datetime(2026, 1, 2, tzinfo=UTC)}
+    failure = success.model_copy(update={**failed_fields, **later_fields})
+    for conclusion in (success, failure):
+        conclusion.write(tmp_path / f"jobs/{conclusion.job}.json")
+    assert output_of(call(f"pipeline history --store {tmp_path}")).splitlines() == [
         r"2026-01-02 00:00:00+00:00  b  agent of demo  failed at rl: gone\x1b[2J",
         "2026-01-01 00:00:00+00:00  a  world_model of demo  succeeded",
     ]
-    told = json.loads(done(call(f"pipeline history --store {tmp_path} --json")))
-    assert told == [each.model_dump(mode="json") for each in (badly, well)]
+    history = json.loads(output_of(call(f"pipeline history --store {tmp_path} --json")))
+    assert history == [conclusion.model_dump(mode="json") for conclusion in (failure, success)]
 
 
 def test_the_history_of_a_missing_store_is_refused(call, tmp_path):
-    found = call(f"pipeline history --store {tmp_path}/typo")
-    assert (found.code, found.out) == (2, "")
+    result = call(f"pipeline history --store {tmp_path}/typo")
+    assert (result.code, result.out) == (2, "")
     assert (
-        found.error == f"error: there is no store {tmp_path}/typo; name another one with --store\n"
+        result.error == f"error: there is no store {tmp_path}/typo; name another one with --store\n"
     )
 
 
 def test_pipeline_list_without_a_server_explains_how_to_set_one(call):
-    found = call("pipeline list")
-    assert found.code == 2
-    assert "give --server URL or set AGENTWORLD_KFP_URL" in found.error
+    result = call("pipeline list")
+    assert result.code == 2
+    assert "give --server URL or set AGENTWORLD_KFP_URL" in result.error
 
 
 def test_control_characters_in_server_messages_are_escaped(call, server):
-    done(call("pipeline run --store /store"))
+    output_of(call("pipeline run --store /store"))
     (run,) = server.runs
     server.put(run, "FAILED", "\x1b[2J\n\x00")
-    out = done(call("pipeline list"))
+    out = output_of(call("pipeline list"))
     assert "\x1b" not in out
     assert r"\x1b[2J\n\x00" in out

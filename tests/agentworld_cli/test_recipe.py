@@ -6,15 +6,15 @@ import yaml
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.load import shipped_recipes
 
-WRONG = "name: x\nmodel:\n  hidden_sise: 64\ncollect:\n  num_transitions: -3\n"
+WRONG_RECIPE = "name: x\nmodel:\n  hidden_sise: 64\ncollect:\n  num_transitions: -3\n"
 
 
 def test_recipe_list_shows_the_shipped_recipes_with_their_purpose(call):
     rows = json.loads(call("recipe list --json").out)
     assert [row["name"] for row in rows] == list(shipped_recipes())
     assert all(row["about"] for row in rows)
-    shown = call("recipe list").out
-    assert "smoke        The whole loop in a few minutes" in shown
+    output = call("recipe list").out
+    assert "smoke        The whole loop in a few minutes" in output
 
 
 @pytest.mark.compute
@@ -23,15 +23,15 @@ def test_recipe_show_prints_an_equal_recipe_with_its_defaults(call, tmp_path):
     path.write_text(call("recipe show smoke").out)
     assert load_recipe(path) == load_recipe(recipe_path("smoke"))
     assert yaml.safe_load(path.read_text())["rl"]["learning_rate"] == 1e-4
-    shown = json.loads(call("recipe show smoke --json").out)
-    assert Recipe.model_validate(shown) == load_recipe(path)
+    fields = json.loads(call("recipe show smoke --json").out)
+    assert Recipe.model_validate(fields) == load_recipe(path)
 
 
 def test_recipe_show_quotes_texts_that_look_like_numbers(call, tmp_path):
-    path, shown = tmp_path / "mine.yaml", tmp_path / "shown.yaml"
+    path, shown_path = tmp_path / "mine.yaml", tmp_path / "shown.yaml"
     path.write_text("name: '12e4'\ncollect: {options: {starts_after: '1e-3'}}\n")
-    shown.write_text(call(f"recipe show {path}").out)
-    assert load_recipe(shown) == load_recipe(path)
+    shown_path.write_text(call(f"recipe show {path}").out)
+    assert load_recipe(shown_path) == load_recipe(path)
 
 
 @pytest.mark.compute
@@ -52,7 +52,7 @@ def test_an_unknown_recipe_section_is_refused_with_the_known_ones(call):
 
 
 def test_recipe_check_prints_a_sentence_for_each_problem(call, tmp_path):
-    (tmp_path / "mine.yaml").write_text(WRONG)
+    (tmp_path / "mine.yaml").write_text(WRONG_RECIPE)
     done = call(f"recipe check {tmp_path}/mine.yaml")
     assert (done.code, done.out) == (2, "")
     first, second = done.error.splitlines()
@@ -62,11 +62,11 @@ def test_recipe_check_prints_a_sentence_for_each_problem(call, tmp_path):
 
 
 def test_recipe_check_prints_the_problems_as_json(call, tmp_path):
-    (tmp_path / "mine.yaml").write_text(WRONG)
+    (tmp_path / "mine.yaml").write_text(WRONG_RECIPE)
     done = call(f"recipe check {tmp_path}/mine.yaml --json")
     report = json.loads(done.out)
     assert (done.code, report["valid"]) == (2, False)
-    assert [(each["line"], each["field"]) for each in report["problems"]] == [
+    assert [(problem["line"], problem["field"]) for problem in report["problems"]] == [
         (3, "model.hidden_sise"),
         (5, "collect.num_transitions"),
     ]

@@ -1,4 +1,4 @@
-"""An operator declares that a backup was put in the ledger's place, here and on a server."""
+"""An operator declares that a backup replaced the ledger, in a store and on a server."""
 
 import json
 import shutil
@@ -36,27 +36,27 @@ def test_audit_restored_prints_lost_records_and_declares_them_with_a_reason(call
     words = f"audit restored --store {restored.store}"
     verify = f"run verify {restored.run} --store {restored.store}"
     assert "the erasure" in call(verify).out
-    shown = call(words)
-    assert shown.code == 0, shown.error
-    assert shown.out.splitlines()[:2] == [
+    result = call(words)
+    assert result.code == 0, result.error
+    assert result.out.splitlines()[:2] == [
         "run later lost entries of its log, or is missing:",
         f"  {checkpoint_name('later', 1)}",
     ]
-    assert "lost episode-erasures/" in shown.out
-    assert shown.out.endswith("nothing is recorded; add --reason TEXT to record it\n")
+    assert "lost episode-erasures/" in result.out
+    assert result.out.endswith("nothing is recorded; add --reason TEXT to record it\n")
     assert call(verify).code == 8
-    told = json.loads(call(f"{words} --reason 'a disk' --json").out)
-    assert (list(told["runs"]), len(told["others"])) == (["later"], 1)
+    report = json.loads(call(f"{words} --reason 'a disk' --json").out)
+    assert (list(report["runs"]), len(report["others"])) == (["later"], 1)
     assert call(verify).code == 0
     assert call(words).out == "the ledger has all that was signed\n"
 
 
 def test_without_a_reason_nothing_is_signed(call, played):
     copies = WriteOnce(str(played.store / "mirror"))
-    before = copies.names()
+    names_before = copies.names()
     done = call(f"audit restored --store {played.store}")
     assert done.out == "the ledger has all that was signed\n"
-    assert (copies.names(), played.ledger.attestations.all()) == (before, [])
+    assert (copies.names(), played.ledger.attestations.all()) == (names_before, [])
     shutil.rmtree(played.store / "keys")
     done = call(f"audit restored --store {played.store}")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
@@ -75,9 +75,9 @@ def test_an_erasure_with_the_mirror_of_another_ledger_is_refused_in_one_sentence
 
 def test_a_run_with_declared_lost_entries_verifies_with_a_note(call, played):
     store = WriteOnce(str(played.store / "mirror"))
-    (newest,) = store.names(f"{played.run}/")[-1:]
-    later = checkpoint_name(played.run, 99)
-    store.put(later, store.get(newest))
+    (newest_name,) = store.names(f"{played.run}/")[-1:]
+    later_name = checkpoint_name(played.run, 99)
+    store.put(later_name, store.get(newest_name))
     call(f"audit restored --reason 'a disk' --store {played.store}")
     done = call(f"run verify {played.run} --store {played.store}")
     assert done.code == 0
@@ -95,10 +95,10 @@ def test_a_restored_ledger_server_named_in_the_environment_is_declared(
 ):
     copies = WriteOnce(f"file://{tmp_path}/copies")
     signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
-    lost = Ledger(f"sqlite:///{tmp_path}/lost.db")
-    lost.open_run(make.service.OPENING, make.service.SIMULATOR, "gone")
-    LogCheckpointSigner(lost, make.service.SIMULATOR, signer, copies).seal_all()
-    lost.close()
+    lost_ledger = Ledger(f"sqlite:///{tmp_path}/lost.db")
+    lost_ledger.open_run(make.service.OPENING, make.service.SIMULATOR, "gone")
+    LogCheckpointSigner(lost_ledger, make.service.SIMULATOR, signer, copies).seal_all()
+    lost_ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{tmp_path}/copies")
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))

@@ -16,24 +16,24 @@ FINAL = records.digest("final")
 
 
 def test_a_run_is_opened_and_closed_at_a_service(call, played):
-    started = records.digest("starting")
-    opened = call(f"run open --name a --weights {started} --by me --url {played.url}")
-    run = opened.out.strip()
+    starting_weights = records.digest("starting")
+    open_result = call(f"run open --name a --weights {starting_weights} --by me --url {played.url}")
+    run = open_result.out.strip()
     assert played.ledger.run(run).opening.opened_by == "me"
-    closed = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
-    assert json.loads(closed.out)["closing"]["final_weights"] == FINAL
-    assert (opened.code, closed.code) == (0, 0)
+    close_result = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
+    assert json.loads(close_result.out)["closing"]["final_weights"] == FINAL
+    assert (open_result.code, close_result.code) == (0, 0)
 
 
 def test_a_run_is_closed_with_a_signature_from_a_file(call, played, tmp_path):
-    made = RunWeights(run=played.run, simulator=make.service.SIMULATOR, weights=FINAL)
-    signature = sign_weights(made, load_signer(played.store / "keys" / STEP_KEYS))
+    run_weights = RunWeights(run=played.run, simulator=make.service.SIMULATOR, weights=FINAL)
+    signature = sign_weights(run_weights, load_signer(played.store / "keys" / STEP_KEYS))
     (tmp_path / "signature").write_text(signature + "\n")
     words = f"--weights {FINAL} --signature {tmp_path / 'signature'} --url {played.url} --json"
-    closed = json.loads(call(f"run close {played.run} {words}").out)
-    assert closed["closing"]["signature"] == signature
-    verified = call(f"run verify {played.run} --store {played.store} --json")
-    assert json.loads(verified.out)["weights"] == "signed"
+    run = json.loads(call(f"run close {played.run} {words}").out)
+    assert run["closing"]["signature"] == signature
+    result = call(f"run verify {played.run} --store {played.store} --json")
+    assert json.loads(result.out)["weights"] == "signed"
 
 
 def test_an_empty_signature_file_closes_no_run(call, played, tmp_path):
@@ -66,8 +66,8 @@ def test_runs_are_listed(call, played):
     (line,) = call(f"run list --store {played.store}").out.splitlines()
     assert line.startswith(f"{played.run}  training of shell-agent in sha256:")
     assert line.endswith("1 episode, 3 steps, open")
-    (told,) = json.loads(call(f"run list --store {played.store} --json").out)
-    assert told["id"] == played.run
+    (entry,) = json.loads(call(f"run list --store {played.store} --json").out)
+    assert entry["id"] == played.run
 
 
 @pytest.mark.parametrize(("purpose", "ending"), [("training", "made {}"), ("evaluation", "closed")])
@@ -98,9 +98,9 @@ def test_verifying_a_broken_run_prints_its_problems_and_fails(call, played):
     assert done.code == 8
     assert f"the steps of episode {played.episode} do not follow from each other" in done.out
     assert done.error.count("\n") == 1
-    told = call(f"run verify {played.run} --store {played.store} --json")
-    assert told.code == 8
-    assert json.loads(told.out)["grade"] == "broken"
+    as_json = call(f"run verify {played.run} --store {played.store} --json")
+    assert as_json.code == 8
+    assert json.loads(as_json.out)["grade"] == "broken"
 
 
 def test_run_verify_without_public_keys_is_refused(call, played):
@@ -129,9 +129,9 @@ def test_run_join_fails_if_the_logs_differ(call, played):
 def test_a_run_is_exported(call, played, tmp_path):
     words = f"--trajectory {played.trajectory} --store {played.store} --out {tmp_path / 'out'}"
     done = call(f"run export {played.run} {words} --json")
-    told = json.loads(done.out)
-    assert (told["num_transitions"], told["num_trajectories"]) == (3, 3)
-    assert pq.read_table(told["transitions"]).num_rows == 3
+    report = json.loads(done.out)
+    assert (report["num_transitions"], report["num_trajectories"]) == (3, 3)
+    assert pq.read_table(report["transitions"]).num_rows == 3
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_a_run_is_exported(call, played, tmp_path):
         pytest.param(
             "run show {0.run} --url http://127.0.0.1:9",
             "is it running?",
-            marks=pytest.mark.waits,  # for it is asked again
+            marks=pytest.mark.waits,  # the request is repeated
         ),
     ],
 )
 def test_invalid_run_commands_print_one_sentence(call, played, words, sentence):
-    known = "" if "--url" in words else f" --store {played.store}"
-    done = call(words.format(played) + known)
+    options = "" if "--url" in words else f" --store {played.store}"
+    done = call(words.format(played) + options)
     assert done.code != 0
     assert sentence in done.error
     assert done.error.count("\n") == 1
@@ -174,38 +174,38 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
 
 def test_the_run_of_a_tenant_is_listed_and_shown_with_the_tenant(call, played):
     run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
-    theirs, local = call(f"run list --store {played.store}").out.splitlines()
-    assert theirs.startswith(f"{run}  training of shell-agent in sha256:")
-    assert theirs.endswith(" for tenant acme, 0 episodes, 0 steps, open")
-    assert "tenant" not in local
-    told = json.loads(call(f"run list --store {played.store} --json").out)
-    assert [each["tenant"] for each in told] == ["acme", "local"]
+    tenant_line, local_line = call(f"run list --store {played.store}").out.splitlines()
+    assert tenant_line.startswith(f"{run}  training of shell-agent in sha256:")
+    assert tenant_line.endswith(" for tenant acme, 0 episodes, 0 steps, open")
+    assert "tenant" not in local_line
+    entries = json.loads(call(f"run list --store {played.store} --json").out)
+    assert [entry["tenant"] for entry in entries] == ["acme", "local"]
     assert "'acme'" in call(f"run show {run} --store {played.store}").out
 
 
 @pytest.fixture
 def guarded(tmp_path):
     """The address of a service with authentication."""
-    served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
-    with make.service.listening(served.app) as url:
+    service = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
+    with make.service.listening(service.app) as url:
         yield url
 
 
 @pytest.mark.waits
 def test_commands_use_the_credential_from_the_environment(call, guarded, monkeypatch):
     words = f"run open --name a --weights {FINAL} --url {guarded}"
-    nobody = call(words)
-    assert (nobody.code, nobody.out) == (6, "")
-    assert "an API key" in nobody.error
+    anonymous = call(words)
+    assert (anonymous.code, anonymous.out) == (6, "")
+    assert "an API key" in anonymous.error
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("acme-agent") + "\n")
-    opened = json.loads(call(f"{words} --json").out)
-    assert (opened["tenant"], opened["opening"]["opened_by"]) == ("acme", "acme/agent")
-    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", opened["token"])
-    shown = call(f"run show {opened['id']} --url {guarded} --json")
-    assert json.loads(shown.out)["id"] == opened["id"]
+    run = json.loads(call(f"{words} --json").out)
+    assert (run["tenant"], run["opening"]["opened_by"]) == ("acme", "acme/agent")
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", run["token"])
+    result = call(f"run show {run['id']} --url {guarded} --json")
+    assert json.loads(result.out)["id"] == run["id"]
     assert call(words).code == 6
 
 
 def test_commands_accept_a_credential_in_the_address(call, guarded):
-    there = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
-    assert call(f"run open --name a --weights {FINAL} --url {there}").code == 0
+    address = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
+    assert call(f"run open --name a --weights {FINAL} --url {address}").code == 0

@@ -1,4 +1,4 @@
-"""`agentworld pipeline check`, before the tests' Kubeflow Pipelines server and an API server."""
+"""`agentworld pipeline check`, against the tests' Kubeflow Pipelines server and an API server."""
 
 import json
 import secrets
@@ -59,16 +59,16 @@ def set_up(kubeflow, limit, policy):
 
 def test_pipeline_check_lists_missing_settings_until_all_are_set(call, server, kubeflow):
     words = f"pipeline check --server {server.url} --kubeflow-namespace {kubeflow.namespace}"
-    found = call(words)
-    assert found.code == 11
-    assert [line.split()[0] for line in found.out.splitlines()] == ["retryPolicy", "limit"]
-    assert found.error == f"error: settings of {server.url} are missing: 2; set them\n"
+    result = call(words)
+    assert result.code == 11
+    assert [line.split()[0] for line in result.out.splitlines()] == ["retryPolicy", "limit"]
+    assert result.error == f"error: settings of {server.url} are missing: 2; set them\n"
     set_up(kubeflow, "0", "Always")
-    found = call(words)
-    assert (found.code, found.error) == (0, "")
-    assert found.out == "a step's pod is started again after any failure\n"
+    result = call(words)
+    assert (result.code, result.error) == (0, "")
+    assert result.out == "a step's pod is started again after any failure\n"
     guide = (ROOT / "docs/guides/cluster.md").read_text()
-    assert f"$ agentworld pipeline check\n   {found.out}" in guide
+    assert f"$ agentworld pipeline check\n   {result.out}" in guide
 
 
 def test_pipeline_check_requires_a_namespace_for_a_multi_user_server(
@@ -77,21 +77,21 @@ def test_pipeline_check_requires_a_namespace_for_a_multi_user_server(
     set_up(kubeflow, "0", "Always")
     server.is_multi_user = True
     words = f"pipeline check --kubeflow-namespace {kubeflow.namespace} --json"
-    (told,) = json.loads(call(words).out)["missing"]
-    assert told.startswith("AGENTWORLD_KFP_NAMESPACE is not set")
+    (problem,) = json.loads(call(words).out)["missing"]
+    assert problem.startswith("AGENTWORLD_KFP_NAMESPACE is not set")
     monkeypatch.setenv("AGENTWORLD_KFP_NAMESPACE", "team-a")
     assert json.loads(call(words).out) == {"missing": []}
 
 
 def test_pipeline_check_fails_if_the_settings_cannot_be_read(call, server, kubeflow):
-    found = call(f"pipeline check --server {server.url} --kubeflow-namespace elsewhere")
-    assert found.code == 11
-    assert "name Kubeflow's namespace with --kubeflow-namespace" in found.out
-    assert kubeflow.namespace not in found.out
+    result = call(f"pipeline check --server {server.url} --kubeflow-namespace elsewhere")
+    assert result.code == 11
+    assert "name Kubeflow's namespace with --kubeflow-namespace" in result.out
+    assert kubeflow.namespace not in result.out
 
 
 def test_pipeline_check_fails_without_a_configured_cluster(call, server, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_KUBECONFIG", raising=False)
-    found = call(f"pipeline check --server {server.url}")
-    assert found.code == 11
-    assert found.out.startswith("Argo's settings cannot be read (no cluster is configured")
+    result = call(f"pipeline check --server {server.url}")
+    assert result.code == 11
+    assert result.out.startswith("Argo's settings cannot be read (no cluster is configured")

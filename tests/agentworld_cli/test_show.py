@@ -8,7 +8,7 @@ ANY_TEXT = st.text(st.characters())
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("kolu besa", "kolu besa"),
         ("größer 猫", "größer 猫"),
@@ -21,8 +21,8 @@ ANY_TEXT = st.text(st.characters())
         ("\U000e0041", r"\U000e0041"),
     ],
 )
-def test_plain_escapes_control_and_format_characters(text, shown):
-    assert plain(text) == shown
+def test_plain_escapes_control_and_format_characters(text, expected):
+    assert plain(text) == expected
 
 
 @given(ANY_TEXT)

@@ -15,25 +15,25 @@ def signers(played) -> list[str]:
 
 @pytest.mark.waits
 def test_a_running_service_signs_with_a_rotated_key_and_its_run_verifies(call, played):
-    (old,) = signers(played)
-    new = call(f"signing-key rotate --store {played.store}").out.strip()
-    told = json.loads(call(f"signing-key list --store {played.store} --json").out)
-    assert {each["key"]: each["signs"] for each in told} == {old: False, new: True}
+    (old_key,) = signers(played)
+    new_key = call(f"signing-key rotate --store {played.store}").out.strip()
+    keys = json.loads(call(f"signing-key list --store {played.store} --json").out)
+    assert {key["key"]: key["signs"] for key in keys} == {old_key: False, new_key: True}
     call(f"run close {played.run} --weights {records.digest('final')} --url {played.url}")
-    assert signers(played) == [old, new]
-    verified = json.loads(call(f"run verify {played.run} --store {played.store} --json").out)
-    assert (verified["grade"], verified["signed_length"]) == ("verified", verified["log_length"])
+    assert signers(played) == [old_key, new_key]
+    report = json.loads(call(f"run verify {played.run} --store {played.store} --json").out)
+    assert (report["grade"], report["signed_length"]) == ("verified", report["log_length"])
     lines = call(f"signing-key list --store {played.store}").out.splitlines()
-    assert sorted(lines) == sorted([f"{old}  verifies", f"{new}  signs"])
+    assert sorted(lines) == sorted([f"{old_key}  verifies", f"{new_key}  signs"])
 
 
 def test_step_keys_are_rotated_separately(call, played):
-    before = call(f"signing-key list --store {played.store}").out
-    rotated = call(f"signing-key rotate steps --store {played.store} --json")
-    told = json.loads(call(f"signing-key list steps --store {played.store} --json").out)
-    assert [each for each in told if each["signs"]] == [json.loads(rotated.out)]
-    assert len(told) == 2
-    assert call(f"signing-key list --store {played.store}").out == before
+    simulator_keys = call(f"signing-key list --store {played.store}").out
+    rotation = call(f"signing-key rotate steps --store {played.store} --json")
+    keys = json.loads(call(f"signing-key list steps --store {played.store} --json").out)
+    assert [key for key in keys if key["signs"]] == [json.loads(rotation.out)]
+    assert len(keys) == 2
+    assert call(f"signing-key list --store {played.store}").out == simulator_keys
 
 
 @pytest.mark.parametrize(

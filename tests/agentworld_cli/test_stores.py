@@ -1,4 +1,4 @@
-"""The records of a service that stores them elsewhere, as the environment says."""
+"""The records of a service that stores them where the environment says."""
 
 import json
 from functools import partial
@@ -12,7 +12,7 @@ from agentworld.statements.log_checkpoints import LogCheckpointSigner
 from agentworld.storage.objects import WriteOnce
 
 
-def state(done) -> str:
+def grade_of(done) -> str:
     return json.loads(done.out)["grade"]
 
 
@@ -29,18 +29,18 @@ def test_run_commands_read_the_ledger_server_named_in_the_environment(
     monkeypatch.setenv("AGENTWORLD_MIRROR_URL", copies)
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
     store = tmp_path / "store"
-    (told,) = json.loads(call(f"run list --store {store} --json").out)
-    assert told["id"] == run.id
-    assert state(call(f"run verify {run.id} --store {store} --json")) == "verified"
+    (entry,) = json.loads(call(f"run list --store {store} --json").out)
+    assert entry["id"] == run.id
+    assert grade_of(call(f"run verify {run.id} --store {store} --json")) == "verified"
     assert not store.exists()
 
 
 def test_run_verify_reads_the_mirror_named_in_the_environment(
     call, played, tmp_path_factory, monkeypatch
 ):
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "copies"
-    (played.store / "mirror").rename(elsewhere)
+    mirror = tmp_path_factory.mktemp("elsewhere") / "copies"
+    (played.store / "mirror").rename(mirror)
     words = f"run verify {played.run} --store {played.store} --json"
-    assert state(call(words)) == "broken"
-    monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{elsewhere}")
-    assert state(call(words)) == "verified"
+    assert grade_of(call(words)) == "broken"
+    monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{mirror}")
+    assert grade_of(call(words)) == "verified"

@@ -20,23 +20,32 @@ PAGE = (Path(__file__).parents[2] / "docs/guides/traces.md").read_text()
 
 def test_data_traces_prints_its_folder_and_the_table_of_the_page(tmp_path):
     with tracing.endpoints() as server:
-        own = training.training(tmp_path / "store")
-        recipe = yaml.safe_load(Path(own.recipe).read_text())
+        inputs = training.training(tmp_path / "store")
+        recipe = yaml.safe_load(Path(inputs.recipe).read_text())
         recipe["traces"] = tracing.traces_recipe(server.url).model_dump(mode="json")
-        Path(own.recipe).write_text(yaml.safe_dump(recipe))
-        words = ["data", "traces", "--data", own.data, "--recipe", own.recipe, "--store", own.store]
+        Path(inputs.recipe).write_text(yaml.safe_dump(recipe))
+        words = [
+            "data",
+            "traces",
+            "--data",
+            inputs.data,
+            "--recipe",
+            inputs.recipe,
+            "--store",
+            inputs.store,
+        ]
         result = CliRunner().invoke(app, words, env={"COLUMNS": "140"})
-        again = CliRunner().invoke(app, [*words, "--json"])
+        json_result = CliRunner().invoke(app, [*words, "--json"])
     assert result.exit_code == 0, result.output
     folder = result.stdout.strip()
     assert len(read_traces(Path(folder))) == 12
-    assert json.loads(again.stdout) == {"folder": folder}
+    assert json.loads(json_result.stdout) == {"folder": folder}
     head, row = _table(result.stderr)
     assert head == _table(PAGE)[0]
-    shown = dict(zip(head, row, strict=True))
-    assert shown["domain"] == "shell"
-    assert (shown["prompts"], shown["retained"], shown["traces"]) == ("12", "100.0%", "12")
-    assert shown["dollars"] == "unknown"
+    cells = dict(zip(head, row, strict=True))
+    assert cells["domain"] == "shell"
+    assert (cells["prompts"], cells["retained"], cells["traces"]) == ("12", "100.0%", "12")
+    assert cells["dollars"] == "unknown"
 
 
 def _table(text):

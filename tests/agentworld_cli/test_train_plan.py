@@ -1,4 +1,4 @@
-"""The plan of a training, as a person reads it and as a machine does."""
+"""The plan of a training, as text and as JSON."""
 
 import json
 
@@ -16,12 +16,12 @@ def test_a_plan_prints_each_memory_part_and_the_source_of_the_speed(call):
         "cpt of Qwen3ForCausalLM on 2x8xH100",
         "sft of Qwen3ForCausalLM on 2x8xH100",
     ]
-    heads = [line.split() for line in lines if "GiB of each GPU" in line]
-    assert heads == [["GiB", "of", "each", "GPU", "load", "training", "save"]] * 2
-    first = {line.split()[0] for line in lines if line.strip()}
-    assert {"weights", "gradients", "optimizer", "activations", "logits", "buffers"} <= first
-    cpt, _sft = [line for line in lines if line.startswith("time: ")]
-    assert cpt == (  # four epochs of the tokens, by sixteen GPUs
+    headings = [line.split() for line in lines if "GiB of each GPU" in line]
+    assert headings == [["GiB", "of", "each", "GPU", "load", "training", "save"]] * 2
+    first_words = {line.split()[0] for line in lines if line.strip()}
+    assert {"weights", "gradients", "optimizer", "activations", "logits", "buffers"} <= first_words
+    cpt_line, _sft_line = [line for line in lines if line.startswith("time: ")]
+    assert cpt_line == (  # four epochs of the tokens, by sixteen GPUs
         "time: 69.4 hours, 1,111.1 hours of GPUs, at 16,000 tokens a second (your figure of one"
         " GPU); cost: 2,222.22"
     )
@@ -38,7 +38,7 @@ def test_a_plan_as_json_has_the_bytes_of_only_the_chosen_stage(call):
     done = call("train plan --recipe smoke --gpus 1xH100 --stage sft --json")
     (plan,) = json.loads(done.out)
     assert (plan["stage"], plan["seconds"], plan["cost"]) == ("sft", None, None)
-    weights = {moment: held["weights"] for moment, held in plan["memory"]["gpu"].items()}
+    weights = {moment: memory["weights"] for moment, memory in plan["memory"]["gpu"].items()}
     assert weights == dict.fromkeys(("load", "training", "save"), 4 * plan["num_weights"])
 
 

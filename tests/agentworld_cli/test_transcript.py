@@ -5,10 +5,10 @@ from make import records
 
 def test_a_transcript_contains_the_task_the_steps_and_the_ending():
     opening = EpisodeOpening(run="r", task=records.task())
-    begun = records.episode()._replace(opening=opening)
-    played = records.episode("rimo.txt\n[0] ~", base=begun)
-    last = played.steps[0]._replace(reward=1.0, done=True)
-    assert list(transcript(played._replace(steps=(last,), closed="done"))) == [
+    base = records.episode()._replace(opening=opening)
+    episode = records.episode("rimo.txt\n[0] ~", base=base)
+    last_step = episode.steps[0]._replace(reward=1.0, done=True)
+    assert list(transcript(episode._replace(steps=(last_step,), closed="done"))) == [
         "episode e of run r",
         f"simulator {records.digest('s')}",
         "task:",
@@ -41,9 +41,11 @@ def test_a_transcript_contains_the_fork_source_and_a_low_confidence():
     fork = EpisodeOpening(
         run="r", fork=Source(episode="other", step=2), simulation_instruction="be"
     )
-    played = records.episode("a")._replace(opening=fork)
-    unsure = played.steps[0]._replace(truncated=True, done=True, confidence=Confidence(low=True))
-    lines = list(transcript(played._replace(steps=(unsure,))))
+    episode = records.episode("a")._replace(opening=fork)
+    unsure_step = episode.steps[0]._replace(
+        truncated=True, done=True, confidence=Confidence(low=True)
+    )
+    lines = list(transcript(episode._replace(steps=(unsure_step,))))
     assert "  of the first 2 steps of episode other" in lines
     assert lines[lines.index("simulation instruction:") + 1] == "  be"
     assert lines[-2:] == ["  the turn limit, low confidence", "open"]
@@ -51,13 +53,13 @@ def test_a_transcript_contains_the_fork_source_and_a_low_confidence():
 
 def test_a_transcript_separates_given_turns_from_steps():
     turn = Exchange(action="ls", observation="[0] ~\nstep 1:")
-    played = records.episode("a")._replace(opening=EpisodeOpening(run="r", prior_turns=(turn,)))
-    lines = list(transcript(played))
-    told = ["given action 1:", "  ls", "given observation 1:", "  [0] ~", "  step 1:", "step 1:"]
-    assert lines[4:10] == told
+    episode = records.episode("a")._replace(opening=EpisodeOpening(run="r", prior_turns=(turn,)))
+    lines = list(transcript(episode))
+    rows = ["given action 1:", "  ls", "given observation 1:", "  [0] ~", "  step 1:", "step 1:"]
+    assert lines[4:10] == rows
 
 
 def test_a_transcript_marks_erased_texts():
-    played = records.episode("a")
-    erased = played.steps[0]._replace(action=None, observation=None)
-    assert list(transcript(played._replace(steps=(erased,)))).count("  (erased)") == 1
+    episode = records.episode("a")
+    erased_step = episode.steps[0]._replace(action=None, observation=None)
+    assert list(transcript(episode._replace(steps=(erased_step,)))).count("  (erased)") == 1

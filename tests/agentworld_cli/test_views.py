@@ -8,8 +8,8 @@ from agentworld_cli.views import BarView, LineView, show_progress
 
 
 def progress(step: str, state: State, done: int = 0, **fields: object) -> StepProgress:
-    known = {"started": time.time() - 60, "total": 100, **fields}
-    return StepProgress.model_validate({"step": step, "state": state, "done": done, **known})
+    defaults = {"started": time.time() - 60, "total": 100, **fields}
+    return StepProgress.model_validate({"step": step, "state": state, "done": done, **defaults})
 
 
 def test_the_line_view_prints_the_start_and_end_of_a_step_once(capsys):
@@ -25,7 +25,7 @@ def test_the_line_view_prints_the_start_and_end_of_a_step_once(capsys):
     ("shares", "line"),
     [
         ((0, 50), "50%, 20 s to go"),
-        ((14,), "14%"),  # nobody saw how long an earlier process took for it
+        ((14,), "14%"),  # the duration in an earlier process is unknown
         ((14, 14, 14), "14%"),
         ((0, 0, 0, 0, 10, 20, 30), "30%, 140 s to go"),  # it had to be compiled first
     ],
@@ -68,6 +68,6 @@ def test_the_line_view_prints_a_skipped_step(capsys):
 def test_bars_show_every_state(capsys, state):
     with BarView(MAIN_JOB) as view:
         view.show([progress("collect", "finished"), progress("cpt", state, done=50)])
-    said = capsys.readouterr().err
-    assert "cpt" in said
-    assert "sft" not in said
+    output = capsys.readouterr().err
+    assert "cpt" in output
+    assert "sft" not in output

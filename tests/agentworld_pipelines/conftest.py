@@ -1,4 +1,4 @@
-"""A Kubeflow Pipelines server, a pipeline that it takes, and steps that follow a cluster's Jobs."""
+"""A Kubeflow Pipelines server, a pipeline for it, and steps that follow the Jobs of a cluster."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ def at(server: kfp_server.KfpServer) -> Connection:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a pipeline of one step that takes what the main job takes; do not write to it."""
+    """The file of a pipeline of one step with the inputs of the main job; do not write to it."""
 
     @dsl.pipeline(name="one-step")
     def one_step(recipe: str, store: str) -> None:
@@ -62,7 +62,7 @@ def start_step(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[.
     namespace, kubeconfig = account
     defaults = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
     defaults |= {"progress_seconds": 0.1, "settle_seconds": 1}
-    with ExitStack() as exits:
+    with ExitStack() as stack:
 
         def start(
             step_type: type[StepProcess], place: Place | None, **settings: object
@@ -70,7 +70,7 @@ def start_step(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[.
             values = {**defaults, **settings}.items()
             environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in values}
             step = step_type(tmp_path, environment, place)
-            exits.callback(step.kill)
+            stack.callback(step.kill)
             return step
 
         yield start

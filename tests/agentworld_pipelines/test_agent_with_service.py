@@ -55,7 +55,7 @@ pipeline(recipe=store + "/tiny.yaml", store=store, simulator=simulator)
 
 
 def tiny_world(folder: Path) -> Path:
-    """A model of one layer with its own tokenizer, as a world model has it."""
+    """A model of one layer with its own tokenizer, like a world model."""
     from agentworld.train.model import new_model
     from agentworld.train.tokenizer import train_tokenizer
 
@@ -97,18 +97,18 @@ class Scene:
         path = self.store / "tiny.yaml"
         path.write_text(yaml.safe_dump(recipe))
         model = tiny_world(self.store / "world")
-        taken_in = SimulatorStore(self.store).import_model(model)
-        pinned = pin_model(taken_in, model, load_recipe(path), self.store)
-        made = records.checkpoint(
+        artifact = SimulatorStore(self.store).import_model(model)
+        pinned = pin_model(artifact, model, load_recipe(path), self.store)
+        checkpoint = records.checkpoint(
             "rl", artifact=pinned.manifest.artifact, data=records.digest("data")
         )
-        what = WorldModel(stages=(made,), report=records.digest("report"))
-        open_registry(self.store).register_world_model("shell", what, pinned.model)
+        world_model = WorldModel(stages=(checkpoint,), report=records.digest("report"))
+        open_registry(self.store).register_world_model("shell", world_model, pinned.model)
         return pinned
 
     def say(self, _: endpoint.Asked) -> str | int:
-        """An engine's answer; the first one after a checkpoint of the agent's costs the service
-        its life.
+        """Answers as an engine; the first request after a checkpoint of the agent kills the
+        service.
         """
         if self.service.lives == 1 and self.checkpoints():
             self.service.kill()
@@ -119,17 +119,17 @@ class Scene:
         return list(self.store.glob("steps/agent/*/checkpoints/*/manifest.json"))
 
     def run(self, simulator: str, **stores: str) -> Conclusion:
-        """Runs the whole pipeline; returns how it ended."""
-        told = {"AGENTWORLD_SERVICE_URL": self.service.url, **stores}
+        """Runs the whole pipeline; returns its conclusion."""
+        environment = {"AGENTWORLD_SERVICE_URL": self.service.url, **stores}
         (self.store / "placement.yaml").write_text(
-            yaml.safe_dump({"default": {"environment": told}})
+            yaml.safe_dump({"default": {"environment": environment}})
         )
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", RUN_PIPELINE, str(self.store), simulator],
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(sys.path),
-                # A pod has it from a Secret.
+                # A pod gets it from a Secret.
                 "AGENTWORLD_CREDENTIAL": make.access.key("acme-agent"),
             },
             stdout=subprocess.PIPE,
@@ -138,30 +138,30 @@ class Scene:
             check=False,
             timeout=500,
         )
-        (self.store / "pipeline.log").write_text(done.stdout)
-        found = conclusions(self.store)[0]
-        assert (done.returncode == 0) == (found.state == "succeeded"), done.stdout[-5_000:]
-        return found
+        (self.store / "pipeline.log").write_text(result.stdout)
+        conclusion = conclusions(self.store)[0]
+        assert (result.returncode == 0) == (conclusion.state == "succeeded"), result.stdout[-5_000:]
+        return conclusion
 
     def made(self, step: str) -> Path:
-        """The folder of a step that was done, of which there has to be one."""
-        (found,) = finished_steps(self.store, step)
-        return found.folder
+        """The folder of the only finished step of a name."""
+        (finished_step,) = finished_steps(self.store, step)
+        return finished_step.folder
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     for name in [name for name in os.environ if name.startswith("MLFLOW_")]:
         monkeypatch.delenv(name)
-    store, place = tmp_path / "store", tmp_path / "service"
+    store, folder = tmp_path / "store", tmp_path / "service"
     store.mkdir()
-    place.mkdir()
+    folder.mkdir()
     scene = Scene(store)
     with (
-        api_server(place, scene.cluster) as kubeconfig,
+        api_server(folder, scene.cluster) as kubeconfig,
         endpoint.running(scene.say) as engine,
     ):
-        scene.service = ClusterService(place, kubeconfig, engine.url, store / "keys" / STEP_KEYS)
+        scene.service = ClusterService(folder, kubeconfig, engine.url, store / "keys" / STEP_KEYS)
         scene.service.start()
         try:
             yield scene
@@ -171,54 +171,54 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
 
 def test_the_audit_traces_an_agent_to_a_run_of_a_service_killed_in_training(scene) -> None:
     service, pinned = scene.service, scene.pinned
-    refused = scene.run(pinned.digest)
-    assert (refused.state, refused.step) == ("failed", "open_run")
-    assert f"no Simulator has the digest {pinned.digest}" in refused.sentence
+    refusal = scene.run(pinned.digest)
+    assert (refusal.state, refusal.step) == ("failed", "open_run")
+    assert f"no Simulator has the digest {pinned.digest}" in refusal.sentence
     assert service.ledger.runs() == []
 
     scene.cluster.objects["simulators/shell"] = make.cluster.simulator("shell", pinned.manifest)
     service.ledger.aliases.set("terminal", pinned.digest, "ada")
-    killed = scene.run("terminal")
-    assert (killed.state, killed.step) == ("failed", "agent")
-    assert "continues from its last checkpoint" in killed.sentence
+    failure = scene.run("terminal")
+    assert (failure.state, failure.step) == ("failed", "agent")
+    assert "continues from its last checkpoint" in failure.sentence
     assert scene.checkpoints()
 
     service.start()
-    ended = scene.run("terminal", **service.stores)
-    assert (ended.state, ended.sentence) == ("succeeded", "")
+    success = scene.run("terminal", **service.stores)
+    assert (success.state, success.sentence) == ("succeeded", "")
     check_ledger(scene)
     check_version(scene)
 
 
 def check_ledger(scene: Scene) -> None:
     """The service's own ledger has the run, once, and all of the agent's observations."""
-    ledger, closed = scene.service.ledger, AgentRun.read(scene.made("close_run") / RUN)
-    by_purpose = Counter(each.opening.purpose for each in ledger.runs())
+    ledger, closed_run = scene.service.ledger, AgentRun.read(scene.made("close_run") / RUN)
+    by_purpose = Counter(run.opening.purpose for run in ledger.runs())
     assert by_purpose == {"training": 1, "evaluation": 3}  # base, imitated, trained
-    assert ledger.run(closed.id) == closed
-    assert (closed.simulator, closed.tenant) == (scene.pinned.digest, "acme")
-    assert closed.final_weights == read_receipt(scene.made("agent")).output
-    assert closed.closing.signature
-    kinds = Counter(entry.fields["kind"] for entry in ledger.logs.entries(closed.id))
+    assert ledger.run(closed_run.id) == closed_run
+    assert (closed_run.simulator, closed_run.tenant) == (scene.pinned.digest, "acme")
+    assert closed_run.final_weights == read_receipt(scene.made("agent")).output
+    assert closed_run.closing.signature
+    kinds = Counter(entry.fields["kind"] for entry in ledger.logs.entries(closed_run.id))
     assert (kinds["run-opened"], kinds["run-closed"]) == (1, 1)
-    # Two of the first optimizer step, two that the kill left without an end, and their repetition.
-    assert closed.num_episodes == 6
-    episodes = list(ledger.episodes(closed.id))
-    assert {each.simulator for each in episodes} == {scene.pinned.digest}
-    acted = read_trajectory(scene.made("agent") / TRAJECTORY)
-    joined = join_run(closed, episodes, acted)
-    assert joined.num_matched > 0
-    assert not joined.is_alarm
+    # Two of the first optimizer step, two that the kill left unfinished, and two that repeat these.
+    assert closed_run.num_episodes == 6
+    episodes = list(ledger.episodes(closed_run.id))
+    assert {episode.simulator for episode in episodes} == {scene.pinned.digest}
+    trajectory = read_trajectory(scene.made("agent") / TRAJECTORY)
+    result = join_run(closed_run, episodes, trajectory)
+    assert result.num_matched > 0
+    assert not result.is_alarm
     assert not (scene.store / "ledger.db").exists()
 
 
 def check_version(scene: Scene) -> None:
-    """It names the run and its simulator, and nothing between it and the signed log is broken."""
+    """The version names its run and simulator, and its chain to the signed log has no problem."""
     run = AgentRun.read(scene.made("close_run") / RUN)
-    made = TrainedAgent.read(scene.made("register_agent") / AGENT)
-    assert (str(made.version), made.run, made.live_steps) == ("shell-agent@1", run, 0)
-    registered = open_registry(scene.store).agent(made.version)
-    assert (registered.run, registered.checkpoint.simulator) == (run.id, scene.pinned.digest)
+    agent = TrainedAgent.read(scene.made("register_agent") / AGENT)
+    assert (str(agent.version), agent.run, agent.live_steps) == ("shell-agent@1", run, 0)
+    version = open_registry(scene.store).agent(agent.version)
+    assert (version.run, version.checkpoint.simulator) == (run.id, scene.pinned.digest)
     chain = AgentChain.read(scene.made("audit") / CHAIN)
     assert (chain.problems, chain.run, chain.world_model) == ((), run, "shell@1")
     assert (chain.evidence.grade, chain.evidence.weights) == ("verified", "signed")

@@ -9,8 +9,8 @@ from agentworld.errors import InputError
 from agentworld_pipelines.checking import PATTERN, retry_problems
 from make.pipelines import ROOT
 
-ADVISED = {"limit": "0", "retryPolicy": "Always"}
-AS_INSTALLED = {"limit": "2", "retryPolicy": "OnError"}
+ADVICE = {"limit": "0", "retryPolicy": "Always"}
+INSTALLATION = {"limit": "2", "retryPolicy": "OnError"}
 """From the manifests of Kubeflow Pipelines 2.17.2, which also set the pattern."""
 
 
@@ -20,8 +20,8 @@ def config_map(strategy):
 
 
 def controller(**variables):
-    told = [{"name": name, "value": value} for name, value in variables.items()]
-    container = {"name": "workflow-controller", "env": told}
+    environment = [{"name": name, "value": value} for name, value in variables.items()]
+    container = {"name": "workflow-controller", "env": environment}
     return {"spec": {"template": {"spec": {"containers": [container]}}}}
 
 
@@ -30,7 +30,7 @@ def problems(strategy, **variables):
 
 
 def test_kubeflow_2_17_as_installed_lacks_a_policy_and_a_limit():
-    policy, limit = problems(AS_INSTALLED, **{PATTERN: "(?i)evict"})
+    policy, limit = problems(INSTALLATION, **{PATTERN: "(?i)evict"})
     assert policy.startswith("retryPolicy in workflowDefaults.spec.templateDefaults.retryStrategy")
     assert "is OnError: Argo does not replace a pod whose process failed, that ran out" in policy
     assert policy.endswith("set it to Always")
@@ -38,23 +38,23 @@ def test_kubeflow_2_17_as_installed_lacks_a_policy_and_a_limit():
 
 
 def test_the_advised_settings_have_no_problem():
-    assert problems(ADVISED) == []
+    assert problems(ADVICE) == []
 
 
 def test_the_guide_shows_the_reported_problems_and_advises_valid_settings():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
-    assert "\n".join(problems(AS_INSTALLED)) in guide
-    (told,) = re.findall(r"^```text\n(workflowDefaults.*?)^```", guide, re.M | re.S)
-    assert retry_problems({"data": yaml.safe_load(told)}, controller()) == []
+    assert "\n".join(problems(INSTALLATION)) in guide
+    (text,) = re.findall(r"^```text\n(workflowDefaults.*?)^```", guide, re.M | re.S)
+    assert retry_problems({"data": yaml.safe_load(text)}, controller()) == []
 
 
 def test_both_forms_of_argos_settings_are_read():
-    whole = {"workflowDefaults": {"spec": {"templateDefaults": {"retryStrategy": ADVISED}}}}
-    assert retry_problems({"data": {"config": yaml.safe_dump(whole)}}, controller()) == []
+    defaults = {"workflowDefaults": {"spec": {"templateDefaults": {"retryStrategy": ADVICE}}}}
+    assert retry_problems({"data": {"config": yaml.safe_dump(defaults)}}, controller()) == []
 
 
 @pytest.mark.parametrize(
-    ("strategy", "variables", "named"),
+    ("strategy", "variables", "names"),
     [
         ({}, {}, ["retryPolicy", "limit"]),
         ({"limit": 0, "retryPolicy": "OnFailure"}, {}, ["retryPolicy"]),
@@ -64,8 +64,8 @@ def test_both_forms_of_argos_settings_are_read():
         ({"retryPolicy": "Always"}, {}, ["limit"]),
     ],
 )
-def test_each_missing_or_wrong_setting_is_named(strategy, variables, named):
-    assert [each.split()[0] for each in problems(strategy, **variables)] == named
+def test_each_missing_or_wrong_setting_is_named(strategy, variables, names):
+    assert [problem.split()[0] for problem in problems(strategy, **variables)] == names
 
 
 @pytest.mark.parametrize("data", [None, {}, {"workflowDefaults": "spec: 3"}, {"config": "[]"}])

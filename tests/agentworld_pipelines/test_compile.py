@@ -1,4 +1,4 @@
-"""Every pipeline as a cluster gets it."""
+"""Every pipeline, compiled for a cluster."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ from make.pipelines import PLACEMENT
 
 pytestmark = pytest.mark.compute
 
-OF_A_CLUSTER = Placement(image="mirror.example/agentworld:7")
+CLUSTER = Placement(image="mirror.example/agentworld:7")
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -51,26 +51,26 @@ def test_kubeflows_own_cache_is_off(name):
 
 
 @pytest.mark.parametrize(
-    ("placement", "image", "pulled"),
+    ("placement", "image", "expected"),
     [
         (None, "mine:2", "mine:2"),
-        (OF_A_CLUSTER, None, "mirror.example/agentworld:7"),
-        (OF_A_CLUSTER, "mine:2", "mine:2"),
+        (CLUSTER, None, "mirror.example/agentworld:7"),
+        (CLUSTER, "mine:2", "mine:2"),
     ],
 )
-def test_a_requested_image_has_priority_over_the_placements_image(placement, image, pulled):
+def test_a_requested_image_has_priority_over_the_placements_image(placement, image, expected):
     containers = make.pipelines.compiled("agent", placement, image).containers
-    assert {container["image"] for container in containers.values()} == {pulled}
+    assert {container["image"] for container in containers.values()} == {expected}
 
 
 def test_another_image_changes_no_other_field_of_a_steps_place():
-    moved = make.pipelines.compiled("agent", PLACEMENT, "mine:2")
-    own = PLACEMENT.of("agent").own_pod
-    assert moved.place("agent") == own.model_copy(update={"image": "mine:2"})
+    compiled = make.pipelines.compiled("agent", PLACEMENT, "mine:2")
+    place = PLACEMENT.of("agent").own_pod
+    assert compiled.place("agent") == place.model_copy(update={"image": "mine:2"})
 
 
 def test_a_steps_own_image_has_priority_over_any_other():
-    placement = OF_A_CLUSTER.model_copy(update={"steps": {"audit": Place(image="own:1")}})
+    placement = CLUSTER.model_copy(update={"steps": {"audit": Place(image="own:1")}})
     containers = make.pipelines.compiled("agent", placement, "mine:2").containers
     assert containers["audit"]["image"] == "own:1"
     assert containers["validate"]["image"] == "mine:2"
@@ -88,15 +88,15 @@ def test_the_error_for_an_unknown_pipeline_lists_the_known_pipelines(tmp_path):
 
 def test_the_agent_pipeline_takes_an_optional_simulator():
     compiled = make.pipelines.compiled("agent")
-    told = compiled.spec["root"]["inputDefinitions"]["parameters"]
-    assert set(told) == {"recipe", "store", "simulator"}
-    assert told["simulator"]["defaultValue"] == ""
+    parameters = compiled.spec["root"]["inputDefinitions"]["parameters"]
+    assert set(parameters) == {"recipe", "store", "simulator"}
+    assert parameters["simulator"]["defaultValue"] == ""
 
 
 def test_the_nightly_pipeline_passes_its_run_id_to_the_step_measure():
     compiled = make.pipelines.compiled("nightly")
-    told = compiled.spec["root"]["inputDefinitions"]["parameters"]
-    assert told["simulator"] == {
+    parameters = compiled.spec["root"]["inputDefinitions"]["parameters"]
+    assert parameters["simulator"] == {
         "defaultValue": "",
         "isOptional": True,
         "parameterType": "STRING",
@@ -107,27 +107,27 @@ def test_the_nightly_pipeline_passes_its_run_id_to_the_step_measure():
 
 
 def test_arguments_of_a_run_omit_empty_values_and_invalid_arguments_are_refused():
-    given = {"recipe": "demo", "store": "/store", "simulator": ""}
+    arguments = {"recipe": "demo", "store": "/store", "simulator": ""}
     for name in PIPELINES:
-        assert arguments_for(name, given) == {"recipe": "demo", "store": "/store"}
-    named = given | {"simulator": "production"}
-    assert arguments_for("nightly", named) == named
+        assert arguments_for(name, arguments) == {"recipe": "demo", "store": "/store"}
+    nightly = arguments | {"simulator": "production"}
+    assert arguments_for("nightly", nightly) == nightly
     with pytest.raises(InputError, match="the pipeline world_model takes no simulator"):
-        arguments_for("world_model", named)
+        arguments_for("world_model", nightly)
     with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent, "):
-        arguments_for("agnet", given)
+        arguments_for("agnet", arguments)
     bucket = {"recipe": "s3://worlds/demo/mine.yaml", "store": "s3://worlds/demo", "simulator": ""}
     assert arguments_for("agent", bucket)["store"] == "s3://worlds/demo"
     with pytest.raises(InputError, match="mine.yaml is not in the store /store; put it there"):
         arguments_for("agent", bucket | {"store": "/store"})
     with pytest.raises(InputError, match="there is no recipe 'dmeo'"):
-        arguments_for("agent", given | {"recipe": "dmeo"})
+        arguments_for("agent", arguments | {"recipe": "dmeo"})
 
 
 @pytest.mark.parametrize("recipe", ["qwen3-0.6b", "qwen3-8b"])
 def test_pods_find_a_shipped_recipe_of_a_pretrained_model(recipe):
-    given = {"recipe": recipe, "store": "/store"}
-    assert arguments_for("world_model", given) == given
+    arguments = {"recipe": recipe, "store": "/store"}
+    assert arguments_for("world_model", arguments) == arguments
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -135,10 +135,10 @@ def test_a_component_passes_on_the_arguments_that_its_step_declares(name):
     [function] = ast.parse(inspect.getsource(COMPONENTS[name].python_func)).body
     assert isinstance(function, ast.FunctionDef)
     calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
-    [call] = [each for each in calls if ast.unparse(each.func) == "call_with_retries"]
-    values = [ast.unparse(each) for each in (*call.args, *(word.value for word in call.keywords))]
-    declared = [each.lower() for each in STEPS[name].usage.split()]
+    [call] = [node for node in calls if ast.unparse(node.func) == "call_with_retries"]
+    values = [ast.unparse(node) for node in (*call.args, *(word.value for word in call.keywords))]
+    inputs = [word.lower() for word in STEPS[name].usage.split()]
     place = [] if STEPS[name].kind == "plain" else ["place"]
-    named = [] if name == "gate" else [repr(name)]
-    assert values[1:] == [*named, *declared, *place]
-    assert [each.arg for each in function.args.args] == [*declared, *place]
+    step_name = [] if name == "gate" else [repr(name)]
+    assert values[1:] == [*step_name, *inputs, *place]
+    assert [argument.arg for argument in function.args.args] == [*inputs, *place]

@@ -30,7 +30,7 @@ def conditions(name: str) -> list[str]:
     return [policy["condition"] for policy in policies if "condition" in policy]
 
 
-def local_runner_goes_on(verdict: str) -> bool:
+def local_runner_continues(verdict: str) -> bool:
     outputs = io.IOStore()
     outputs.put_task_output("gate", "Output", verdict)
     (condition,) = conditions("world_model")
@@ -47,13 +47,13 @@ def test_the_gates_verdict_is_the_only_output_that_a_condition_reads():
 
 
 def test_the_verdict_is_one_of_two_values_without_code():
-    assert [local_runner_goes_on(word) for word in LITERALS] == [True, False]
-    assert all(re.fullmatch("[a-z]+", word) for word in LITERALS)
+    assert [local_runner_continues(literal) for literal in LITERALS] == [True, False]
+    assert all(re.fullmatch("[a-z]+", literal) for literal in LITERALS)
 
 
 def test_the_local_runner_of_this_kfp_runs_code_in_a_verdict():
-    """If this fails, kfp is mended: take the sentence out of the guide `cluster.md`, and this."""
-    assert local_runner_goes_on(CODE)
+    """If this fails, kfp has a fix: remove this test and the sentence in the guide `cluster.md`."""
+    assert local_runner_continues(CODE)
 
 
 def test_a_verdict_with_code_is_refused_before_kubeflow_gets_the_verdict(tmp_path):

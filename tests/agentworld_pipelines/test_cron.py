@@ -60,7 +60,7 @@ def test_the_expression_for_the_server_begins_with_seconds():
     ],
 )
 def test_an_invalid_expression_is_rejected_with_one_sentence(expression, words):
-    with pytest.raises(InputError, match="the cron expression") as refused:
+    with pytest.raises(InputError, match="the cron expression") as error:
         Cron.parse(expression)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)

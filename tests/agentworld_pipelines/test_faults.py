@@ -1,5 +1,5 @@
 """The world model's pipeline with real steps, while its processes are killed, its registry fails
-and its disk fills up: its result equals an undisturbed one.
+and its disk fills up: it has the results of an undisturbed run.
 """
 
 import os
@@ -24,16 +24,16 @@ from machines.mlflow_server import MlflowServer, counted, door, serving
 from make.small_job import CHECKPOINT_EVERY, MOST_SECONDS, REAL, Job, made, receipts
 from waiting import DEADLINE
 
-pytestmark = pytest.mark.compute  # as root, for what it mounts
+pytestmark = pytest.mark.compute  # as root, because it mounts
 
 STORE_MIB = 8
-LEFT_BYTES = 200_000  # of a checkpoint's 300 kB
-ONE = dict.fromkeys(("versions", "runs", "models", "values"), 1)
+FREE_BYTES = 200_000  # of a checkpoint's 300 kB
+ONE_EACH = dict.fromkeys(("versions", "runs", "models", "values"), 1)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of a job to which nothing happened; do not write into it."""
+    """The store of an undisturbed job; do not write into it."""
     job = Job(tmp_path_factory.mktemp("undisturbed") / "store")
     job.run()
     assert set(REAL) <= set(made(job.store))
@@ -59,29 +59,31 @@ def registry(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-def registered(url: str, artifact: Digest, copy: Path) -> tuple[WorldModel, dict[str, str], Digest]:
-    """The one version of an artifact: its origin, its tags, and the files that it stands for."""
+def read_version(
+    url: str, artifact: Digest, folder: Path
+) -> tuple[WorldModel, dict[str, str], Digest]:
+    """The only version of an artifact: its origin, its tags, and the digest of its files."""
     from mlflow import MlflowClient
 
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(url)
     (ref,) = registry.world_models_of(artifact)
-    registry.fetch(ref, copy)
+    registry.fetch(ref, folder)
     version = MlflowClient(url, url).get_model_version(ref.name, str(ref.version))
-    return registry.world_model(ref), version.tags, ArtifactManifest.of(copy).digest
+    return registry.world_model(ref), version.tags, ArtifactManifest.of(folder).digest
 
 
-def ended_as(undisturbed: Path, store: Path, url: str) -> None:
-    """A job with its registry at an address has the same results as one with its own."""
-    expected, found = made(undisturbed), made(store)
-    (_, artifact), (_, also) = expected.pop("register"), found.pop("register")
-    assert also == artifact
-    assert found == expected  # the registry counts for no other step
-    own = f"sqlite:///{undisturbed}/mlflow.db"
-    same = registered(own, artifact, store / "expected")
-    assert registered(url, artifact, store / "found") == same
-    assert counted(url, artifact) == ONE
+def check_results(undisturbed: Path, store: Path, url: str) -> None:
+    """Checks that a job with a registry at an address has the results of a job with its own."""
+    expected, results = made(undisturbed), made(store)
+    (_, artifact), (_, other_artifact) = expected.pop("register"), results.pop("register")
+    assert other_artifact == artifact
+    assert results == expected  # no other step depends on the registry
+    own_url = f"sqlite:///{undisturbed}/mlflow.db"
+    version = read_version(own_url, artifact, store / "expected")
+    assert read_version(url, artifact, store / "found") == version
+    assert counted(url, artifact) == ONE_EACH
 
 
 @pytest.mark.long
@@ -93,31 +95,31 @@ def test_an_interrupted_and_killed_job_has_the_results_of_an_undisturbed_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = Job(tmp_path / "store")
-    told = job.struck("cpt", signal.SIGTERM, lambda: bool(job.checkpoints("cpt")))
-    newest, sealed = max(job.checkpoints("cpt").items())
-    assert newest % CHECKPOINT_EVERY  # no time for one but for the signal
-    assert (told.state, told.step, told.kind) == ("failed", "cpt", "Preempted")
-    assert told.sentence == f"preempted; run it again: it resumes from step {newest}"
-    goes_on = partial(job.goes_on, "cpt", newest, sealed)
-    job.struck("rl", signal.SIGKILL, goes_on, lambda: bool(job.checkpoints("rl")))
-    with door(server.port) as before:
-        is_made, is_over = threading.Event(), threading.Event()
+    conclusion = job.struck("cpt", signal.SIGTERM, lambda: bool(job.checkpoints("cpt")))
+    newest, time = max(job.checkpoints("cpt").items())
+    assert newest % CHECKPOINT_EVERY  # only the signal causes it
+    assert (conclusion.state, conclusion.step, conclusion.kind) == ("failed", "cpt", "Preempted")
+    assert conclusion.sentence == f"preempted; run it again: it resumes from step {newest}"
+    is_resumed = partial(job.goes_on, "cpt", newest, time)
+    job.struck("rl", signal.SIGKILL, is_resumed, lambda: bool(job.checkpoints("rl")))
+    with door(server.port) as proxy:
+        creation, end = threading.Event(), threading.Event()
 
         def hold_back(number: int) -> bool:
-            """The response to the creation of a version is lost."""
-            if "model-versions/create" not in before.asked[number]:
+            """Loses the response to the creation of a version."""
+            if "model-versions/create" not in proxy.asked[number]:
                 return False
-            is_made.set()
-            return is_over.wait(DEADLINE)
+            creation.set()
+            return end.wait(DEADLINE)
 
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", before.url)
-        before.loses = hold_back
-        job.struck("register", signal.SIGKILL, is_made.is_set)
-        is_over.set()
-        before.loses = lambda _number: False
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", proxy.url)
+        proxy.loses = hold_back
+        job.struck("register", signal.SIGKILL, creation.is_set)
+        end.set()
+        proxy.loses = lambda _number: False
         job.run()
 
-    ended_as(undisturbed, job.store, registry)
+    check_results(undisturbed, job.store, registry)
     assert len(list(job.store.glob("steps/*/*/model/model.safetensors"))) == 3
     assert not list(job.store.glob("steps/*/*/checkpoints"))
 
@@ -132,21 +134,25 @@ def test_a_job_fails_without_its_registry_and_continues_if_the_registry_returns(
     job = Job(tmp_path / "store")
     job.has_done(undisturbed, but={"gate", "register"})
     with server.away():
-        with monkeypatch.context() as impatient:
-            impatient.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
-            told = job.failed(job.start())
-        done = receipts(job.store)
-        running = job.start()
-        waits = f"the registry {registry} does not respond; waiting 120 s"
-        job.until(running, lambda: waits in job.log())
-    assert (told.state, told.step, told.kind) == ("failed", "register", "StoreError")
-    away = rf"the registry {registry} did not respond for \d s: [^;]*; check that it runs"
-    assert re.fullmatch(away, told.sentence)
-    assert "gate" in done
+        with monkeypatch.context() as patch:
+            patch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
+            conclusion = job.failed(job.start())
+        first_receipts = receipts(job.store)
+        process = job.start()
+        message = f"the registry {registry} does not respond; waiting 120 s"
+        job.until(process, lambda: message in job.log())
+    assert (conclusion.state, conclusion.step, conclusion.kind) == (
+        "failed",
+        "register",
+        "StoreError",
+    )
+    pattern = rf"the registry {registry} did not respond for \d s: [^;]*; check that it runs"
+    assert re.fullmatch(pattern, conclusion.sentence)
+    assert "gate" in first_receipts
     server.wait()
-    assert running.wait(MOST_SECONDS) == 0, job.log()
-    assert done.items() <= receipts(job.store).items()
-    ended_as(undisturbed, job.store, registry)
+    assert process.wait(MOST_SECONDS) == 0, job.log()
+    assert first_receipts.items() <= receipts(job.store).items()
+    check_results(undisturbed, job.store, registry)
 
 
 @pytest.mark.long
@@ -159,7 +165,7 @@ def test_a_full_disk_ends_a_job_and_the_job_resumes_when_space_is_free(
     store.mkdir()
     script = f'mount -t tmpfs -o size={STORE_MIB}m tmpfs {store} && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", program]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, str(store), str(undisturbed)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
         capture_output=True,
@@ -167,29 +173,29 @@ def test_a_full_disk_ends_a_job_and_the_job_resumes_when_space_is_free(
         check=False,
         timeout=3 * MOST_SECONDS,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
-    """In a separate process, which alone sees this disk."""
+    """Runs in a separate process, which alone sees this disk."""
     job = Job(store)
     job.has_done(undisturbed, but={"cpt"})
-    done = receipts(store)
+    first_receipts = receipts(store)
     (store / LOG).symlink_to(store.with_name(LOG))  # on another disk
-    running = job.start()
-    job.until(running, lambda: bool(job.checkpoints("cpt")))
+    process = job.start()
+    job.until(process, lambda: bool(job.checkpoints("cpt")))
     free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
-    (store / "filler").write_bytes(bytes(free - LEFT_BYTES))
-    assert running.wait(MOST_SECONDS) != 0
-    full = f"the disk that holds {store} is full; free space and run it again, what is done is kept"
-    # By the training, and by the step that was to write down how the run ended.
-    assert job.log().count(f"agentworld.errors.StoreError: {full}\n") == 2, job.log()
-    assert receipts(store) == done
-    newest, sealed = max(job.checkpoints("cpt").items())
+    (store / "filler").write_bytes(bytes(free - FREE_BYTES))
+    assert process.wait(MOST_SECONDS) != 0
+    text = f"the disk that holds {store} is full; free space and run it again, what is done is kept"
+    # By the training, and by the step that writes the conclusion of the run.
+    assert job.log().count(f"agentworld.errors.StoreError: {text}\n") == 2, job.log()
+    assert receipts(store) == first_receipts
+    newest, time = max(job.checkpoints("cpt").items())
 
     subprocess.run(["mount", "-o", f"remount,size={2 * STORE_MIB}m", str(store)], check=True)
-    running = job.start()
-    job.until(running, lambda: job.goes_on("cpt", newest, sealed))
-    assert running.wait(MOST_SECONDS) == 0, job.log()
-    assert done.items() <= receipts(store).items()
+    process = job.start()
+    job.until(process, lambda: job.goes_on("cpt", newest, time))
+    assert process.wait(MOST_SECONDS) == 0, job.log()
+    assert first_receipts.items() <= receipts(store).items()
     assert made(store) == made(undisturbed)

@@ -1,4 +1,4 @@
-"""Stages that are trained by TrainJobs of a real API server; a test plays what a Trainer does."""
+"""TrainJobs of a real API server train stages; a test does what Kubeflow's Trainer does."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +34,8 @@ class Step(StepProcess):
 
     def __init__(self, store: Path, environment: dict[str, str], place: Place = NODES) -> None:
         self.data = store / "steps/prepare/data"
-        place_told = place.model_dump_json(exclude_defaults=True)
-        arguments = ("demo", str(store), str(self.data), place_told)
+        place_json = place.model_dump_json(exclude_defaults=True)
+        arguments = ("demo", str(store), str(self.data), place_json)
         super().__init__(store, environment, run_training, *arguments)
 
     @property
@@ -43,7 +43,7 @@ class Step(StepProcess):
         return folder_for("cpt", "demo", str(self.store), str(self.data))
 
     def finish(self) -> None:
-        """Ends it as nodes do."""
+        """Ends the stage as its nodes do."""
         records.receipt("cpt", records.digest("made")).write(self.folder / "receipt.json")
 
 
@@ -68,10 +68,10 @@ def test_the_api_server_keeps_every_field_of_a_new_train_job(trainer, start):
     step = start(PLACE)
     job = trainer.job()
     arguments = ["demo", str(step.store), str(step.data)]
-    built = train_job("cpt", arguments, step.folder, PLACE)
-    assert job["spec"] == built["spec"]
-    assert job["metadata"]["labels"] == built["metadata"]["labels"]
-    assert job["metadata"]["annotations"] == built["metadata"]["annotations"]
+    manifest = train_job("cpt", arguments, step.folder, PLACE)
+    assert job["spec"] == manifest["spec"]
+    assert job["metadata"]["labels"] == manifest["metadata"]["labels"]
+    assert job["metadata"]["annotations"] == manifest["metadata"]["annotations"]
     assert "ownerReferences" not in job["metadata"]
 
 
@@ -95,12 +95,12 @@ def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
     trainer.condition("Complete", "AllJobsCompleted")
     assert step.ends() == 0
     lines = step.said.splitlines()
-    said = [line for line in lines if line.startswith("the ")]
-    assert said == ["the first words", "the second words", "the third words"]
+    log_lines = [line for line in lines if line.startswith("the ")]
+    assert log_lines == ["the first words", "the second words", "the third words"]
     assert lines[-1] == f"made {step.folder}"
     guide = (pages.ROOT / "docs/guides/several-nodes.md").read_text()
-    (shown,) = [text for text in blocks(guide, "text") if "is waiting" in text]
-    assert {*pages.forms(shown)} <= {*pages.forms(step.said)}
+    (example,) = [text for text in blocks(guide, "text") if "is waiting" in text]
+    assert {*pages.forms(example)} <= {*pages.forms(step.said)}
     assert trainer.jobs() != []  # its pods hold the logs
 
 
@@ -150,19 +150,19 @@ def test_no_retry_is_advised_if_the_input_of_the_stage_was_wrong(trainer, start)
     assert "run the step again" not in step.said
 
 
-@pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
-def test_a_new_follower_continues_with_the_train_job_of_an_ended_follower(trainer, start, how):
+@pytest.mark.parametrize("end", [Step.kill, Step.terminate], ids=["killed", "preempted"])
+def test_a_new_follower_continues_with_the_train_job_of_an_ended_follower(trainer, start, end):
     first = start()
     first.says("is made")
     uid = trainer.job()["metadata"]["uid"]
-    how(first)
+    end(first)
     assert first.ends() < 0
-    again = start()
-    again.says("is there already")
+    second = start()
+    second.says("is there already")
     assert trainer.job()["metadata"]["uid"] == uid
-    again.finish()
+    second.finish()
     trainer.condition("Complete", "AllJobsCompleted")
-    assert again.ends() == 0
+    assert second.ends() == 0
 
 
 def test_two_concurrent_followers_create_one_train_job(trainer, start):
@@ -176,54 +176,54 @@ def test_two_concurrent_followers_create_one_train_job(trainer, start):
 
 def test_a_train_job_that_has_just_completed_is_not_created_again(trainer, start, account):
     step = start()
-    built = trainer.job()
+    job = trainer.job()
     trainer.condition("Complete", "AllJobsCompleted")
     step.kill()
     settings = ClusterSettings(look_seconds=0.1)
     cluster = Cluster(trainer.server, account[0], PIPELINES)
-    follower = Follower(cluster, built, settings)
+    follower = Follower(cluster, job, settings)
     assert follower.begin(lambda: None, lambda: "the folder") is None
-    assert trainer.job()["metadata"]["uid"] == built["metadata"]["uid"]
+    assert trainer.job()["metadata"]["uid"] == job["metadata"]["uid"]
 
 
 def test_a_failed_train_job_is_replaced_when_the_step_is_started_again(trainer, start):
     step = start()
-    failed = trainer.job()["metadata"]["uid"]
+    failed_uid = trainer.job()["metadata"]["uid"]
     trainer.condition("Failed", "JobsFailed")
     assert step.ends() == 1
-    again = start()
-    again.says("is made")
-    assert trainer.job()["metadata"]["uid"] != failed
-    again.finish()
+    second = start()
+    second.says("is made")
+    assert trainer.job()["metadata"]["uid"] != failed_uid
+    second.finish()
     trainer.condition("Complete", "AllJobsCompleted")
-    assert again.ends() == 0
+    assert second.ends() == 0
 
 
 def test_a_train_job_of_another_placement_is_replaced_and_its_follower_fails(trainer, start):
-    old = start()
-    old.says("is made")
-    new = start(NODES.model_copy(update={"nodes": Nodes(count=3)}))
+    old_step = start()
+    old_step.says("is made")
+    new_step = start(NODES.model_copy(update={"nodes": Nodes(count=3)}))
     wait_for(lambda: trainer.job()["spec"]["trainer"]["numNodes"] == 3)
-    assert old.ends() == 1
-    new.finish()
+    assert old_step.ends() == 1
+    new_step.finish()
     trainer.condition("Complete", "AllJobsCompleted")
-    assert new.ends() == 0
+    assert new_step.ends() == 0
 
 
 def test_a_follower_waits_until_a_deleted_train_job_has_disappeared(trainer, start):
     first = start()
     first.says("is made")
     path = f"{trainer.path}/{trainer.job()['metadata']['name']}"
-    change = {"content_type": "application/merge-patch+json"}
-    held = {"metadata": {"finalizers": ["tests.example/held"]}}
-    trainer.server.call("PATCH", path, body=held, **change)
+    content_type = {"content_type": "application/merge-patch+json"}
+    body = {"metadata": {"finalizers": ["tests.example/held"]}}
+    trainer.server.call("PATCH", path, body=body, **content_type)
     first.kill()
     trainer.server.call("DELETE", path)
-    again = start()
-    again.says("waiting for its deletion")
-    assert "is made" not in again.said
-    trainer.server.call("PATCH", path, body={"metadata": {"finalizers": []}}, **change)
-    again.says("is made")
+    second = start()
+    second.says("waiting for its deletion")
+    assert "is made" not in second.said
+    trainer.server.call("PATCH", path, body={"metadata": {"finalizers": []}}, **content_type)
+    second.says("is made")
 
 
 def test_deleting_a_train_job_ends_its_follower_with_an_error(trainer, start):
@@ -294,7 +294,7 @@ def test_a_real_api_server_distinguishes_an_unknown_kind_from_a_missing_object(t
 
 
 def test_the_error_in_a_cluster_without_trainer_names_kubeflows_trainer(trainer, account):
-    built = {"kind": "TrainJob", "metadata": {"name": "one"}}
+    job = {"kind": "TrainJob", "metadata": {"name": "one"}}
 
     class WithoutTrainer(Cluster):
         def get(self, kind, name):
@@ -302,7 +302,7 @@ def test_the_error_in_a_cluster_without_trainer_names_kubeflows_trainer(trainer,
             return trainer.server.find(path.replace("trainjobs", kind))
 
     cluster = WithoutTrainer(trainer.server, account[0], PIPELINES)
-    follower = Follower(cluster, built, ClusterSettings(look_seconds=0.1))
+    follower = Follower(cluster, job, ClusterSettings(look_seconds=0.1))
     with pytest.raises(ClusterError, match="has no TrainJob .*; install Kubeflow's Trainer"):
         follower.begin(lambda: None, lambda: None)
 

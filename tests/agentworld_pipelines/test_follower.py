@@ -1,4 +1,4 @@
-"""When the Job that is there is the one that is wanted, and when it is replaced."""
+"""When a follower keeps the existing Job, and when it replaces the Job."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -21,15 +21,15 @@ SMALL = Place(image="x", nodes=Nodes(count=1), requests=CpuMemory(memory="1Gi"))
 LARGE = SMALL.model_copy(update={"requests": CpuMemory(memory="2Gi")})
 
 
-def built(place: Place) -> Object:
+def job_of(place: Place) -> Object:
     return stage_job("sft", ARGUMENTS, FOLDER, place)
 
 
 class Jobs:
-    """The one Job of a namespace, as an API server has it.
+    """The only Job of a namespace, as an API server stores it.
 
-    What may change of it is copied from Kubernetes (KEP-5440, pull requests 132441 and 135965):
-    from 1.36 on resources in the pod template while `suspend` is true, and before nothing of it.
+    The fields that may change are those of Kubernetes (KEP-5440, pull requests 132441 and 135965):
+    since 1.36, the resources in the pod template while `suspend` is true; before, none.
     """
 
     def __init__(self, job: Object, *, suspended: bool, refusal: int = 0) -> None:
@@ -68,9 +68,9 @@ def without_resources(job: Object) -> Object:
     return spec
 
 
-def begin(jobs: Jobs, wanted: Object) -> str | None:
-    """The uid of the Job that is followed."""
-    follower = Follower(jobs, wanted, ClusterSettings(look_seconds=0.001))
+def begin(jobs: Jobs, manifest: Object) -> str | None:
+    """The uid of the followed Job."""
+    follower = Follower(jobs, manifest, ClusterSettings(look_seconds=0.001))
     return follower.begin(lambda: None, lambda: None)
 
 
@@ -81,57 +81,57 @@ def memory(jobs: Jobs) -> str:
 
 
 def test_a_suspended_job_gets_new_resources_without_being_replaced(capsys):
-    jobs = Jobs(built(SMALL), suspended=True)
-    assert begin(jobs, built(LARGE)) == "first"
+    jobs = Jobs(job_of(SMALL), suspended=True)
+    assert begin(jobs, job_of(LARGE)) == "first"
     assert memory(jobs) == "2Gi"
     assert "is suspended; it has its new resources" in capsys.readouterr().out
-    assert begin(jobs, built(LARGE)) == "first"
+    assert begin(jobs, job_of(LARGE)) == "first"
     assert capsys.readouterr().out.endswith("is there already\n")
 
 
 def test_externally_changed_resources_of_a_suspended_job_are_kept():
-    jobs = Jobs(built(SMALL), suspended=True)
+    jobs = Jobs(job_of(SMALL), suspended=True)
     (container,) = jobs.job["spec"]["template"]["spec"]["containers"]
     container["resources"] = {"requests": {"memory": "512Mi"}}
-    assert begin(jobs, built(SMALL)) == "first"
+    assert begin(jobs, job_of(SMALL)) == "first"
     assert memory(jobs) == "512Mi"
 
 
 @pytest.mark.parametrize("refusal", [403, 422], ids=["Role of before", "Kubernetes before 1.36"])
 def test_a_suspended_job_whose_resources_cannot_change_is_replaced(refusal):
-    jobs = Jobs(built(SMALL), suspended=True, refusal=refusal)
-    assert begin(jobs, built(LARGE)) == "second"
+    jobs = Jobs(job_of(SMALL), suspended=True, refusal=refusal)
+    assert begin(jobs, job_of(LARGE)) == "second"
     assert memory(jobs) == "2Gi"
 
 
 def test_a_running_job_is_replaced_for_other_resources():
-    jobs = Jobs(built(SMALL), suspended=False)
-    assert begin(jobs, built(LARGE)) == "second"
+    jobs = Jobs(job_of(SMALL), suspended=False)
+    assert begin(jobs, job_of(LARGE)) == "second"
 
 
 def test_a_suspended_job_that_differs_in_more_than_resources_is_replaced():
-    jobs = Jobs(built(SMALL), suspended=True)
-    assert begin(jobs, built(LARGE.model_copy(update={"image": "y"}))) == "second"
+    jobs = Jobs(job_of(SMALL), suspended=True)
+    assert begin(jobs, job_of(LARGE.model_copy(update={"image": "y"}))) == "second"
 
 
 def test_a_suspended_job_is_read_again_after_a_conflicting_write():
-    jobs = Jobs(built(SMALL), suspended=True)
-    read, asked = jobs.get, []
+    jobs = Jobs(job_of(SMALL), suspended=True)
+    get_job, names = jobs.get, []
 
     def get(kind: str, name: str) -> Object | None:
-        job = read(kind, name)
-        if not asked and job:
+        job = get_job(kind, name)
+        if not names and job:
             job["metadata"]["resourceVersion"] = "0"
-        asked.append(name)
+        names.append(name)
         return job
 
     jobs.get = get
-    assert begin(jobs, built(LARGE)) == "first"
+    assert begin(jobs, job_of(LARGE)) == "first"
     assert memory(jobs) == "2Gi"
 
 
 def test_other_resources_change_the_annotations_of_a_train_job():
-    """Trainer takes no other `trainer` (`self == oldSelf` in trainjob_types.go)."""
-    several = [place.model_copy(update={"nodes": Nodes(count=2)}) for place in (SMALL, LARGE)]
-    small, large = (train_job("sft", ARGUMENTS, FOLDER, place) for place in several)
+    """Trainer accepts no change of `trainer` (`self == oldSelf` in trainjob_types.go)."""
+    places = [place.model_copy(update={"nodes": Nodes(count=2)}) for place in (SMALL, LARGE)]
+    small, large = (train_job("sft", ARGUMENTS, FOLDER, place) for place in places)
     assert small["metadata"]["annotations"] != large["metadata"]["annotations"]

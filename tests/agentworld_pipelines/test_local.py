@@ -39,18 +39,18 @@ def plan(task):
 
     return Plan(work)
 """
-# In front of ours, whose other modules are found behind them.
-_IN_FRONT = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
+# The stand-ins precede the real packages, whose other modules are still found.
+_PACKAGE = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
 
 
 def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
-    """A folder of steps, each of which logs its arguments; a folder by the step that made it."""
+    """A folder of steps, each of which logs its arguments, and a folder as the name of its step."""
     steps = folder / "stand-ins/agentworld/steps"
     steps.mkdir(parents=True)
     for package in (agentworld, agentworld.steps):
-        own = Path(package.__file__).read_text()
+        source = Path(package.__file__).read_text()
         path = folder / "stand-ins" / Path(*package.__name__.split("."), "__init__.py")
-        path.write_text(_IN_FRONT + own)
+        path.write_text(_PACKAGE + source)
     reason = "" if verdict == "passed" else "rl.rule is 0.3"
     for step in (*MAIN_JOB, "measure"):
         log = str(folder / "log")
@@ -63,7 +63,7 @@ def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", faili
     """Runs a pipeline in a store, and returns the calls in their order."""
     path = os.pathsep.join([str(stand_ins(folder, verdict, failing)), *sys.path])
     words = [name, "recipe=demo", f"store={folder / 'store'}", *arguments]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "make.run_pipeline", *words],
         capture_output=True,
         text=True,
@@ -71,12 +71,12 @@ def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", faili
         timeout=300,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert (done.returncode == 0) == (not failing), done.stderr
+    assert (result.returncode == 0) == (not failing), result.stderr
     log = (folder / "log").read_text()
     return log.replace(str(folder / "store"), "here").splitlines()
 
 
-BEFORE = [
+GATE_CALLS = [
     "collect demo here",
     "prepare demo here collect",
     "cpt demo here prepare",
@@ -85,12 +85,12 @@ BEFORE = [
     "evaluate demo here prepare cpt sft rl",
     "gate demo here evaluate",
 ]
-AFTER = [
+RELEASE_CALLS = [
     "register demo here evaluate cpt sft rl",
     "simulate demo here register",
     "deploy demo here simulate",
 ]
-OF_AN_AGENT = [
+AGENT_CALLS = [
     "collect demo here",
     "imitate demo here collect terminal",
     "open_run demo here imitate",
@@ -103,36 +103,44 @@ OF_AN_AGENT = [
 
 
 def test_a_world_model_that_passes_its_gate_is_registered_and_deployed(tmp_path):
-    assert run(tmp_path, "world_model") == BEFORE + AFTER
-    (told,) = conclusions(tmp_path / "store")
-    assert (told.pipeline, told.recipe, told.state) == ("world_model", "demo", "succeeded")
+    assert run(tmp_path, "world_model") == GATE_CALLS + RELEASE_CALLS
+    (conclusion,) = conclusions(tmp_path / "store")
+    assert (conclusion.pipeline, conclusion.recipe, conclusion.state) == (
+        "world_model",
+        "demo",
+        "succeeded",
+    )
 
 
 def test_a_refusing_gate_ends_a_run_without_failure_and_skips_the_later_steps(tmp_path):
-    assert run(tmp_path, "world_model", verdict="refused") == BEFORE
-    (told,) = conclusions(tmp_path / "store")
-    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
+    assert run(tmp_path, "world_model", verdict="refused") == GATE_CALLS
+    (conclusion,) = conclusions(tmp_path / "store")
+    assert (conclusion.state, conclusion.step, conclusion.sentence) == (
+        "refused",
+        "gate",
+        "rl.rule is 0.3",
+    )
 
 
 def test_the_agent_pipeline_trains_in_the_named_simulator(tmp_path):
-    assert sorted(run(tmp_path, "agent", "simulator=terminal")) == sorted(OF_AN_AGENT)
-    (told,) = conclusions(tmp_path / "store")
-    assert (told.pipeline, told.state) == ("agent", "succeeded")
+    assert sorted(run(tmp_path, "agent", "simulator=terminal")) == sorted(AGENT_CALLS)
+    (conclusion,) = conclusions(tmp_path / "store")
+    assert (conclusion.pipeline, conclusion.state) == ("agent", "succeeded")
 
 
 def test_a_failed_step_ends_the_run_and_is_recorded_in_the_conclusion(tmp_path):
-    assert run(tmp_path, "world_model", failing="sft") == BEFORE[:4]
-    (told,) = conclusions(tmp_path / "store")
-    assert (told.state, told.step, told.kind) == ("failed", "sft", "EngineError")
-    assert told.sentence == "the engine is gone; start it again"
-    assert told.started
+    assert run(tmp_path, "world_model", failing="sft") == GATE_CALLS[:4]
+    (conclusion,) = conclusions(tmp_path / "store")
+    assert (conclusion.state, conclusion.step, conclusion.kind) == ("failed", "sft", "EngineError")
+    assert conclusion.sentence == "the engine is gone; start it again"
+    assert conclusion.started
 
 
 @pytest.mark.parametrize("simulator", ["production", ""])
 def test_the_nightly_pipeline_measures_the_simulator_under_its_run_id(tmp_path, simulator):
-    (told,) = run(tmp_path, "nightly", f"simulator={simulator}")
-    before, _, job = told.rpartition(" ")
-    assert before == f"measure demo here {simulator}"
-    assert re.fullmatch(r"[\w-]+", job)
-    (ended,) = conclusions(tmp_path / "store")
-    assert (ended.pipeline, ended.state) == ("nightly", "succeeded")
+    (call,) = run(tmp_path, "nightly", f"simulator={simulator}")
+    prefix, _, run_id = call.rpartition(" ")
+    assert prefix == f"measure demo here {simulator}"
+    assert re.fullmatch(r"[\w-]+", run_id)
+    (conclusion,) = conclusions(tmp_path / "store")
+    assert (conclusion.pipeline, conclusion.state) == ("nightly", "succeeded")

@@ -5,29 +5,29 @@ from hypothesis import strategies as st
 
 from agentworld_pipelines.log_tail import LogTail
 
-BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=UTC)
 GAPS = st.sampled_from([0, 1, 999_999, 1_000_000, 2_500_000])
 WORDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=5)
 
 
-def asked(lines: list[tuple[datetime, str]], tail: LogTail) -> str:
-    """An API server's response to the request for the tail."""
+def response(lines: list[tuple[datetime, str]], tail: LogTail) -> str:
+    """An API server's response to a request for the tail."""
     since = dict(tail.query).get("sinceTime", "1970-01-01T00:00:00Z")
-    told = [(at, words) for at, words in lines if at >= datetime.fromisoformat(since)]
-    return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {words}\n" for at, words in told)
+    entries = [(at, words) for at, words in lines if at >= datetime.fromisoformat(since)]
+    return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {words}\n" for at, words in entries)
 
 
 @given(st.lists(st.tuples(GAPS, WORDS)), st.lists(st.integers(0, 9)))
 def test_a_log_read_in_pieces_returns_each_line_once(written, pieces):
-    at, lines = BEGAN, []
+    at, lines = START, []
     for gap, words in written:
         at += timedelta(microseconds=gap)
         lines.append((at, words))
-    tail, seen, there = LogTail(), [], 0
+    tail, result, num_lines = LogTail(), [], 0
     for piece in [*pieces, len(lines)]:
-        there += piece
-        seen += tail.unseen(asked(lines[:there], tail))
-    assert seen == [words for _, words in lines]
+        num_lines += piece
+        result += tail.unseen(response(lines[:num_lines], tail))
+    assert result == [words for _, words in lines]
 
 
 def test_the_query_asks_for_timestamps_and_starts_at_the_last_second():

@@ -73,17 +73,17 @@ print(json.dumps({"place": placement.of("tally").queue, "code": digests}))
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Of a copy of the packages with one more entry and module."""
-    home = tmp_path_factory.mktemp("copy")
+    """The environment of a copy of the packages with one more entry and module."""
+    root = tmp_path_factory.mktemp("copy")
     for folder in ("platform", "pipelines"):
-        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    steps = home / "platform/agentworld/steps"
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    steps = root / "platform/agentworld/steps"
     table = (steps / "table.py").read_text()
     assert table.count(END) == 1
     (steps / "table.py").write_text(table.replace(END, ENTRY + END))
     (steps / "tally.py").write_text(MODULE)
-    places = [home / "platform", home / "pipelines", *sys.path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    folders = [root / "platform", root / "pipelines", *sys.path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
 
 
 @pytest.fixture
@@ -92,19 +92,19 @@ def data(tmp_path: Path) -> Path:
 
 
 def output(environment: dict[str, str], *arguments: object) -> str:
-    words = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = [sys.executable, *map(str, arguments)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def test_a_new_step_is_a_command_with_its_inputs_as_options(environment, data, tmp_path):
     command = ("-m", "agentworld_cli.main", "data", "tally")
-    described = output(environment, *command, "--help")
-    assert "Count the words of a text, beside a data set." in described
-    assert "The folder of a finished `data prepare`." in described
-    done = output(environment, *command, "--data", data, "--store", tmp_path, "--json")
-    folder = Path(json.loads(done)["folder"])
+    help_text = output(environment, *command, "--help")
+    assert "Count the words of a text, beside a data set." in help_text
+    assert "The folder of a finished `data prepare`." in help_text
+    answer = output(environment, *command, "--data", data, "--store", tmp_path, "--json")
+    folder = Path(json.loads(answer)["folder"])
     assert folder.parent == tmp_path / "steps/tally"
     assert (folder / "tally").read_text() == f"{data.name} 1"
     receipt = json.loads((folder / "receipt.json").read_text())
@@ -114,8 +114,8 @@ def test_a_new_step_is_a_command_with_its_inputs_as_options(environment, data, t
 def test_a_new_step_is_a_component_and_changes_no_code_digest_of_other_steps(
     environment, data, tmp_path
 ):
-    printed = output(environment, "-c", PROGRAM, "demo", tmp_path, data)
-    answer = json.loads(printed.splitlines()[-1])
+    text = output(environment, "-c", PROGRAM, "demo", tmp_path, data)
+    answer = json.loads(text.splitlines()[-1])
     [tally] = tmp_path.glob("steps/tally/*/tally")
     assert tally.read_text() == f"{data.name} 3"
     assert answer["place"] == "here"

@@ -23,9 +23,9 @@ from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()
 FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
-SHOWN = MoveConditions((Gate(metric="exact_match", least=0.6),), records.digest("report"))
-NAMING = AliasTarget("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
-EVERYTHING = {
+CONDITIONS = MoveConditions((Gate(metric="exact_match", least=0.6),), records.digest("report"))
+ALIAS = AliasTarget("terminal", PinnedSimulator(FOLDER, MANIFEST), CONDITIONS, key="deploy-1")
+ALL_FIELDS = {
     "namespace": "worlds",
     "image": "mirror.example:5000/vllm",
     "claim": "stores",
@@ -44,55 +44,55 @@ EVERYTHING = {
 }
 
 
-def written(**fields: object) -> SimulatorSpec:
+def simulator_spec(**fields: object) -> SimulatorSpec:
     """The operator's view of a deployment's Simulator."""
     deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
     target = Target(deployment=deployment, mounted="/stores")
-    made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
-    assert made.items() >= type_fields("Simulator").items()
-    return SimulatorSpec.model_validate(made["spec"])
+    manifest = objects.simulator(ALIAS, target, objects.simulator_name(ALIAS))
+    assert manifest.items() >= type_fields("Simulator").items()
+    return SimulatorSpec.model_validate(manifest["spec"])
 
 
 @pytest.fixture
-def in_bucket(tmp_path: Path) -> tuple[AliasTarget, str]:
-    """A simulator in the working copy of a bucket, and where its files are there."""
+def bucket_simulator(tmp_path: Path) -> tuple[AliasTarget, str]:
+    """A simulator in the working copy of a bucket, and the URL of its files in the bucket."""
     copy = open_copy("memory://bucket/demo", tmp_path)
     folder = copy.root / "simulators" / FOLDER.name
-    naming = NAMING._replace(simulator=PinnedSimulator(folder, MANIFEST))
-    return naming, f"memory://bucket/demo/simulators/{FOLDER.name}/model"
+    target = ALIAS._replace(simulator=PinnedSimulator(folder, MANIFEST))
+    return target, f"memory://bucket/demo/simulators/{FOLDER.name}/model"
 
 
 @pytest.mark.parametrize("secret", [None, "bucket"])
-def test_weights_in_a_bucket_are_given_by_their_url_and_secret(in_bucket, secret):
-    naming, url = in_bucket
+def test_weights_in_a_bucket_are_given_by_their_url_and_secret(bucket_simulator, secret):
+    alias, url = bucket_simulator
     target = Target(deployment=Deployment(image="vllm", secret=secret), mounted=None)
-    spec = SimulatorSpec.model_validate(objects.simulator(naming, target, "a")["spec"])
+    spec = SimulatorSpec.model_validate(objects.simulator(alias, target, "a")["spec"])
     weights = spec.serving.weights
     assert weights
     assert (weights.url, weights.secret, weights.claim) == (url, secret, None)
 
 
-def test_a_claim_is_refused_for_a_bucket_and_required_for_other_stores(in_bucket):
-    claimed = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
+def test_a_claim_is_refused_for_a_bucket_and_required_for_other_stores(bucket_simulator):
+    claim_target = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
     with pytest.raises(InputError, match="is in a bucket, and deploy.claim of the placement is"):
-        objects.simulator(in_bucket[0], claimed, "a")
-    bare = Target(deployment=Deployment(image="vllm"), mounted=None)
+        objects.simulator(bucket_simulator[0], claim_target, "a")
+    bare_target = Target(deployment=Deployment(image="vllm"), mounted=None)
     with pytest.raises(InputError, match="is in no bucket; name its claim as deploy.claim"):
-        objects.simulator(NAMING, bare, "a")
+        objects.simulator(ALIAS, bare_target, "a")
 
 
 def test_the_operator_can_serve_the_simulator_of_a_deployment():
-    spec = written(**EVERYTHING)
+    spec = simulator_spec(**ALL_FIELDS)
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest
     assert manifest.digest == MANIFEST.digest
     assert servable(manifest, serving) is None
     assert serving.weights
     assert serving.weights.path == f"demo/simulators/{MANIFEST.digest[7:]}/model"
-    told = serving.model_dump(by_alias=False, exclude={"weights", "node_pool", "resources"})
-    assert told == {
+    fields = serving.model_dump(by_alias=False, exclude={"weights", "node_pool", "resources"})
+    assert fields == {
         "replicas": 1,
-        "bounds": EVERYTHING["bounds"],
+        "bounds": ALL_FIELDS["bounds"],
         "image": "mirror.example:5000/vllm",
         "queue": "worlds",
         "suspend": False,
@@ -104,44 +104,44 @@ def test_the_operator_can_serve_the_simulator_of_a_deployment():
 
 
 def test_a_simulator_has_the_nodes_and_devices_of_its_deployment():
-    serving = written(**EVERYTHING).serving
+    serving = simulator_spec(**ALL_FIELDS).serving
     tolerations = [
-        each.model_dump(by_alias=False, exclude_none=True) for each in serving.node_pool.tolerations
+        item.model_dump(by_alias=False, exclude_none=True) for item in serving.node_pool.tolerations
     ]
-    known = EVERYTHING["tolerations"]
-    assert tolerations == [known[0], known[1] | {"operator": "Equal"}]
+    expected = ALL_FIELDS["tolerations"]
+    assert tolerations == [expected[0], expected[1] | {"operator": "Equal"}]
     assert serving.node_pool.selector == {"pool": "h100"}
     assert serving.resources.requests == {"cpu": "4", "memory": "32Gi", "nvidia.com/gpu": "2"}
     assert serving.resources.limits == {"memory": "64Gi", "nvidia.com/gpu": "2"}
 
 
 def test_fields_missing_from_a_deployment_have_the_operators_defaults():
-    serving = written(replicas=3).serving
-    known = {"image", "weights", "replicas"}
-    assert serving.model_dump(exclude=known) == type(serving)().model_dump(exclude=known)
+    serving = simulator_spec(replicas=3).serving
+    own_fields = {"image", "weights", "replicas"}
+    assert serving.model_dump(exclude=own_fields) == type(serving)().model_dump(exclude=own_fields)
     assert serving.replicas == 3
 
 
 def test_fields_missing_from_a_deployment_are_not_set_in_the_simulator():
-    deployment = Deployment.model_validate(EVERYTHING)
+    deployment = Deployment.model_validate(ALL_FIELDS)
     target = Target.parse(Target(deployment=deployment, mounted="/stores").model_dump_json())
-    serving = objects.simulator(NAMING, target, "one")["spec"]["serving"]
+    serving = objects.simulator(ALIAS, target, "one")["spec"]["serving"]
     assert not {"suspend", "replicas"} & serving.keys()
-    assert serving["nodePool"]["tolerations"][0] == EVERYTHING["tolerations"][0]
-    bare = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
-    serving = objects.simulator(NAMING, bare, "one")["spec"]["serving"]
+    assert serving["nodePool"]["tolerations"][0] == ALL_FIELDS["tolerations"][0]
+    bare_target = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
+    serving = objects.simulator(ALIAS, bare_target, "one")["spec"]["serving"]
     assert not {"suspend", "bounds", "queue"} & serving.keys()
     assert serving["weights"].keys() == {"claim", "path"}
 
 
 def test_an_alias_has_its_gate_and_report_and_removes_an_override():
-    made = objects.alias(NAMING, "terminal-1")
-    spec = AliasSpec.model_validate(made["spec"])
-    assert made.items() >= type_fields("SimulatorAlias").items()
-    assert (spec.simulator, spec.report, spec.override) == ("terminal-1", SHOWN.report, None)
-    assert [(each.metric, each.least) for each in spec.gate] == [("exact_match", 0.6)]
-    assert "canary" not in made["spec"]
-    assert objects.moved_by(made) == "deploy-1"
+    manifest = objects.alias(ALIAS, "terminal-1")
+    spec = AliasSpec.model_validate(manifest["spec"])
+    assert manifest.items() >= type_fields("SimulatorAlias").items()
+    assert (spec.simulator, spec.report, spec.override) == ("terminal-1", CONDITIONS.report, None)
+    assert [(gate.metric, gate.least) for gate in spec.gate] == [("exact_match", 0.6)]
+    assert "canary" not in manifest["spec"]
+    assert objects.moved_by(manifest) == "deploy-1"
     assert objects.moved_by(None) is objects.moved_by({"metadata": {}}) is None
 
 
@@ -150,7 +150,7 @@ def test_a_store_outside_of_the_claim_is_refused():
         deployment=Deployment(image="vllm", claim="stores"), mounted="/elsewhere/stores"
     )
     with pytest.raises(InputError, match="is not on the claim stores, which is mounted at /else"):
-        objects.simulator(NAMING, target, "one")
+        objects.simulator(ALIAS, target, "one")
 
 
 @pytest.mark.parametrize(
@@ -178,43 +178,43 @@ def simulator(**status: object) -> SimulatorView:
     )
 
 
-def told(digest: str | None = DIGEST, observed: int = 2, **conditions: tuple[str, str]):
-    """The operator's status."""
-    said = [
-        {"type": type_, "status": status, "reason": reason, "message": "why"}
-        for type_, (status, reason) in conditions.items()
+def view(digest: str | None = DIGEST, observed: int = 2, **conditions: tuple[str, str]):
+    """A Simulator with this status of the operator."""
+    entries = [
+        {"type": kind, "status": status, "reason": reason, "message": "why"}
+        for kind, (status, reason) in conditions.items()
     ]
-    return simulator(digest=digest, observedGeneration=observed, conditions=said)
+    return simulator(digest=digest, observedGeneration=observed, conditions=entries)
 
 
 READY = {"Verified": ("True", "FilesMatch"), "Ready": ("True", "Serving")}
 
 
 @pytest.mark.parametrize(
-    ("found", "ready"),
+    ("simulator_view", "expected"),
     [
         (simulator(), False),
-        (told(observed=1, **READY), False),
-        (told(**READY), True),
-        (told(Verified=("Unknown", "NotYet"), Ready=("True", "Idle")), True),
-        (told(Verified=("Unknown", "NotYet"), Ready=("False", "Starting")), False),
-        (told(Ready=("False", "Suspended"), Degraded=("True", "ImagePullBackOff")), False),
-        (told(Ready=("False", "Unschedulable"), Degraded=("True", "Unschedulable")), False),
+        (view(observed=1, **READY), False),
+        (view(**READY), True),
+        (view(Verified=("Unknown", "NotYet"), Ready=("True", "Idle")), True),
+        (view(Verified=("Unknown", "NotYet"), Ready=("False", "Starting")), False),
+        (view(Ready=("False", "Suspended"), Degraded=("True", "ImagePullBackOff")), False),
+        (view(Ready=("False", "Unschedulable"), Degraded=("True", "Unschedulable")), False),
     ],
 )
-def test_a_simulator_is_ready_when_runs_can_be_opened(found, ready):
-    assert objects.is_ready(found, DIGEST) is ready
+def test_a_simulator_is_ready_when_runs_can_be_opened(simulator_view, expected):
+    assert objects.is_ready(simulator_view, DIGEST) is expected
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("simulator_view", "words"),
     [
-        (told(Verified=("False", "VerificationFailed")), "not served: VerificationFailed: why"),
-        (told(digest=None, Verified=("False", "Invalid")), "not served: Invalid: why"),
-        (told(Degraded=("True", "InvalidImageName")), "never starts: InvalidImageName: why"),
-        (told(records.digest("other"), **READY), "install the operator of this release"),
+        (view(Verified=("False", "VerificationFailed")), "not served: VerificationFailed: why"),
+        (view(digest=None, Verified=("False", "Invalid")), "not served: Invalid: why"),
+        (view(Degraded=("True", "InvalidImageName")), "never starts: InvalidImageName: why"),
+        (view(records.digest("other"), **READY), "install the operator of this release"),
     ],
 )
-def test_a_permanent_failure_raises_an_error_with_the_operators_message(found, words):
+def test_a_permanent_failure_raises_an_error_with_the_operators_message(simulator_view, words):
     with pytest.raises(PipelineError, match=words):
-        objects.is_ready(found, DIGEST)
+        objects.is_ready(simulator_view, DIGEST)

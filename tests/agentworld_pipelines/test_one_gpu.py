@@ -1,6 +1,6 @@
 """The shipped placement for one GPU, with the recipe that ends in a served Simulator.
 
-What its step `deploy` makes is in `agentworld_operator/test_deploying.py`.
+`agentworld_operator/test_deploying.py` tests the result of its step `deploy`.
 """
 
 import re
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.compute
 PLACEMENT = load_placement(ROOT / "docs/guides/placements/one-gpu.yaml")
 NAME, STORE = "qwen3-0.6b-shell", "/stores/shell"
 RECIPE = load_recipe(recipe_path(NAME))
-ON_A_GPU = {"cpt", "sft", "rl", "evaluate"}
-PINNED = re.compile(r"mirror\.example/agentworld/(train|train-vllm)@sha256:[0-9a-f]{64}")
+GPU_STEPS = {"cpt", "sft", "rl", "evaluate"}
+IMAGE = re.compile(r"mirror\.example/agentworld/(train|train-vllm)@sha256:[0-9a-f]{64}")
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def test_every_pod_has_its_place_mounts_the_store_and_meets_restricted(compiled)
 
 
 def test_each_image_has_a_digest_and_only_evaluate_uses_the_vllm_image(compiled):
-    images = {step: PINNED.fullmatch(compiled.place(step).image) for step in compiled.containers}
+    images = {step: IMAGE.fullmatch(compiled.place(step).image) for step in compiled.containers}
     assert all(images.values())
-    with_vllm = {step for step, image in images.items() if image and image[1] == "train-vllm"}
-    assert with_vllm == {"evaluate"}
+    vllm_steps = {step for step, image in images.items() if image and image[1] == "train-vllm"}
+    assert vllm_steps == {"evaluate"}
     targets = re.findall(r"^FROM .* AS (.*)$", (ROOT / "Dockerfile").read_text(), re.M)
     assert {"train", "train-vllm"} <= {*targets}
 
@@ -54,8 +54,8 @@ def test_only_steps_that_train_or_query_a_model_get_one_gpu(compiled):
     places = {
         step: compiled.taken_along(step) or compiled.place(step) for step in compiled.containers
     }
-    assert {step for step, place in places.items() if place.accelerator} == ON_A_GPU
-    for step in ON_A_GPU:
+    assert {step for step, place in places.items() if place.accelerator} == GPU_STEPS
+    for step in GPU_STEPS:
         place = places[step]
         assert (place.accelerator.type, place.accelerator.count) == ("nvidia.com/gpu", 1)
         assert [taint.key for taint in place.tolerations] == ["nvidia.com/gpu"]
@@ -81,13 +81,17 @@ def test_a_stage_gets_a_job_with_the_gpu_and_time_for_a_checkpoint(compiled, sta
     assert level_of(pod) == "restricted"
     assert pod["terminationGracePeriodSeconds"] == 330
     assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "memory": "64Gi"}
-    own = compiled.place(stage)
-    assert (own.accelerator, own.tolerations, own.requests.memory) == (None, (), "512Mi")
+    own_pod = compiled.place(stage)
+    assert (own_pod.accelerator, own_pod.tolerations, own_pod.requests.memory) == (
+        None,
+        (),
+        "512Mi",
+    )
 
 
 def test_pods_find_the_recipe_and_a_cluster_can_serve_its_model(compiled):
-    given = {"recipe": NAME, "store": STORE}
-    assert arguments_for("world_model", given) == given
+    arguments = {"recipe": NAME, "store": STORE}
+    assert arguments_for("world_model", arguments) == arguments
     assert RECIPE.engine.kind == "vllm"
     assert RECIPE.gate
     assert {gate.metric.partition(".")[0] for gate in RECIPE.gate} == {"rl"}

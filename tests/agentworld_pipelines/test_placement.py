@@ -33,8 +33,8 @@ def test_each_field_of_a_step_replaces_the_default_field_completely(tmp_path):
 
 
 def test_steps_run_by_other_pods_may_have_their_own_service_account(tmp_path):
-    own = "rl: {nodes: {count: 1}, service_account: a}, validate: {service_account: b}"
-    placement = load(tmp_path, f"default: {{service_account: c}}\nsteps: {{{own}, audit: {{}}}}")
+    places = "rl: {nodes: {count: 1}, service_account: a}, validate: {service_account: b}"
+    placement = load(tmp_path, f"default: {{service_account: c}}\nsteps: {{{places}, audit: {{}}}}")
     steps = ("rl", "validate", "measure", "audit")
     assert [placement.of(step).service_account for step in steps] == ["a", "b", "c", "c"]
     assert {placement.of(step).own_pod.service_account for step in steps} == {None}
@@ -75,7 +75,7 @@ def test_a_step_without_its_own_image_uses_the_placements_image(tmp_path):
     assert (placement.of("cpt").image, placement.of("rl").image) == ("a:1", "b:2")
 
 
-WRONG = {
+PROBLEMS = {
     "steps: {rl: {nodes: {count: 0}}}": "at steps.rl.nodes.count",
     "steps: {rl: {nodes: {count: 1, runtime: a}}}": "one node has no runtime, and this one gives a",
     "steps: {rl: {nodes: {count: 2, processes_per_node: 0}}}": "nodes.processes_per_node",
@@ -134,16 +134,16 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "named"), WRONG.items())
+@pytest.mark.parametrize(("text", "problem"), PROBLEMS.items())
 def test_an_invalid_placement_is_refused_with_one_sentence_naming_file_and_key(
-    tmp_path, text, named
+    tmp_path, text, problem
 ):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         load(tmp_path, text)
-    said = str(caught.value)
-    assert f"the placement {tmp_path / 'cluster.yaml'} is" in said
-    assert named in said
-    assert "\n" not in said
+    message = str(error.value)
+    assert f"the placement {tmp_path / 'cluster.yaml'} is" in message
+    assert problem in message
+    assert "\n" not in message
 
 
 def test_a_missing_placement_file_is_named(tmp_path):

@@ -27,7 +27,7 @@ VARIABLES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True)
 CORES = st.from_regex(r"[1-9][0-9]{0,2}(m|\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]", fullmatch=True)
 BYTES = st.from_regex(r"[1-9][0-9]{0,5}[MGT]i?", fullmatch=True)
 PATHS = st.from_regex(r"(/[a-z0-9_.-]{1,9}){1,3}", fullmatch=True)
-OF_A_NIGHT = ("measure", "conclude")
+NIGHTLY_STEPS = ("measure", "conclude")
 """The steps of the pipeline that compiles soonest: one that takes its place along, and one not."""
 SECONDS = st.integers(1, 10**7)
 RESOURCES = st.fixed_dictionaries({}, optional={"cpu": CORES, "memory": BYTES})
@@ -77,46 +77,46 @@ ACCOUNTS = st.fixed_dictionaries({}, optional={"service_account": st.none() | NA
 """Only for the default: not every step can have its own."""
 PLACEMENTS = st.fixed_dictionaries(
     {"default": st.builds(dict.__or__, PLACES, ACCOUNTS)},
-    optional={"steps": st.dictionaries(st.sampled_from(OF_A_NIGHT), PLACES)},
+    optional={"steps": st.dictionaries(st.sampled_from(NIGHTLY_STEPS), PLACES)},
 )
 
 
-def of_placement(name: str) -> Compiled:
+def compile_placed(name: str) -> Compiled:
     """A pipeline with a placement that sets every field."""
     return make.pipelines.compiled(name, PLACEMENT)
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_every_step_gets_its_place_from_the_placement(name):
-    placed = of_placement(name)
-    for step in placed.containers:
-        assert placed.place(step) == PLACEMENT.of(step).own_pod
+    compiled = compile_placed(name)
+    for step in compiled.containers:
+        assert compiled.place(step) == PLACEMENT.of(step).own_pod
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_steps_process_gets_its_retries_and_argo_an_integer_factor(name):
-    placed = of_placement(name)
-    for step in placed.containers:
-        assert placed.own_retries(step) == PLACEMENT.of(step).retries
-        policy = placed.tasks[step].get("retryPolicy", {"backoffFactor": 1})
+    compiled = compile_placed(name)
+    for step in compiled.containers:
+        assert compiled.own_retries(step) == PLACEMENT.of(step).retries
+        policy = compiled.tasks[step].get("retryPolicy", {"backoffFactor": 1})
         assert float(policy["backoffFactor"]).is_integer()
 
 
 @pytest.mark.parametrize(
-    ("name", "which"),
+    ("name", "expected"),
     [
         ("world_model", {"collect", "cpt"}),
         ("agent", {"collect", "validate"}),
         ("nightly", {"measure"}),
     ],
 )
-def test_only_steps_run_by_other_pods_get_their_place_as_an_argument(name, which):
-    placed = of_placement(name)
-    told = {step: placed.taken_along(step) for step in placed.containers}
-    assert {step for step, place in told.items() if place} == which
-    for step in which:
-        assert told[step] == PLACEMENT.of(step)
-        assert told[step].image == PLACEMENT.image
+def test_only_steps_run_by_other_pods_get_their_place_as_an_argument(name, expected):
+    compiled = compile_placed(name)
+    places = {step: compiled.taken_along(step) for step in compiled.containers}
+    assert {step for step, place in places.items() if place} == expected
+    for step in expected:
+        assert places[step] == PLACEMENT.of(step)
+        assert places[step].image == PLACEMENT.image
 
 
 def test_a_step_that_runs_on_this_machine_gets_no_place_argument():
@@ -126,7 +126,7 @@ def test_a_step_that_runs_on_this_machine_gets_no_place_argument():
 
 
 def test_pods_for_a_store_in_a_bucket_mount_no_claim():
-    told = {
+    fields = {
         "image": "mirror.example/agentworld:7",
         "default": {
             "scratch": "200Gi",
@@ -135,24 +135,24 @@ def test_pods_for_a_store_in_a_bucket_mount_no_claim():
         },
         "deploy": {"image": "mirror.example/vllm", "secret": "bucket"},
     }
-    placement = Placement.model_validate(told)
-    placed = make.pipelines.compiled("world_model", placement)
-    for step in placed.containers:
-        assert "pvcMount" not in placed.pod(step)
-        assert placed.place(step) == placement.of(step)
-    assert placed.taken_along("collect") == placement.of("collect")
-    target = placed.tasks["deploy"]["inputs"]["parameters"]["place"]["runtimeValue"]["constant"]
+    placement = Placement.model_validate(fields)
+    compiled = make.pipelines.compiled("world_model", placement)
+    for step in compiled.containers:
+        assert "pvcMount" not in compiled.pod(step)
+        assert compiled.place(step) == placement.of(step)
+    assert compiled.taken_along("collect") == placement.of("collect")
+    target = compiled.tasks["deploy"]["inputs"]["parameters"]["place"]["runtimeValue"]["constant"]
     assert '"claim":null,"secret":"bucket"' in target
 
 
 def test_a_pod_that_only_follows_several_nodes_requests_few_resources():
-    placed = of_placement("world_model")
-    place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
+    compiled = compile_placed("world_model")
+    place, training_place = compiled.place("cpt"), PLACEMENT.of("cpt")
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
     assert place.requests.memory == "512Mi"
     assert place.limits.model_fields_set == place.requests.model_fields_set  # for a quota
-    assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
-    assert place.labels == nodes.labels != {}  # it reads the same bucket
+    assert (place.volumes, place.secrets) == (training_place.volumes, training_place.secrets)
+    assert place.labels == training_place.labels != {}  # it reads the same bucket
     assert place.scratch is None
 
 
@@ -164,20 +164,20 @@ def test_any_placement_compiles_and_every_step_gets_its_place(told: dict[str, An
     assume(not any(place.duplicates for place in merged))
     placement = Placement.model_validate(told)
     compiled = make.pipelines.compiled("nightly", placement)
-    for step in OF_A_NIGHT:
+    for step in NIGHTLY_STEPS:
         assert compiled.place(step) == placement.of(step).own_pod
-        handed_on = placement.of(step).model_dump_json(exclude_defaults=True)
-        assert Place.model_validate_json(handed_on) == placement.of(step)
-        if taken := compiled.taken_along(step):
-            named = {"image": placement.of(step).image or IMAGE}
-            assert taken == placement.of(step).model_copy(update=named)
-            check(step_job("a-name", step, ["demo", "/stores"], taken))
+        text = placement.of(step).model_dump_json(exclude_defaults=True)
+        assert Place.model_validate_json(text) == placement.of(step)
+        if job_place := compiled.taken_along(step):
+            image = {"image": placement.of(step).image or IMAGE}
+            assert job_place == placement.of(step).model_copy(update=image)
+            check(step_job("a-name", step, ["demo", "/stores"], job_place))
 
 
 def test_the_placement_for_spot_nodes_sets_the_retries_of_its_steps():
     guide = (ROOT / "docs/guides/spot.md").read_text()
-    (told,) = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    placement = Placement.model_validate(yaml.safe_load(told))
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    placement = Placement.model_validate(yaml.safe_load(text))
     compiled = make.pipelines.compiled("world_model", placement)
     assert {step for step in compiled.containers if compiled.own_retries(step)} == {
         *placement.steps
@@ -187,8 +187,8 @@ def test_the_placement_for_spot_nodes_sets_the_retries_of_its_steps():
 @pytest.mark.parametrize("page", ["several-nodes", "mlflow"])
 def test_the_placement_shown_on_a_guide_page_applies_to_cpt(page):
     guide = (ROOT / f"docs/guides/{page}.md").read_text()
-    part, *_ = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    placement = Placement.model_validate({"image": "train", **yaml.safe_load(part)})
+    text, *_ = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    placement = Placement.model_validate({"image": "train", **yaml.safe_load(text)})
     compiled = make.pipelines.compiled("world_model", placement)
     assert compiled.place("cpt") == placement.of("cpt").own_pod
 
@@ -196,14 +196,14 @@ def test_the_placement_shown_on_a_guide_page_applies_to_cpt(page):
 def test_the_placement_of_the_pipelines_guide_sets_every_field_and_is_applied():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    deploy, _, where, *_ = map(yaml.safe_load, blocks)
-    placement = Placement.model_validate(where | deploy)
+    deploy, _, rest, *_ = map(yaml.safe_load, blocks)
+    placement = Placement.model_validate(rest | deploy)
     compiled = make.pipelines.compiled("world_model", placement)
     for step in compiled.containers:
         assert compiled.place(step) == placement.of(step).own_pod
-    said = [placement.default, *placement.steps.values()]
-    assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)
+    places = [placement.default, *placement.steps.values()]
+    assert {name for place in places for name in place.model_fields_set} == set(Place.model_fields)
     assert placement.deploy
-    told = placement.deploy.model_fields_set
+    fields = placement.deploy.model_fields_set
     # There are bounds, and a claim.
-    assert told == set(type(placement.deploy).model_fields) - {"replicas", "secret", "cache"}
+    assert fields == set(type(placement.deploy).model_fields) - {"replicas", "secret", "cache"}

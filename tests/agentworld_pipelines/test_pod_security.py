@@ -22,7 +22,7 @@ pytestmark = pytest.mark.compute
 
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
 ARGUMENTS = ["demo", "/stores/demo"]
-ALONE = PLACE.model_copy(update={"nodes": Nodes(count=1)})
+ONE_NODE = PLACE.model_copy(update={"nodes": Nodes(count=1)})
 
 
 def live_pod(profile: str = "") -> dict:
@@ -31,12 +31,12 @@ def live_pod(profile: str = "") -> dict:
 
 
 def stage_pod() -> dict:
-    return stage_job("sft", ARGUMENTS, FOLDER, ALONE)["spec"]["template"]["spec"]
+    return stage_job("sft", ARGUMENTS, FOLDER, ONE_NODE)["spec"]["template"]["spec"]
 
 
 def node_pod() -> dict:
-    (replicated,) = job_set(train_job("sft", ARGUMENTS, FOLDER, PLACE))["spec"]["replicatedJobs"]
-    return replicated["template"]["spec"]["template"]["spec"]
+    (node_job,) = job_set(train_job("sft", ARGUMENTS, FOLDER, PLACE))["spec"]["replicatedJobs"]
+    return node_job["template"]["spec"]["template"]["spec"]
 
 
 @pytest.mark.parametrize("placement", [None, PLACEMENT], ids=["bare", "placed"])
@@ -47,8 +47,8 @@ def test_every_step_of_a_pipeline_meets_restricted_and_runs_as_the_image_user(na
     for step in compiled.containers:
         config = compiled.pod(step)
         assert level_of(kfp_security.pod(config)) == "restricted"
-        user = kfp_security.container_security(config)
-        assert (user["runAsUser"], user["runAsGroup"]) == (USER, USER)
+        security = kfp_security.container_security(config)
+        assert (security["runAsUser"], security["runAsGroup"]) == (USER, USER)
 
 
 def test_a_kubeflow_pod_without_a_security_context_meets_only_baseline():
@@ -83,7 +83,7 @@ def test_a_stage_has_the_time_for_a_checkpoint_and_may_write_to_its_volumes(pod)
     (option,) = [word for word in container["command"] if word.startswith("--shutdown-timeout=")]
     assert spec["terminationGracePeriodSeconds"] > int(option.partition("=")[2])
     assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
-    assert container["command"][0] == "torchrun"  # the first process, which hears the notice
+    assert container["command"][0] == "torchrun"  # the first process, which gets the signal
 
 
 def test_a_live_step_has_no_termination_grace_period():

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.compute
 
 
 class Step:
-    """Fails with each of these errors in turn, and then answers."""
+    """A step that raises each of these errors in turn, and then answers."""
 
     def __init__(self, *errors):
         self.errors = list(errors)
@@ -70,8 +70,8 @@ def test_without_retries_a_step_is_tried_once(monkeypatch):
 
 
 def test_no_retry_begins_after_the_time_limit(monkeypatch):
-    late = Retries(times=1, wait_seconds=5, most_seconds=5)
-    monkeypatch.setenv(RETRIES, late.model_dump_json())
+    retries = Retries(times=1, wait_seconds=5, most_seconds=5)
+    monkeypatch.setenv(RETRIES, retries.model_dump_json())
     step = Step(StoreError("gone"))
     with pytest.raises(StoreError):
         call_with_retries(step, "/store")

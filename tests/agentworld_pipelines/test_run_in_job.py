@@ -1,4 +1,4 @@
-"""Steps of live shells in a pod that can have no sandbox: Jobs of a real API server do them."""
+"""Jobs of a real API server do steps of live shells whose own pods can have no sandbox."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,23 +23,23 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
+STORE_PLACE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
 
 
 class Step(StepProcess):
     """The step `collect` in a pod without a sandbox."""
 
     def __init__(self, store: Path, environment: dict[str, str], place: Place | None) -> None:
-        told = place.model_dump_json(exclude_defaults=True) if place else ""
+        place_json = place.model_dump_json(exclude_defaults=True) if place else ""
         environment = {**environment, "PATH": str(store / "no-programs")}
-        super().__init__(store, environment, run_collection, "demo", str(store), told)
+        super().__init__(store, environment, run_collection, "demo", str(store), place_json)
 
     @property
     def folder(self) -> Path:
         return folder_for("collect", "demo", str(self.store))
 
     def finish(self) -> None:
-        """Ends it as the Job's pod does."""
+        """Ends the step as the Job's pod does."""
         records.receipt("collect", records.digest("made")).write(self.folder / "receipt.json")
 
 
@@ -50,16 +50,16 @@ def jobs(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, Path
 
 @pytest.fixture
 def start(start_step: Callable[..., Step]) -> Callable[..., Step]:
-    return lambda place=WHERE, **settings: start_step(Step, place, **settings)
+    return lambda place=STORE_PLACE, **settings: start_step(Step, place, **settings)
 
 
-def kept(built: object, found: object) -> bool:
-    """Whether all that was built is in what was found, to which a server adds."""
-    if isinstance(built, dict) and isinstance(found, dict):
-        return all(kept(value, found.get(name)) for name, value in built.items())
-    if isinstance(built, list) and isinstance(found, list):
-        return len(built) == len(found) and all(map(kept, built, found))
-    return built == found
+def is_kept(expected: object, actual: object) -> bool:
+    """Whether the actual object has all expected fields; a server may have added others."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return all(is_kept(value, actual.get(name)) for name, value in expected.items())
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(is_kept, expected, actual))
+    return expected == actual
 
 
 def test_the_api_server_keeps_every_field_of_a_new_job(jobs, start):
@@ -67,9 +67,9 @@ def test_the_api_server_keeps_every_field_of_a_new_job(jobs, start):
     step = start(place)
     step.says("this pod can have no sandbox for collect; a Job of its own does it")
     job = jobs.one()
-    built = step_job(job["metadata"]["name"], "collect", ["demo", str(step.store)], place)
-    assert built["spec"].pop("ttlSecondsAfterFinished")  # it came after 1.20, which drops it
-    assert all(kept(built[part], job[part]) for part in ("metadata", "spec"))
+    manifest = step_job(job["metadata"]["name"], "collect", ["demo", str(step.store)], place)
+    assert manifest["spec"].pop("ttlSecondsAfterFinished")  # unknown to 1.20, which drops it
+    assert all(is_kept(manifest[part], job[part]) for part in ("metadata", "spec"))
     assert "ownerReferences" not in job["metadata"]
 
 
@@ -86,35 +86,35 @@ def test_a_step_is_followed_from_its_job_to_its_folder(jobs, start):
     assert "is complete" in step.said
     assert step.said.endswith(f"made {step.folder}\n")
     assert len(jobs.all()) == 1
-    told = read_progress(step.store, "collect")
-    assert told
-    assert (told.state, told.folder) == ("reused", str(step.folder))
+    progress = read_progress(step.store, "collect")
+    assert progress
+    assert (progress.state, progress.folder) == ("reused", str(step.folder))
 
 
 def test_a_step_is_running_while_its_job_waits(jobs, start):
     step = start()
     jobs.one()
     step.says("is running")
-    told = read_progress(step.store, "collect")
-    assert told
-    assert (told.state, told.sentence) == ("running", "")
+    progress = read_progress(step.store, "collect")
+    assert progress
+    assert (progress.state, progress.sentence) == ("running", "")
 
 
-@pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
-def test_a_new_follower_continues_with_the_job_of_an_ended_follower(jobs, start, how):
+@pytest.mark.parametrize("end", [Step.kill, Step.terminate], ids=["killed", "preempted"])
+def test_a_new_follower_continues_with_the_job_of_an_ended_follower(jobs, start, end):
     first = start()
     first.says("is made")
     uid, pod = jobs.one()["metadata"]["uid"], jobs.run()
-    how(first)
+    end(first)
     assert first.ends() < 0
-    busy = first.folder.with_name(first.folder.name + ".lock")
-    with hold(busy, "held already"):  # by the Job's own process, which is at work
-        again = start()
-        again.says("is there already")
+    lock_path = first.folder.with_name(first.folder.name + ".lock")
+    with hold(lock_path, "held already"):  # as by the Job's own process during its work
+        second = start()
+        second.says("is there already")
         assert jobs.one()["metadata"]["uid"] == uid
-    again.finish()
+    second.finish()
     jobs.complete(pod)
-    assert again.ends() == 0
+    assert second.ends() == 0
 
 
 def test_the_error_of_a_failed_step_contains_every_reported_reason(jobs, start):
@@ -150,36 +150,36 @@ def test_no_retry_is_advised_if_the_jobs_pod_can_have_no_sandbox_either(jobs, st
 
 def test_a_failed_job_is_replaced_when_the_step_is_started_again(jobs, start):
     step = start()
-    failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
+    failed_uid, pod = jobs.one()["metadata"]["uid"], jobs.run()
     jobs.fail(pod, reason="OOMKilled", exitCode=137)
     assert step.ends() == 1
-    again = start()
-    again.says("is made")
-    assert jobs.one()["metadata"]["uid"] != failed
-    again.finish()
+    second = start()
+    second.says("is made")
+    assert jobs.one()["metadata"]["uid"] != failed_uid
+    second.finish()
     jobs.complete(jobs.run())
-    assert again.ends() == 0
+    assert second.ends() == 0
 
 
 def test_a_failed_job_is_replaced_by_a_retry_of_the_steps_own_process(jobs, start):
     step = start(retries='{"times": 1, "wait_seconds": 0}')
-    failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
+    failed_uid, pod = jobs.one()["metadata"]["uid"], jobs.run()
     jobs.fail(pod, reason="OOMKilled", exitCode=137)
     step.says("retry 1 of 1 in 0 s")
-    wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [failed]))
+    wait_for(lambda: [job["metadata"]["uid"] for job in jobs.all()] not in ([], [failed_uid]))
     step.finish()
     jobs.complete(jobs.run())
     assert step.ends() == 0
 
 
 def test_a_job_of_another_placement_is_replaced_and_its_follower_fails(jobs, start):
-    old = start()
-    old.says("is made")
-    first = jobs.one()["metadata"]["uid"]
-    start(WHERE.model_copy(update={"image": "mirror.example/agentworld:8"}))
-    wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [first]))
-    assert old.ends() == 1
-    assert "was deleted before it was complete; run the step again" in old.said
+    step = start()
+    step.says("is made")
+    first_uid = jobs.one()["metadata"]["uid"]
+    start(STORE_PLACE.model_copy(update={"image": "mirror.example/agentworld:8"}))
+    wait_for(lambda: [job["metadata"]["uid"] for job in jobs.all()] not in ([], [first_uid]))
+    assert step.ends() == 1
+    assert "was deleted before it was complete; run the step again" in step.said
     (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "mirror.example/agentworld:8"
 
@@ -195,9 +195,9 @@ def test_a_finished_step_needs_no_cluster(jobs, start, tmp_path):
     step = start(kubeconfig=tmp_path / "none", namespace="")
     assert step.ends() == 1
     step.finish()
-    again = start(kubeconfig=tmp_path / "none", namespace="")
-    assert again.ends() == 0
-    assert again.said == f"made {again.folder}\n"
+    second = start(kubeconfig=tmp_path / "none", namespace="")
+    assert second.ends() == 0
+    assert second.said == f"made {second.folder}\n"
     assert jobs.all() == []
 
 
@@ -206,9 +206,9 @@ def test_without_a_place_the_step_fails_with_the_sandbox_error(jobs, start):
     assert step.ends() == 1
     assert "EnvironmentUnavailable: no sandbox: bubblewrap (bwrap) is not installed" in step.said
     assert jobs.all() == []
-    told = read_progress(step.store, "collect")
-    assert told
-    assert (told.state, told.failure) == ("failed", "EnvironmentUnavailable")
+    progress = read_progress(step.store, "collect")
+    assert progress
+    assert (progress.state, progress.failure) == ("failed", "EnvironmentUnavailable")
 
 
 def test_the_error_of_an_account_without_the_role_names_the_missing_right(jobs, start):

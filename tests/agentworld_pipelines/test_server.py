@@ -1,4 +1,4 @@
-"""Pipelines on a server: uploaded once, run once, followed, stopped; and what goes wrong."""
+"""Pipelines on a server: uploaded once, run once, followed and stopped, and the errors."""
 
 import threading
 
@@ -25,14 +25,14 @@ def test_a_pipeline_is_uploaded_once_and_named_by_its_digest(at, server, compile
     version = upload(at, compiled)
     assert upload(at, compiled) == version
     assert (version.pipeline, version.compiled) == ("one-step", digest_file(compiled))
-    (told,) = server.versions.values()
-    assert told.name == version.compiled.replace(":", "-")
+    (uploaded_version,) = server.versions.values()
+    assert uploaded_version.name == version.compiled.replace(":", "-")
 
 
 def test_other_bytes_are_another_version_of_the_same_pipeline(at, server, compiled, tmp_path):
-    newer = tmp_path / "pipeline.yaml"
-    newer.write_text(compiled.read_text() + "# newer\n")
-    first, second = upload(at, compiled), upload(at, newer)
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(compiled.read_text() + "# newer\n")
+    first, second = upload(at, compiled), upload(at, path)
     assert (first.pipeline_id, first.id != second.id) == (second.pipeline_id, True)
     assert len(server.versions) == 2
 
@@ -51,21 +51,21 @@ def test_an_active_run_with_the_same_arguments_is_not_started_again(at, server, 
     assert run.url == f"{server.url}/#/runs/details/{run.id}"
     server.put(run.id, "RUNNING")
     assert start(at, version, ARGUMENTS).id == run.id
-    other = start(at, version, {**ARGUMENTS, "recipe": "smoke"})
-    assert other.id != run.id
+    other_run = start(at, version, {**ARGUMENTS, "recipe": "smoke"})
+    assert other_run.id != run.id
     server.put(run.id, "SUCCEEDED")
-    assert start(at, version, ARGUMENTS).id not in (run.id, other.id)
+    assert start(at, version, ARGUMENTS).id not in (run.id, other_run.id)
     assert len(newest_runs(at)) == 3
 
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("loss", ["before", "after"])
 def test_retrying_an_interrupted_start_gives_one_run(at, server, version, loss, number):
-    begun = len(server.asked)
-    setattr(server, loss, lambda asked: asked == begun + number)
-    with pytest.raises(PipelineError) as failed:
+    num_requests = len(server.asked)
+    setattr(server, loss, lambda index: index == num_requests + number)
+    with pytest.raises(PipelineError) as error:
         start(at, version, ARGUMENTS)
-    assert failed.value.retryable
+    assert error.value.retryable
     start(at, version, ARGUMENTS)
     assert len(server.runs) == 1
 
@@ -73,25 +73,25 @@ def test_retrying_an_interrupted_start_gives_one_run(at, server, version, loss, 
 def test_runs_are_listed_from_the_newest_to_the_oldest(at, server, version):
     ids = [start(at, version, {**ARGUMENTS, "store": f"/{name}"}).id for name in "abc"]
     server.put(ids[0], "FAILED", "the disk is full")
-    told = newest_runs(at)
-    assert [run.id for run in told] == ids[::-1]
-    assert told[-1].finished > told[-1].started
-    assert told[-1].failure == "the disk is full"
+    runs = newest_runs(at)
+    assert [run.id for run in runs] == ids[::-1]
+    assert runs[-1].finished > runs[-1].started
+    assert runs[-1].failure == "the disk is full"
 
 
 def test_a_run_is_followed_to_its_end(at, server, version):
     run = start(at, version, ARGUMENTS)
     server.course = ["PENDING", "RUNNING", "RUNNING", "SUCCEEDED"]
-    states = [each.state for each in follow(at, run.id)]
+    states = [update.state for update in follow(at, run.id)]
     assert states == ["PENDING", "RUNNING", "SUCCEEDED"]
 
 
 def test_following_a_run_waits_during_an_outage_of_the_server(at, server, version):
     run = start(at, version, ARGUMENTS)
-    begun = len(server.asked)
-    server.before = lambda asked: asked < begun + 2
+    num_requests = len(server.asked)
+    server.before = lambda index: index < num_requests + 2
     server.course = ["SUCCEEDED"]
-    assert [each.state for each in follow(at, run.id)] == ["SUCCEEDED"]
+    assert [update.state for update in follow(at, run.id)] == ["SUCCEEDED"]
 
 
 def test_following_a_missing_run_is_an_error(at):
@@ -154,9 +154,9 @@ def test_the_error_without_a_token_names_the_variable_to_set(at):
 def test_an_invalid_token_is_neither_sent_nor_shown(server, tmp_path, text):
     path = tmp_path / "token"
     path.write_text(text)
-    with pytest.raises(InputError, match="has no token") as refused:
+    with pytest.raises(InputError, match="has no token") as error:
         Connection(ServerSettings(url=server.url, token_file=path))
-    assert not text or text not in str(refused.value)
+    assert not text or text not in str(error.value)
     assert server.asked == []
 
 
@@ -182,9 +182,9 @@ def test_json_of_another_service_is_an_error(at, server, compiled):
 
 def test_an_unreachable_server_is_a_retryable_error():
     at = Connection(ServerSettings(url="http://127.0.0.1:1"))
-    with pytest.raises(PipelineError, match="cannot be reached") as failed:
+    with pytest.raises(PipelineError, match="cannot be reached") as error:
         newest_runs(at)
-    assert failed.value.retryable
+    assert error.value.retryable
 
 
 @pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is not a server")])
@@ -197,9 +197,9 @@ def test_a_multi_user_server_requires_a_namespace(at, server, compiled):
     server.is_multi_user = True
     with pytest.raises(InputError, match="a namespace is required"):
         newest_runs(at)
-    own = Connection(ServerSettings(url=server.url, namespace="team-a"))
-    run = start(own, upload(own, compiled), ARGUMENTS)
-    assert [each.id for each in newest_runs(own)] == [run.id]
+    connection = Connection(ServerSettings(url=server.url, namespace="team-a"))
+    run = start(connection, upload(connection, compiled), ARGUMENTS)
+    assert [listed_run.id for listed_run in newest_runs(connection)] == [run.id]
 
 
 def test_the_users_kfp_context_stays_unchanged_and_nothing_is_printed(
@@ -210,10 +210,10 @@ def test_the_users_kfp_context_stays_unchanged_and_nothing_is_printed(
     context.write_text("broken")
     monkeypatch.setattr(kfp.Client, "_LOCAL_KFP_CONTEXT", str(context))
     server.is_multi_user = True
-    before = threading.active_count()
+    num_threads = threading.active_count()
     at = Connection(ServerSettings(url=server.url, namespace="team-a"))
     start(at, upload(at, compiled), ARGUMENTS)
-    assert threading.active_count() < before + 10
+    assert threading.active_count() < num_threads + 10
     assert context.read_text() == "broken"
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list

@@ -1,4 +1,4 @@
-"""Where a step with live shells runs, and that only its work needs a sandbox."""
+"""Where a step with live shells runs; only its work needs a sandbox."""
 
 import os
 import subprocess
@@ -40,16 +40,16 @@ def arguments(step: str, store: Path) -> list[str]:
     simulator = records.pinned(store).digest
     if step == "measure":
         return ["smoke", str(store), simulator, "monday"]
-    imitated = records.finished_step(store, "imitate", records.digest("imitated"))
-    SelectedSimulator(simulator=simulator).write(imitated / SELECTED_SIMULATOR)
+    imitation = records.finished_step(store, "imitate", records.digest("imitated"))
+    SelectedSimulator(simulator=simulator).write(imitation / SELECTED_SIMULATOR)
     base = records.checkpoint("imitation", parents=[records.digest("artifact of rl")])
-    base.write(imitated / CHECKPOINT)
-    trained = records.finished_step(store, "agent", records.digest("trained"))
-    records.checkpoint("agent", simulator=simulator).write(trained / CHECKPOINT)
-    return ["smoke", str(store), str(imitated), str(trained)]
+    base.write(imitation / CHECKPOINT)
+    agent = records.finished_step(store, "agent", records.digest("trained"))
+    records.checkpoint("agent", simulator=simulator).write(agent / CHECKPOINT)
+    return ["smoke", str(store), str(imitation), str(agent)]
 
 
-def collected(store: Path) -> Path:
+def collect_folder(store: Path) -> Path:
     """The folder that the step `collect` fills for the profile `smoke`."""
     return folder_for("collect", "smoke", str(store))
 
@@ -63,7 +63,7 @@ def test_a_step_without_a_sandbox_and_a_usable_place_fails_before_any_work(step,
 
 
 def test_a_finished_step_needs_no_sandbox(tmp_path):
-    folder = collected(tmp_path)
+    folder = collect_folder(tmp_path)
     records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     for place in ("", PLACE):
         assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
@@ -73,23 +73,23 @@ def test_a_finished_step_needs_no_sandbox(tmp_path):
 def test_the_result_of_a_job_is_found_in_the_bucket_of_its_store(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SCRATCH", str(tmp_path / "this-pod"))
     url = f"memory://{tmp_path.name}/store"
-    seen: list[str | None] = []
+    results: list[str | None] = []
 
     def run_in_job(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
-        assert [address_of(each) for each in arguments] == ["smoke", url]
-        seen.append(finished())
+        assert [address_of(argument) for argument in arguments] == ["smoke", url]
+        results.append(finished())
         job = open_copy(url, tmp_path / "the-job")
-        folder = collected(job.root)
+        folder = collect_folder(job.root)
         records.receipt(step, records.digest("made")).write(folder / "receipt.json")
         job.put(folder)
-        seen.append(finished())
-        assert seen[1]
-        return seen[1]
+        results.append(finished())
+        assert results[1]
+        return results[1]
 
     monkeypatch.setattr("agentworld_pipelines.follow_job.run_in_job", run_in_job)
     folder = live("collect", "smoke", url, place=PLACE)
     assert folder.startswith(f"{url}/steps/collect/")
-    assert seen[0] is None
+    assert results[0] is None
 
 
 def test_recordings_are_imported_without_a_sandbox(tmp_path):
@@ -101,7 +101,7 @@ def test_recordings_are_imported_without_a_sandbox(tmp_path):
 
 
 def test_a_step_run_alone_prints_its_folder(tmp_path, capsys):
-    folder = collected(tmp_path)
+    folder = collect_folder(tmp_path)
     records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     main(["collect", "smoke", str(tmp_path)])
     assert capsys.readouterr().out == f"{folder}\n"
@@ -115,13 +115,13 @@ def test_a_step_without_live_shells_cannot_be_run_alone(words):
 
 @pytest.mark.compute
 def test_a_failed_process_prints_one_sentence(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "agentworld_pipelines.live_step", "collect", "smoke", tmp_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: no sandbox: bubblewrap (bwrap) is not installed")
-    assert len(done.stderr.splitlines()) == 1
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: no sandbox: bubblewrap (bwrap) is not installed")
+    assert len(result.stderr.splitlines()) == 1

@@ -13,33 +13,35 @@ from make.places import PLACE
 
 ARGUMENTS = ["demo", "/stores/demo"]
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
-WHOLE = PLACE.model_copy(update={"nodes": None})
-BARE = Place(image="x")
+FULL_PLACE = PLACE.model_copy(update={"nodes": None})
+BARE_PLACE = Place(image="x")
 
 
-def built(place: Place = WHOLE, **told: str) -> dict:
-    return step_job("agentworld-collect-0123456789abcdef", "collect", ARGUMENTS, place, **told)
+def job_of(place: Place = FULL_PLACE, **settings: str) -> dict:
+    return step_job("agentworld-collect-0123456789abcdef", "collect", ARGUMENTS, place, **settings)
 
 
-def pod(place: Place = WHOLE, **told: str) -> dict:
-    return built(place, **told)["spec"]["template"]["spec"]
+def pod(place: Place = FULL_PLACE, **settings: str) -> dict:
+    return job_of(place, **settings)["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("place", [WHOLE, BARE], ids=["whole", "bare"])
+@pytest.mark.parametrize("place", [FULL_PLACE, BARE_PLACE], ids=["whole", "bare"])
 @pytest.mark.parametrize("profile", ["", "profiles/shells.json"])
 def test_the_job_has_only_fields_of_kubernetes_types(place, profile):
-    check(built(place, seccomp_profile=profile))
+    check(job_of(place, seccomp_profile=profile))
 
 
 def test_the_job_has_its_queue_as_labels_and_its_step_as_annotations():
-    metadata = built()["metadata"]
+    metadata = job_of()["metadata"]
     assert metadata["name"] == "agentworld-collect-0123456789abcdef"
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
     assert metadata["labels"]["kueue.x-k8s.io/priority-class"] == "nightly"
     assert metadata["labels"]["app.kubernetes.io/component"] == "live-environments"
     digests = (BUILT, RESOURCES)
-    told = {key: value for key, value in metadata["annotations"].items() if key not in digests}
-    assert told == {
+    annotations = {
+        key: value for key, value in metadata["annotations"].items() if key not in digests
+    }
+    assert annotations == {
         "agentworld.dev/step": "collect",
         "agentworld.dev/recipe": "demo",
         "agentworld.dev/store": "/stores/demo",
@@ -48,12 +50,12 @@ def test_the_job_has_its_queue_as_labels_and_its_step_as_annotations():
 
 
 def test_the_job_is_tried_once_with_a_deadline_and_a_time_to_live():
-    spec = built()["spec"]
+    spec = job_of()["spec"]
     assert spec["backoffLimit"] == 0
     assert spec["activeDeadlineSeconds"] == 1_209_600
     assert spec["ttlSecondsAfterFinished"] == 86_400
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
-    assert built(BARE)["spec"]["activeDeadlineSeconds"] == 604_800
+    assert job_of(BARE_PLACE)["spec"]["activeDeadlineSeconds"] == 604_800
 
 
 def test_the_container_runs_the_step_with_the_settings_of_its_place():
@@ -91,14 +93,14 @@ def test_the_container_runs_the_step_with_the_settings_of_its_place():
 
 
 def test_the_pod_has_the_settings_of_its_place_and_no_service_account_token():
-    told = pod()
-    assert told["securityContext"]["runAsNonRoot"]
-    assert told["serviceAccountName"] == "trainer"
-    assert told["automountServiceAccountToken"] is False
-    assert told["nodeSelector"] == {"pool": "h100"}
-    assert [each["operator"] for each in told["tolerations"]] == ["Exists", "Equal"]
-    assert told["imagePullSecrets"] == [{"name": "mirror"}]
-    assert told["volumes"] == [
+    spec = pod()
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["serviceAccountName"] == "trainer"
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["nodeSelector"] == {"pool": "h100"}
+    assert [toleration["operator"] for toleration in spec["tolerations"]] == ["Exists", "Equal"]
+    assert spec["imagePullSecrets"] == [{"name": "mirror"}]
+    assert spec["volumes"] == [
         {"name": "volume-0", "persistentVolumeClaim": {"claimName": "agentworld-stores"}},
         {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
@@ -107,18 +109,18 @@ def test_the_pod_has_the_settings_of_its_place_and_no_service_account_token():
     ]
 
 
-@pytest.mark.parametrize("place", [WHOLE, PLACE.model_copy(update={"nodes": Nodes(count=1)})])
+@pytest.mark.parametrize("place", [FULL_PLACE, PLACE.model_copy(update={"nodes": Nodes(count=1)})])
 def test_the_pod_has_the_labels_of_its_place(place):
-    live = built(place)
+    live = job_of(place)
     stage = stage_job("sft", ARGUMENTS, FOLDER, place)
     for job in (live, stage):
         assert job["spec"]["template"]["metadata"] == {"labels": PLACE.labels}
-    assert "metadata" not in built(BARE)["spec"]["template"]
+    assert "metadata" not in job_of(BARE_PLACE)["spec"]["template"]
 
 
 def test_without_a_service_account_the_pod_uses_the_namespaces_default():
-    assert "serviceAccountName" not in pod(BARE)
-    assert pod(BARE)["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in pod(BARE_PLACE)
+    assert pod(BARE_PLACE)["automountServiceAccountToken"] is False
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_without_a_service_account_the_pod_uses_the_namespaces_default():
     ],
 )
 def test_the_tmp_volume_is_limited_and_larger_for_a_working_copy(store, scratch, limit):
-    place = BARE.model_copy(update={"scratch": scratch})
+    place = BARE_PLACE.model_copy(update={"scratch": scratch})
     live = step_job("a-name", "collect", ["demo", store], place)
     stage = stage_job("sft", ["demo", store], FOLDER, place)
     for job in (live, stage):
@@ -139,8 +141,8 @@ def test_the_tmp_volume_is_limited_and_larger_for_a_working_copy(store, scratch,
 
 
 def test_a_claim_at_tmp_replaces_the_tmp_volume():
-    told = pod(BARE.model_copy(update={"volumes": {"scratch": "/tmp"}}))
-    (container,) = told["containers"]
+    spec = pod(BARE_PLACE.model_copy(update={"volumes": {"scratch": "/tmp"}}))
+    (container,) = spec["containers"]
     assert container["volumeMounts"] == [{"name": "volume-0", "mountPath": "/tmp"}]
 
 
@@ -154,10 +156,10 @@ def test_the_seccomp_profile_is_set_only_if_given():
 
 
 def test_a_job_built_differently_has_the_same_name_and_another_digest():
-    other = built(BARE)
-    assert other["metadata"]["name"] == built()["metadata"]["name"]
-    assert other["metadata"]["annotations"][BUILT] != built()["metadata"]["annotations"][BUILT]
-    assert built()["metadata"]["annotations"][BUILT] == built()["metadata"]["annotations"][BUILT]
+    other = job_of(BARE_PLACE)
+    assert other["metadata"]["name"] == job_of()["metadata"]["name"]
+    assert other["metadata"]["annotations"][BUILT] != job_of()["metadata"]["annotations"][BUILT]
+    assert job_of()["metadata"]["annotations"][BUILT] == job_of()["metadata"]["annotations"][BUILT]
 
 
 def test_the_pod_of_a_job_is_selected_by_its_job_name_label():

@@ -15,7 +15,7 @@ from make.pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.compute
 
-READS = {
+INPUTS = {
     "collect": set(),
     "prepare": {"collect"},
     "cpt": {"prepare"},
@@ -27,7 +27,7 @@ READS = {
     "simulate": {"register"},
     "deploy": {"simulate"},
 }
-OF_AN_AGENT = {
+AGENT_INPUTS = {
     "collect": set(),
     "imitate": {"collect"},
     "open_run": {"imitate"},
@@ -37,7 +37,7 @@ OF_AN_AGENT = {
     "register_agent": {"agent", "close_run", "validate"},
     "audit": {"register_agent", "validate"},
 }
-GATED = {"register", "simulate", "deploy"}
+GATED_STEPS = {"register", "simulate", "deploy"}
 
 
 @pytest.fixture(scope="module")
@@ -55,27 +55,27 @@ def agent() -> Compiled:
     return make.pipelines.compiled("agent")
 
 
-def read_by(task: dict) -> Iterator[str]:
+def inputs_of(task: dict) -> Iterator[str]:
     """The steps whose results a task reads, also from outside of its condition."""
-    for told in task.get("inputs", {}).get("parameters", {}).values():
-        if "taskOutputParameter" in told:
-            yield told["taskOutputParameter"]["producerTask"].replace("-", "_")
-        found = re.fullmatch(r"pipelinechannel--(\w+)-\w+", told.get("componentInputParameter", ""))
-        if found:
-            yield found[1]
+    for item in task.get("inputs", {}).get("parameters", {}).values():
+        if "taskOutputParameter" in item:
+            yield item["taskOutputParameter"]["producerTask"].replace("-", "_")
+        match = re.fullmatch(r"pipelinechannel--(\w+)-\w+", item.get("componentInputParameter", ""))
+        if match:
+            yield match[1]
 
 
 def test_the_world_model_and_agent_pipelines_have_exactly_the_steps_of_the_main_job(
     pipeline, agent
 ):
-    assert set(pipeline.containers) == {*READS, "conclude"}
-    assert set(agent.containers) == {*OF_AN_AGENT, "conclude"}
-    assert set(READS | OF_AN_AGENT) == set(MAIN_JOB)
+    assert set(pipeline.containers) == {*INPUTS, "conclude"}
+    assert set(agent.containers) == {*AGENT_INPUTS, "conclude"}
+    assert set(INPUTS | AGENT_INPUTS) == set(MAIN_JOB)
 
 
 def test_a_step_reads_the_results_of_its_predecessors(pipeline, agent):
-    for compiled, reads in ((pipeline, READS), (agent, OF_AN_AGENT)):
-        assert {step: set(read_by(compiled.tasks[step])) for step in reads} == reads
+    for compiled, inputs in ((pipeline, INPUTS), (agent, AGENT_INPUTS)):
+        assert {step: set(inputs_of(compiled.tasks[step])) for step in inputs} == inputs
 
 
 CHAINS = [chain for length in (1, 2, 3) for chain in combinations(("cpt", "sft", "rl"), length)]
@@ -84,31 +84,31 @@ CHAINS = [chain for length in (1, 2, 3) for chain in combinations(("cpt", "sft",
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
 def test_any_selected_stages_form_a_chain_that_begins_at_the_base(chain):
     compiled = make.pipelines.compiled("world_model", stages=chain)
-    others = {"cpt", "sft", "rl"} - {*chain}
-    assert set(compiled.containers) == {*READS, "conclude"} - others
-    for before, stage in pairwise(("prepare", *chain)):
-        assert set(read_by(compiled.tasks[stage])) == {"prepare", before}
-    assert set(read_by(compiled.tasks["evaluate"])) == {"prepare", *chain}
-    assert set(read_by(compiled.tasks["register"])) == {"evaluate", *chain}
+    other_stages = {"cpt", "sft", "rl"} - {*chain}
+    assert set(compiled.containers) == {*INPUTS, "conclude"} - other_stages
+    for parent, stage in pairwise(("prepare", *chain)):
+        assert set(inputs_of(compiled.tasks[stage])) == {"prepare", parent}
+    assert set(inputs_of(compiled.tasks["evaluate"])) == {"prepare", *chain}
+    assert set(inputs_of(compiled.tasks["register"])) == {"evaluate", *chain}
 
 
 @pytest.mark.parametrize("chain", [chain for chain in CHAINS if "sft" in chain], ids="-".join)
 def test_selected_traces_are_a_step_between_the_data_and_sft(chain):
     compiled = make.pipelines.compiled("world_model", stages=("traces", *chain))
-    assert {"traces"} == set(compiled.containers) - {*READS, "conclude"}
-    assert set(read_by(compiled.tasks["traces"])) == {"prepare"}
-    before = {"cpt"} & {*chain}
-    assert set(read_by(compiled.tasks["sft"])) == {"prepare", "traces", *before}
+    assert {"traces"} == set(compiled.containers) - {*INPUTS, "conclude"}
+    assert set(inputs_of(compiled.tasks["traces"])) == {"prepare"}
+    parents = {"cpt"} & {*chain}
+    assert set(inputs_of(compiled.tasks["sft"])) == {"prepare", "traces", *parents}
     for stage in {*chain} - {"sft"}:
-        assert "traces" not in read_by(compiled.tasks[stage])
-    assert set(read_by(compiled.tasks["evaluate"])) == {"prepare", *chain}
+        assert "traces" not in inputs_of(compiled.tasks[stage])
+    assert set(inputs_of(compiled.tasks["evaluate"])) == {"prepare", *chain}
 
 
 def test_a_recipe_with_a_teacher_has_traces_before_its_stages():
     recipe = load_recipe(recipe_path("demo"))
     assert all_stages(recipe) == ["cpt", "sft", "rl"]
-    taught = recipe.model_copy(update={"traces": TracesRecipe()})
-    assert all_stages(taught) == ["traces", "cpt", "sft", "rl"]
+    traced_recipe = recipe.model_copy(update={"traces": TracesRecipe()})
+    assert all_stages(traced_recipe) == ["traces", "cpt", "sft", "rl"]
 
 
 @pytest.mark.parametrize(
@@ -126,25 +126,25 @@ def test_other_pipelines_accept_no_stages(tmp_path):
 
 
 def test_the_main_job_lists_every_step_after_its_predecessors():
-    order = {step: place for place, step in enumerate(MAIN_JOB)}
-    for reads in (READS, OF_AN_AGENT):
-        for step, before in reads.items():
-            assert all(order[each] < order[step] for each in before)
+    order = {step: index for index, step in enumerate(MAIN_JOB)}
+    for inputs in (INPUTS, AGENT_INPUTS):
+        for step, parents in inputs.items():
+            assert all(order[parent] < order[step] for parent in parents)
 
 
 def test_a_run_is_concluded_after_success_and_after_failure(pipeline, agent):
     for compiled, name in ((pipeline, "world_model"), (agent, "agent")):
         tasks = compiled.spec["root"]["dag"]["tasks"]
         assert set(tasks) == {"exit-handler-1", "conclude"}
-        last = tasks["conclude"]
-        assert last["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
-        told = last["inputs"]["parameters"]
-        assert told["pipeline"]["runtimeValue"]["constant"] == name
-        assert told["status"] == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
+        conclusion = tasks["conclude"]
+        assert conclusion["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
+        parameters = conclusion["inputs"]["parameters"]
+        assert parameters["pipeline"]["runtimeValue"]["constant"] == name
+        assert parameters["status"] == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
 
 
 def test_a_world_model_refused_by_the_gate_is_neither_registered_nor_deployed(pipeline):
-    assert set(pipeline.spec["components"]["comp-condition-2"]["dag"]["tasks"]) == GATED
+    assert set(pipeline.spec["components"]["comp-condition-2"]["dag"]["tasks"]) == GATED_STEPS
     task = pipeline.tasks["condition_2"]
     assert "gate" in task["dependentTasks"]
     verdict = "inputs.parameter_values['pipelinechannel--gate-Output']"
@@ -152,8 +152,8 @@ def test_a_world_model_refused_by_the_gate_is_neither_registered_nor_deployed(pi
 
 
 def test_the_gate_outputs_its_verdict_and_its_reason(pipeline):
-    told = pipeline.spec["components"]["comp-gate"]["outputDefinitions"]["parameters"]
-    assert set(told) == {"folder", "Output", "reason"}
+    parameters = pipeline.spec["components"]["comp-gate"]["outputDefinitions"]["parameters"]
+    assert set(parameters) == {"folder", "Output", "reason"}
 
 
 @pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])

@@ -25,7 +25,7 @@ ACCOUNTS = "\n    service_accounts: {team-a/trainer: [agent]}\n"
 JWT = api_server.token("team-a/trainer")
 
 
-class Checked:
+class Scene:
     """An access with its file, and a cluster that authenticates tokens, or returns nothing."""
 
     def __init__(self, folder, text=FILE):
@@ -47,16 +47,16 @@ class Checked:
         return asyncio.run(self.access.caller(credential))
 
     def refused(self, credential):
-        with pytest.raises(AccessError) as refused:
+        with pytest.raises(AccessError) as error:
             self.caller(credential)
-        return refused.value
+        return error.value
 
 
 def test_a_key_a_run_token_and_a_service_account_authenticate_their_callers(tmp_path):
-    checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
-    names = [checked.caller(each).name for each in (KEY, TOKENS.token(RUN, "acme"), JWT)]
+    scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
+    names = [scene.caller(credential).name for credential in (KEY, TOKENS.token(RUN, "acme"), JWT)]
     assert names == ["acme/ci", f"run {RUN}", "team-a/trainer"]
-    assert {checked.caller(each).tenant for each in (KEY, JWT)} == {"acme"}
+    assert {scene.caller(credential).tenant for credential in (KEY, JWT)} == {"acme"}
 
 
 @pytest.mark.parametrize(
@@ -65,35 +65,35 @@ def test_a_key_a_run_token_and_a_service_account_authenticate_their_callers(tmp_
     ids=range(10),
 )
 def test_every_invalid_credential_is_rejected_with_the_same_message(tmp_path, credential):
-    checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
-    refused = checked.refused(credential)
-    assert refused.kind == "unauthorised"
-    assert str(refused) == str(checked.refused("another"))
+    scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
+    error = scene.refused(credential)
+    assert error.kind == "unauthorised"
+    assert str(error) == str(scene.refused("another"))
 
 
 def test_a_run_token_is_rejected_while_its_tenant_is_missing_from_the_file(tmp_path):
-    checked = Checked(tmp_path)
+    scene = Scene(tmp_path)
     token = TOKENS.token(RUN, "acme")
-    assert checked.caller(token).run == RUN
-    checked.write("tenants: {other: {}}")
-    assert checked.refused(token).kind == "unauthorised"
-    checked.write(FILE)
-    assert checked.caller(token).run == RUN
+    assert scene.caller(token).run == RUN
+    scene.write("tenants: {other: {}}")
+    assert scene.refused(token).kind == "unauthorised"
+    scene.write(FILE)
+    assert scene.caller(token).run == RUN
 
 
 def test_a_service_account_removed_from_the_file_is_rejected(tmp_path):
-    checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
-    assert checked.caller(JWT).tenant == "acme"
-    checked.write(FILE)
-    assert checked.refused(JWT).kind == "unauthorised"
+    scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
+    assert scene.caller(JWT).tenant == "acme"
+    scene.write(FILE)
+    assert scene.refused(JWT).kind == "unauthorised"
 
 
 def test_limits_follow_changes_of_the_access_file(tmp_path):
-    checked = Checked(tmp_path)
-    assert checked.access.limits("acme").open_runs == 2
-    checked.write(FILE.replace("2}", "3}"))
-    assert checked.access.limits("acme").open_runs == 3
-    assert checked.access.limits("gone").open_runs is None
+    scene = Scene(tmp_path)
+    assert scene.access.limits("acme").open_runs == 2
+    scene.write(FILE.replace("2}", "3}"))
+    assert scene.access.limits("acme").open_runs == 3
+    assert scene.access.limits("gone").open_runs is None
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_limits_follow_changes_of_the_access_file(tmp_path):
     ids=range(5),
 )
 def test_only_tokens_that_claim_a_listed_account_are_sent_to_the_cluster(tmp_path, credential):
-    checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
+    scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
     if credential != KEY:
-        checked.refused(credential)
-    assert checked.asked == []
+        scene.refused(credential)
+    assert scene.asked == []
 
 
 def test_without_service_accounts_no_cluster_is_needed(tmp_path):
-    checked = Checked(tmp_path)
-    assert checked.refused(JWT).kind == "unauthorised"
-    assert checked.asked == []
+    scene = Scene(tmp_path)
+    assert scene.refused(JWT).kind == "unauthorised"
+    assert scene.asked == []
 
 
 def test_service_accounts_without_a_cluster_are_an_error_at_startup(tmp_path):
@@ -126,10 +126,10 @@ def test_service_accounts_without_a_cluster_are_an_error_at_startup(tmp_path):
 
 
 def test_a_forged_token_for_a_listed_account_is_rejected_by_the_cluster(tmp_path):
-    checked = Checked(tmp_path, FILE.rstrip() + ACCOUNTS)
-    forged = api_server.token("team-a/trainer", "Zm9yZ2Vk")
-    assert checked.refused(forged).kind == "unauthorised"
-    assert checked.asked == [forged]
+    scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
+    forged_token = api_server.token("team-a/trainer", "Zm9yZ2Vk")
+    assert scene.refused(forged_token).kind == "unauthorised"
+    assert scene.asked == [forged_token]
 
 
 def test_local_access_accepts_any_credential_and_limits_a_run_token_to_its_run():
@@ -144,7 +144,7 @@ def test_local_access_accepts_any_credential_and_limits_a_run_token_to_its_run()
 
 
 def test_the_repr_of_an_access_contains_no_secret(tmp_path):
-    checked = Checked(tmp_path)
-    told = repr((checked.access, TOKENS, checked.caller(KEY), checked.access._file.index))
-    assert KEY not in told
-    assert "secret" not in told
+    scene = Scene(tmp_path)
+    text = repr((scene.access, TOKENS, scene.caller(KEY), scene.access._file.index))
+    assert KEY not in text
+    assert "secret" not in text

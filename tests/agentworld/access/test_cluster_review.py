@@ -29,19 +29,19 @@ Review = Callable[[str], str | None]
 
 @pytest.fixture(scope="module")
 def core(control_plane) -> client.CoreV1Api:
-    """A namespace with the account of our service, which may ask about tokens and nothing else."""
+    """A namespace with the account of our service, which may only create token reviews."""
     from kubernetes import client
 
     core = client.CoreV1Api(control_plane.client)
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name in (SERVICE, TRAINER):
         core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": name}})
-    rights = client.RbacAuthorizationV1Api(control_plane.client)
-    asks = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"]}
-    rights.create_cluster_role(
-        {"metadata": {"name": SERVICE}, "rules": [{**asks, "verbs": ["create"]}]}
+    rbac = client.RbacAuthorizationV1Api(control_plane.client)
+    rule = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"]}
+    rbac.create_cluster_role(
+        {"metadata": {"name": SERVICE}, "rules": [{**rule, "verbs": ["create"]}]}
     )
-    rights.create_cluster_role_binding(
+    rbac.create_cluster_role_binding(
         {
             "metadata": {"name": SERVICE},
             "roleRef": {
@@ -52,62 +52,62 @@ def core(control_plane) -> client.CoreV1Api:
             "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": SERVICE}],
         }
     )
-    asked = {"group": "authentication.k8s.io", "resource": "tokenreviews", "verb": "create"}
+    attributes = {"group": "authentication.k8s.io", "resource": "tokenreviews", "verb": "create"}
     user = f"system:serviceaccount:{NAMESPACE}:{SERVICE}"
-    access = {"spec": {"user": user, "resourceAttributes": asked}}
+    access_review = {"spec": {"user": user, "resourceAttributes": attributes}}
     authorization = client.AuthorizationV1Api(control_plane.client)
-    # A server hears of rights a moment after it keeps them.
-    wait_for(lambda: authorization.create_subject_access_review(access).status.allowed)
+    # The server applies rights a moment after it stores them.
+    wait_for(lambda: authorization.create_subject_access_review(access_review).status.allowed)
     return core
 
 
-def made(core: client.CoreV1Api, account: str = TRAINER, audience: str | None = "agentworld"):
-    """A token as a pod has one projected; without an audience it is for the cluster itself."""
+def new_token(core: client.CoreV1Api, account: str = TRAINER, audience: str | None = "agentworld"):
+    """A token like a projected one of a pod; without an audience it is for the cluster itself."""
     spec = {"audiences": [audience] if audience else []}
-    asked = {"spec": spec}
-    return core.create_namespaced_service_account_token(account, NAMESPACE, asked).status.token
+    body = {"spec": spec}
+    return core.create_namespaced_service_account_token(account, NAMESPACE, body).status.token
 
 
 @pytest.fixture(scope="module")
 def kubeconfig(control_plane, core):
-    return control_plane.kubeconfig_of(made(core, SERVICE, None))
+    return control_plane.kubeconfig_of(new_token(core, SERVICE, None))
 
 
 @pytest.fixture(scope="module")
 def review(kubeconfig) -> Review:
-    asked = cluster_review(kubeconfig=kubeconfig)
-    return lambda token: asyncio.run(asked(token))
+    review_token = cluster_review(kubeconfig=kubeconfig)
+    return lambda token: asyncio.run(review_token(token))
 
 
 def test_a_token_for_the_agentworld_audience_authenticates_its_account(core, review):
-    token = made(core)
+    token = new_token(core)
     assert claimed_account(token) == review(token) == "team-a/trainer"
 
 
 @pytest.mark.parametrize("audience", [None, "vault"])
 def test_a_token_for_another_audience_authenticates_no_account(core, review, audience):
-    assert review(made(core, audience=audience)) is None
+    assert review(new_token(core, audience=audience)) is None
 
 
 def test_a_changed_token_authenticates_no_account(core, review):
-    head, claims, signature = made(core).split(".")
-    forged = signature[:10] + ("A" if signature[10] != "A" else "B") + signature[11:]
-    assert review(".".join([head, claims, forged])) is None
+    head, claims, signature = new_token(core).split(".")
+    forged_signature = signature[:10] + ("A" if signature[10] != "A" else "B") + signature[11:]
+    assert review(".".join([head, claims, forged_signature])) is None
 
 
 def test_the_token_of_a_deleted_account_authenticates_no_account(core, review):
     core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": "gone"}})
-    token = made(core, "gone")
+    token = new_token(core, "gone")
     assert review(token) == "team-a/gone"
     core.delete_namespaced_service_account("gone", NAMESPACE)
-    wait_for(lambda: review(token) is None)  # a cluster believes what it found for ten seconds
+    wait_for(lambda: review(token) is None)  # the cluster caches a review for ten seconds
 
 
 def test_a_service_without_the_right_to_review_tokens_raises_unavailable(control_plane, core):
-    asked = cluster_review(kubeconfig=control_plane.kubeconfig_of(made(core, TRAINER, None)))
-    with pytest.raises(AccessError, match="did not review") as failed:
-        asyncio.run(asked(made(core)))
-    assert failed.value.kind == "unavailable"
+    review = cluster_review(kubeconfig=control_plane.kubeconfig_of(new_token(core, TRAINER, None)))
+    with pytest.raises(AccessError, match="did not review") as error:
+        asyncio.run(review(new_token(core)))
+    assert error.value.kind == "unavailable"
 
 
 def test_an_account_of_the_access_file_gets_its_tenant_and_others_are_rejected(
@@ -118,7 +118,7 @@ def test_an_account_of_the_access_file_gets_its_tenant_and_others_are_rejected(
     path.write_text(yaml.safe_dump({"tenants": {"acme": {"service_accounts": accounts}}}))
     connect = partial(cluster_review, kubeconfig=kubeconfig)
     access = CheckedAccess(ReloadedAccess(path), TOKENS, connect)
-    caller = asyncio.run(access.caller(made(core)))
+    caller = asyncio.run(access.caller(new_token(core)))
     assert (caller.tenant, caller.roles) == ("acme", {"agent"})
     with pytest.raises(AccessError):
-        asyncio.run(access.caller(made(core, SERVICE)))
+        asyncio.run(access.caller(new_token(core, SERVICE)))

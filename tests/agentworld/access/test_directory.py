@@ -15,7 +15,7 @@ from make.examples import examples
 
 KEY = new_key()
 DIGEST = key_digest(KEY)
-WHOLE = {
+FILE = {
     "tenants": {
         "acme": {
             "keys": {"ci": {"sha256": DIGEST, "roles": ["agent", "operator"]}},
@@ -41,14 +41,14 @@ def load(tmp_path):
 
 
 def test_a_file_names_tenants_with_their_keys_accounts_and_limits(load):
-    found = load(WHOLE)
-    caller = found.callers_by_key()[DIGEST]
+    directory = load(FILE)
+    caller = directory.callers_by_key()[DIGEST]
     assert (caller.tenant, caller.name, caller.run) == ("acme", "acme/ci", None)
     assert caller.roles == {"agent", "operator"}
-    account = found.callers_by_account()["team-a/trainer"]
+    account = directory.callers_by_account()["team-a/trainer"]
     assert (account.tenant, account.name, account.roles) == ("acme", "team-a/trainer", {"agent"})
-    assert found.tenants["acme"].limits.open_runs == 4
-    assert found.tenants["audit"].limits.open_runs is None
+    assert directory.tenants["acme"].limits.open_runs == 4
+    assert directory.tenants["audit"].limits.open_runs is None
 
 
 def test_a_tenant_may_have_no_callers(load):
@@ -57,28 +57,28 @@ def test_a_tenant_may_have_no_callers(load):
 
 def test_the_example_of_the_access_guide_loads(load):
     example = re.search(r"^```yaml\n(tenants:.*?)^```", GUIDE.read_text(), re.M | re.S)
-    found = load(example[1])
-    assert {name.count("/") for name in found.callers_by_account()} == {1}
-    roles = {role for caller in found.callers_by_key().values() for role in caller.roles}
+    directory = load(example[1])
+    assert {name.count("/") for name in directory.callers_by_account()} == {1}
+    roles = {role for caller in directory.callers_by_key().values() for role in caller.roles}
     assert roles == ROLES
 
 
 def test_the_guide_names_every_role_and_every_limit():
     text = GUIDE.read_text()
-    assert [each for each in (*ROLES, *Limits.model_fields) if f"`{each}`" not in text] == []
+    assert [name for name in (*ROLES, *Limits.model_fields) if f"`{name}`" not in text] == []
 
 
-def wrong(load, text):
-    with pytest.raises(InputError) as refused:
+def problem(load, text):
+    with pytest.raises(InputError) as error:
         load(text)
-    said = str(refused.value)
-    assert said.count("\n") == 0
-    assert refused.value.__cause__ is None
-    return said
+    message = str(error.value)
+    assert message.count("\n") == 0
+    assert error.value.__cause__ is None
+    return message
 
 
-def changed(**tenant):
-    return {"tenants": {"acme": {**WHOLE["tenants"]["acme"], **tenant}}}
+def file_with(**fields):
+    return {"tenants": {"acme": {**FILE["tenants"]["acme"], **fields}}}
 
 
 @pytest.mark.parametrize(
@@ -90,31 +90,31 @@ def changed(**tenant):
         ("tenants: {a: 2020-99-99}", "is not YAML"),
         ("others: {}", "tenants: Field required"),
         ({"tenants": {"acme": {"secrets": {}}}}, "tenants.acme.secrets: Extra"),
-        (changed(keys={"ci": {"sha256": DIGEST}}), "tenants.acme.keys.ci.roles: Field required"),
-        (changed(keys={"ci": {"sha256": DIGEST, "roles": []}}), "keys.ci.roles"),
-        (changed(keys={"ci": {"sha256": DIGEST, "roles": ["boss"]}}), "keys.ci.roles"),
-        (changed(service_accounts={"trainer": ["agent"]}), "service_accounts.trainer"),
-        (changed(limits={"open_runs": 0}), "tenants.acme.limits.open_runs"),
-        (changed(limits={"open_doors": 1}), "tenants.acme.limits.open_doors: Extra"),
+        (file_with(keys={"ci": {"sha256": DIGEST}}), "tenants.acme.keys.ci.roles: Field required"),
+        (file_with(keys={"ci": {"sha256": DIGEST, "roles": []}}), "keys.ci.roles"),
+        (file_with(keys={"ci": {"sha256": DIGEST, "roles": ["boss"]}}), "keys.ci.roles"),
+        (file_with(service_accounts={"trainer": ["agent"]}), "service_accounts.trainer"),
+        (file_with(limits={"open_runs": 0}), "tenants.acme.limits.open_runs"),
+        (file_with(limits={"open_doors": 1}), "tenants.acme.limits.open_doors: Extra"),
         ({"tenants": {"Acme Inc.": {}}}, "tenants.(no name)"),
     ],
     ids=range(13),
 )
 def test_an_invalid_file_is_rejected_with_one_sentence_that_names_the_place(load, text, place):
-    assert place in wrong(load, text)
+    assert place in problem(load, text)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        changed(keys={"ci": {"sha256": KEY, "roles": ["agent"]}}),
-        changed(keys={KEY: {"sha256": DIGEST, "roles": ["agent"]}}),
-        changed(keys={"ci": KEY}),
-        changed(keys=KEY),
-        changed(service_accounts={KEY: ["agent"]}),
-        changed(service_accounts={"team-a/trainer": [KEY]}),
-        changed(limits={"open_runs": KEY}),
-        changed(**{KEY: {}}),
+        file_with(keys={"ci": {"sha256": KEY, "roles": ["agent"]}}),
+        file_with(keys={KEY: {"sha256": DIGEST, "roles": ["agent"]}}),
+        file_with(keys={"ci": KEY}),
+        file_with(keys=KEY),
+        file_with(service_accounts={KEY: ["agent"]}),
+        file_with(service_accounts={"team-a/trainer": [KEY]}),
+        file_with(limits={"open_runs": KEY}),
+        file_with(**{KEY: {}}),
         {"tenants": {KEY: {}}},
         {KEY: {}},
         KEY,
@@ -125,31 +125,31 @@ def test_an_invalid_file_is_rejected_with_one_sentence_that_names_the_place(load
     ids=range(14),
 )
 def test_the_error_for_a_misplaced_key_does_not_contain_the_key(load, text):
-    assert KEY[4:] not in wrong(load, text)
+    assert KEY[4:] not in problem(load, text)
 
 
 def test_one_key_of_two_tenants_is_refused_with_both_names(load):
-    other = {**WHOLE["tenants"]["audit"]["keys"]["jo"], "sha256": DIGEST}
-    twice = {"tenants": {"acme": WHOLE["tenants"]["acme"], "audit": {"keys": {"jo": other}}}}
-    said = wrong(load, twice)
-    assert "acme/ci and audit/jo share one key" in said
-    assert DIGEST not in said
+    same_key = {**FILE["tenants"]["audit"]["keys"]["jo"], "sha256": DIGEST}
+    content = {"tenants": {"acme": FILE["tenants"]["acme"], "audit": {"keys": {"jo": same_key}}}}
+    message = problem(load, content)
+    assert "acme/ci and audit/jo share one key" in message
+    assert DIGEST not in message
 
 
 def test_one_key_under_two_names_of_a_tenant_is_refused(load):
     key = {"sha256": DIGEST, "roles": ["agent"]}
-    assert "acme/a and acme/b share one key" in wrong(load, changed(keys={"a": key, "b": key}))
+    assert "acme/a and acme/b share one key" in problem(load, file_with(keys={"a": key, "b": key}))
 
 
 def test_one_service_account_of_two_tenants_is_refused(load):
     accounts = {"service_accounts": {"team-a/trainer": ["agent"]}}
-    twice = {"tenants": {"acme": accounts, "other": accounts}}
-    assert "acme and other share one service account" in wrong(load, twice)
+    content = {"tenants": {"acme": accounts, "other": accounts}}
+    assert "acme and other share one service account" in problem(load, content)
 
 
 def test_a_duplicate_tenant_name_is_refused(load):
     text = "tenants:\n  acme: {limits: {open_runs: 1}}\n  acme: {}\n"
-    assert "repeats a key" in wrong(load, text)
+    assert "repeats a key" in problem(load, text)
 
 
 def test_a_missing_file_raises_an_input_error(tmp_path):

@@ -9,13 +9,13 @@ from agentworld.access.reloaded import ReloadedAccess
 from agentworld.errors import InputError
 from fakes.clock import Clock
 
-ONE = f"tenants: {{acme: {{keys: {{ci: {{sha256: {key_digest('a')}, roles: [agent]}}}}}}}}\n"
-NONE = "tenants: {acme: {}}\n"
+WITH_KEY = f"tenants: {{acme: {{keys: {{ci: {{sha256: {key_digest('a')}, roles: [agent]}}}}}}}}\n"
+WITHOUT_KEY = "tenants: {acme: {}}\n"
 
 
 @pytest.fixture
 def path(tmp_path):
-    (tmp_path / "access.yaml").write_text(ONE)
+    (tmp_path / "access.yaml").write_text(WITH_KEY)
     return tmp_path / "access.yaml"
 
 
@@ -27,7 +27,7 @@ def test_a_key_removed_from_the_file_is_invalid_after_one_second(path):
     clock = Clock()
     file = ReloadedAccess(path, clock)
     assert has_key(file)
-    path.write_text(NONE)
+    path.write_text(WITHOUT_KEY)
     clock.now += 0.9
     assert has_key(file)
     clock.now += 0.2
@@ -37,17 +37,17 @@ def test_a_key_removed_from_the_file_is_invalid_after_one_second(path):
 def test_a_file_that_did_not_change_is_not_read_again(path):
     clock = Clock()
     file = ReloadedAccess(path, clock)
-    first = file.index
+    index = file.index
     for _ in range(3):
         clock.now += 2
-        assert file.index is first
+        assert file.index is index
 
 
 def test_a_mounted_secret_is_reloaded_when_its_symlink_changes(tmp_path):
-    for name, text in (("old", ONE), ("new", NONE)):
+    for name, text in (("old", WITH_KEY), ("new", WITHOUT_KEY)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "access.yaml").write_text(text)
-        # As the cluster's node writes them: their times say nothing.
+        # A cluster's node also writes files with equal times.
         os.utime(tmp_path / name / "access.yaml", (0, 0))
     link = tmp_path / "data"
     link.symlink_to("old")
@@ -68,9 +68,9 @@ def test_a_file_that_becomes_invalid_changes_nothing_and_is_logged_once(path, ca
         for _ in range(3):
             clock.now += 2
             assert has_key(file)
-    (told,) = caplog.messages
-    assert told.endswith("correct it; the last valid version stays in use")
-    path.write_text(NONE)
+    (message,) = caplog.messages
+    assert message.endswith("correct it; the last valid version stays in use")
+    path.write_text(WITHOUT_KEY)
     clock.now += 2
     assert not has_key(file)
 
@@ -79,12 +79,12 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(path, monkeypatch):
     clock = Clock()
     load = Directory.load
 
-    def and_then_changes(from_path):
-        found = load(from_path)
-        path.write_text(NONE)
-        return found
+    def load_and_change(file_path):
+        directory = load(file_path)
+        path.write_text(WITHOUT_KEY)
+        return directory
 
-    monkeypatch.setattr(Directory, "load", and_then_changes)
+    monkeypatch.setattr(Directory, "load", load_and_change)
     file = ReloadedAccess(path, clock)
     monkeypatch.undo()
     assert has_key(file)

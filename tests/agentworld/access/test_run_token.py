@@ -27,8 +27,8 @@ def test_a_token_of_another_secret_is_rejected():
 
 @given(st.integers(0, len(TOKEN) - 1), st.characters())
 def test_a_token_with_a_changed_character_is_rejected(place, character):
-    changed = TOKEN[:place] + character + TOKEN[place + 1 :]
-    assert (TOKENS.caller(changed) is None) == (changed != TOKEN)
+    token = TOKEN[:place] + character + TOKEN[place + 1 :]
+    assert (TOKENS.caller(token) is None) == (token != TOKEN)
 
 
 @given(
@@ -36,9 +36,9 @@ def test_a_token_with_a_changed_character_is_rejected(place, character):
     st.from_regex("[a-z0-9-]{1,63}", fullmatch=True),
 )
 def test_a_token_with_a_changed_run_or_tenant_is_rejected(run, tenant):
-    _, _, _, mark = TOKEN.split("_")
-    changed = f"awr_{run}_{tenant}_{mark}"
-    assert (TOKENS.caller(changed) is None) == (changed != TOKEN)
+    _, _, _, signature = TOKEN.split("_")
+    token = f"awr_{run}_{tenant}_{signature}"
+    assert (TOKENS.caller(token) is None) == (token != TOKEN)
 
 
 @given(st.text(st.characters()) | st.text("awr_0123456789abcdef-\n\x00"))
@@ -49,17 +49,17 @@ def test_random_text_and_tokens_with_added_text_are_rejected(text):
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "token",
     [TOKEN.upper(), TOKEN + "\n", " " + TOKEN, TOKEN[:-1], TOKEN.replace("_", "-"), "awr___", ""],
     ids=range(7),
 )
-def test_a_nearly_correct_token_is_rejected(changed):
-    assert TOKENS.caller(changed) is None
+def test_a_nearly_correct_token_is_rejected(token):
+    assert TOKENS.caller(token) is None
 
 
 def test_moving_the_boundary_between_run_and_tenant_changes_the_hmac():
-    marks = {TOKENS.token(run, tenant)[-64:] for run, tenant in [("ab", "c"), ("a", "bc")]}
-    assert len(marks) == 2
+    signatures = {TOKENS.token(run, tenant)[-64:] for run, tenant in [("ab", "c"), ("a", "bc")]}
+    assert len(signatures) == 2
 
 
 @given(st.from_regex("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True))

@@ -24,20 +24,20 @@ def test_two_stores_have_different_secrets(tmp_path):
 
 def test_concurrent_creations_leave_one_secret_and_no_other_file(tmp_path):
     path, secrets = tmp_path / "keys" / "run-tokens", []
-    begin = threading.Barrier(16, timeout=DEADLINE)
+    barrier = threading.Barrier(16, timeout=DEADLINE)
 
-    def make():
-        begin.wait()
+    def create():
+        barrier.wait()
         secrets.append(ensure_secret(path))
 
-    makers = [threading.Thread(target=make) for _ in range(16)]
-    for maker in makers:
-        maker.start()
-    for maker in makers:
-        maker.join()
+    threads = [threading.Thread(target=create) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(secrets) == 16
     assert set(secrets) == {path.read_bytes()}
-    assert [each.name for each in path.parent.iterdir()] == ["run-tokens"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["run-tokens"]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o777])
@@ -47,9 +47,9 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
     path.chmod(mode)
     with pytest.raises(
         InputError, match=r"is accessible to other users \(mode 0.*set its mode"
-    ) as refused:
+    ) as error:
         ensure_secret(path)
-    assert secret.hex() not in str(refused.value)
+    assert secret.hex() not in str(error.value)
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
@@ -62,9 +62,9 @@ def test_a_secret_file_of_the_wrong_size_is_rejected(tmp_path, size):
 
 
 def test_a_secret_has_mode_600_even_without_a_umask(tmp_path):
-    before = os.umask(0)
+    umask = os.umask(0)
     try:
         ensure_secret(tmp_path / "run-tokens")
     finally:
-        os.umask(before)
+        os.umask(umask)
     assert stat.S_IMODE((tmp_path / "run-tokens").stat().st_mode) == 0o600

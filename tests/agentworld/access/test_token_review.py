@@ -18,36 +18,36 @@ TOKEN = api_server.token("team-a/trainer")
 
 @pytest.fixture
 def cluster(tmp_path):
-    with api_server.running(tmp_path) as running:
-        yield running
+    with api_server.running(tmp_path) as server:
+        yield server
 
 
-def account(cluster, token=TOKEN, audience="agentworld"):
+def review_account(cluster, token=TOKEN, audience="agentworld"):
     return asyncio.run(cluster_review(audience, cluster.kubeconfig)(token))
 
 
 def test_a_review_sends_the_token_with_the_audience_and_returns_the_account(cluster):
     cluster.believes(TOKEN, TRAINER)
-    assert account(cluster) == "team-a/trainer"
+    assert review_account(cluster) == "team-a/trainer"
     (review,) = cluster.asked
     assert review["spec"] == {"token": TOKEN, "audiences": ["agentworld"]}
 
 
 def test_a_token_that_the_cluster_rejects_authenticates_no_account(cluster):
     cluster.says[TOKEN] = {"authenticated": False, "error": "invalid bearer token"}
-    assert account(cluster) is None
+    assert review_account(cluster) is None
 
 
 @pytest.mark.parametrize("audiences", [(), ("https://kubernetes.default.svc",), ("agentworld2",)])
 def test_a_token_for_another_audience_authenticates_no_account(cluster, audiences):
     cluster.believes(TOKEN, TRAINER, audiences)
-    assert account(cluster) is None
+    assert review_account(cluster) is None
 
 
 def test_a_review_without_audiences_authenticates_no_account(cluster):
     cluster.believes(TOKEN, TRAINER)
     del cluster.says[TOKEN]["audiences"]
-    assert account(cluster) is None
+    assert review_account(cluster) is None
 
 
 @pytest.mark.parametrize(
@@ -56,34 +56,34 @@ def test_a_review_without_audiences_authenticates_no_account(cluster):
 )
 def test_a_user_that_is_no_service_account_is_rejected(cluster, user):
     cluster.believes(TOKEN, user)
-    assert account(cluster) is None
+    assert review_account(cluster) is None
 
 
-@pytest.mark.parametrize("said", [403, 500, b"no JSON", b"{}", b'{"status": []}'], ids=str)
-def test_a_failed_review_raises_unavailable_without_quoting_the_token(cluster, said):
-    cluster.says[TOKEN] = said
-    with pytest.raises(AccessError, match="did not review the token") as failed:
-        account(cluster)
-    assert (failed.value.kind, failed.value.retryable) == ("unavailable", True)
-    assert TOKEN not in str(failed.value)
-    assert failed.value.__cause__ is None
+@pytest.mark.parametrize("response", [403, 500, b"no JSON", b"{}", b'{"status": []}'], ids=str)
+def test_a_failed_review_raises_unavailable_without_quoting_the_token(cluster, response):
+    cluster.says[TOKEN] = response
+    with pytest.raises(AccessError, match="did not review the token") as error:
+        review_account(cluster)
+    assert (error.value.kind, error.value.retryable) == ("unavailable", True)
+    assert TOKEN not in str(error.value)
+    assert error.value.__cause__ is None
 
 
 def test_an_unreachable_cluster_raises_unavailable(tmp_path):
     with api_server.running(tmp_path) as cluster:
         review = cluster_review(kubeconfig=cluster.kubeconfig)
-    with pytest.raises(AccessError, match="did not review") as failed:
+    with pytest.raises(AccessError, match="did not review") as error:
         asyncio.run(review(TOKEN))
-    assert failed.value.kind == "unavailable"
+    assert error.value.kind == "unavailable"
 
 
 def test_service_accounts_without_a_configured_cluster_raise_unavailable(tmp_path):
     (tmp_path / "kubeconfig").write_text("{}")
     with pytest.raises(
         AccessError, match="the access file has service accounts, and no cluster is configured"
-    ) as failed:
+    ) as error:
         cluster_review(kubeconfig=tmp_path / "kubeconfig")
-    assert failed.value.kind == "unavailable"
+    assert error.value.kind == "unavailable"
 
 
 def test_no_log_contains_a_token(cluster, caplog):
@@ -91,14 +91,14 @@ def test_no_log_contains_a_token(cluster, caplog):
     for name in ("kubernetes.client.rest", "urllib3", "client"):
         caplog.set_level(logging.DEBUG, logger=name)
     cluster.believes(TOKEN, TRAINER)
-    account(cluster)
-    account(cluster, api_server.token("team-a/trainer", "b3RoZXI"))
+    review_account(cluster)
+    review_account(cluster, api_server.token("team-a/trainer", "b3RoZXI"))
     assert TOKEN not in caplog.text
     assert "b3RoZXI" not in caplog.text
 
 
-class Questions:
-    """A review that answers from a table, and counts."""
+class FakeReview:
+    """A review that answers from a table, and records the tokens."""
 
     def __init__(self, **accounts):
         self.accounts = accounts
@@ -107,10 +107,10 @@ class Questions:
     async def __call__(self, token):
         self.asked.append(token)
         await asyncio.sleep(0)
-        said = self.accounts.get(token)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        answer = self.accounts.get(token)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def ask(accounts, *tokens):
@@ -121,7 +121,7 @@ def ask(accounts, *tokens):
 
 
 def test_an_accepted_token_is_reviewed_once_a_minute():
-    clock, review = Clock(), Questions(a="team-a/trainer")
+    clock, review = Clock(), FakeReview(a="team-a/trainer")
     accounts = ServiceAccounts(review, clock)
     for seconds in (0, 30, 29.9):
         clock.now += seconds
@@ -133,7 +133,7 @@ def test_an_accepted_token_is_reviewed_once_a_minute():
 
 
 def test_a_revoked_token_is_rejected_after_one_minute():
-    clock, review = Clock(), Questions(a="team-a/trainer")
+    clock, review = Clock(), FakeReview(a="team-a/trainer")
     accounts = ServiceAccounts(review, clock)
     ask(accounts, "a")
     review.accounts["a"] = None
@@ -142,7 +142,7 @@ def test_a_revoked_token_is_rejected_after_one_minute():
 
 
 def test_a_rejection_is_cached_for_five_seconds():
-    clock, review = Clock(), Questions()
+    clock, review = Clock(), FakeReview()
     accounts = ServiceAccounts(review, clock)
     for seconds in (0, 2, 2.9):
         clock.now += seconds
@@ -154,14 +154,14 @@ def test_a_rejection_is_cached_for_five_seconds():
 
 
 def test_concurrent_requests_with_one_token_cause_one_review():
-    review = Questions(a="team-a/trainer", b="team-a/other")
-    found = ask(ServiceAccounts(review, Clock()), *["a"] * 64, "b")
-    assert found == [*["team-a/trainer"] * 64, "team-a/other"]
+    review = FakeReview(a="team-a/trainer", b="team-a/other")
+    names = ask(ServiceAccounts(review, Clock()), *["a"] * 64, "b")
+    assert names == [*["team-a/trainer"] * 64, "team-a/other"]
     assert sorted(review.asked) == ["a", "b"]
 
 
 def test_a_failed_review_fails_all_waiting_requests_and_is_not_cached():
-    review = Questions(a=AccessError("gone", kind="unavailable"))
+    review = FakeReview(a=AccessError("gone", kind="unavailable"))
     accounts = ServiceAccounts(review, Clock())
     assert [str(failure) for failure in ask(accounts, "a", "a")] == ["gone", "gone"]
     review.accounts["a"] = "team-a/trainer"
@@ -169,7 +169,7 @@ def test_a_failed_review_fails_all_waiting_requests_and_is_not_cached():
 
 
 def test_canceling_one_request_does_not_cancel_the_shared_review():
-    review = Questions(a="team-a/trainer")
+    review = FakeReview(a="team-a/trainer")
     accounts = ServiceAccounts(review, Clock())
 
     async def work():
@@ -182,20 +182,20 @@ def test_canceling_one_request_does_not_cancel_the_shared_review():
     assert asyncio.run(work()) == "team-a/trainer"
 
 
-def claims(value):
+def token_with_claims(value):
     return f"e30.{base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip('=')}.x"
 
 
 @pytest.mark.parametrize(
-    ("token", "account"),
+    ("token", "expected"),
     [
         (TOKEN, "team-a/trainer"),
-        (claims({"sub": "system:serviceaccount:a:b"}), "a/b"),
-        (claims({"sub": "anna"}), None),
-        (claims({"sub": 7}), None),
-        (claims({}), None),
-        (claims(["sub"]), None),
-        (claims({"sub": "system:serviceaccount:a:b"}) + ".x", None),
+        (token_with_claims({"sub": "system:serviceaccount:a:b"}), "a/b"),
+        (token_with_claims({"sub": "anna"}), None),
+        (token_with_claims({"sub": 7}), None),
+        (token_with_claims({}), None),
+        (token_with_claims(["sub"]), None),
+        (token_with_claims({"sub": "system:serviceaccount:a:b"}) + ".x", None),
         ("e30." + base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".x", None),
         ("e30.\xe9.x", None),
         ("..", None),
@@ -203,8 +203,8 @@ def claims(value):
     ],
     ids=range(11),
 )
-def test_the_claimed_account_is_read_from_the_token(token, account):
-    assert claimed_account(token) == account
+def test_the_claimed_account_is_read_from_the_token(token, expected):
+    assert claimed_account(token) == expected
 
 
 @given(st.text(st.characters()) | st.binary().map(lambda b: f"x.{base64.b64encode(b).decode()}.y"))

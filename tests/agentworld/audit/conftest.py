@@ -37,7 +37,7 @@ class Scene(NamedTuple):
 
     @property
     def copies(self) -> list[Path]:
-        return sorted(each for each in (self.folder / "mirror").rglob("*") if each.is_file())
+        return sorted(path for path in (self.folder / "mirror").rglob("*") if path.is_file())
 
     @property
     def evidence(self) -> Evidence:
@@ -50,15 +50,17 @@ class Scene(NamedTuple):
         return LogCheckpointSigner(self.ledger, SIMULATOR, signer, self.mirror).seal_all()
 
     def play(self, name, *observations, close=True):
-        """An episode with these steps, written one by one."""
+        """Writes an episode with these steps, one by one."""
         ledger = self.ledger
-        begun = Episode.new(name, SIMULATOR, EpisodeOpening(run=self.run))
-        ledger.write([EpisodeOpened(begun)])
-        played = records.episode(*observations, base=begun)
-        for step in played.steps:
+        base = Episode.new(name, SIMULATOR, EpisodeOpening(run=self.run))
+        ledger.write([EpisodeOpened(base)])
+        episode = records.episode(*observations, base=base)
+        for step in episode.steps:
             ledger.write([NewStep(self.run, step)])
         if close:
-            ledger.write([EpisodeClosed(self.run, name, len(played.steps), played.head, "closed")])
+            ledger.write(
+                [EpisodeClosed(self.run, name, len(episode.steps), episode.head, "closed")]
+            )
 
     def change(self, *statements):
         """Changes the database as an attacker would."""

@@ -1,4 +1,4 @@
-"""A simulator service in this process, for environments that reach it as over HTTP."""
+"""A simulator service in this process, for environments that call it as over HTTP."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from make.service import Service, service, shell
 
 @pytest.fixture
 def serve(tmp_path) -> Callable[..., Service]:
-    """Serves with a response and a manifest of the test's own."""
+    """Starts a service with a response and a manifest of the test."""
 
     def start(answer=shell, **manifest) -> Service:
         return service(tmp_path, answer, records.manifest(**manifest))
@@ -20,19 +20,19 @@ def serve(tmp_path) -> Callable[..., Service]:
 
 
 class Losing(httpx.AsyncBaseTransport):
-    """The service gets every request; the answers that `lost` picks, by path, do not come back."""
+    """Passes every request to the service, and loses the responses to the paths of `is_lost`."""
 
-    def __init__(self, app, lost):
+    def __init__(self, app, is_lost):
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
-        self._lost = lost
+        self._lost = is_lost
         self.paths = []
 
     async def handle_async_request(self, request):
-        answer = await self._inner.handle_async_request(request)
+        response = await self._inner.handle_async_request(request)
         self.paths.append(request.url.path)
         if self._lost(request.url.path):
             raise httpx.ReadError("lost", request=request)
-        return answer
+        return response
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from agentworld.records.base import Digest
 from make.service import SIMULATOR, service
 
 
-async def asked(client: SimulatorClient, name: str) -> Digest:
+async def resolve(client: SimulatorClient, name: str) -> Digest:
     try:
         return await client.meaning(name)
     finally:
@@ -20,20 +20,20 @@ async def asked(client: SimulatorClient, name: str) -> Digest:
 
 @pytest.mark.waits
 def test_an_alias_resolves_to_its_simulator_and_an_ended_alias_is_not_found(tmp_path):
-    there = service(tmp_path)
-    there.ledger.aliases.set("terminal", SIMULATOR, "ada")
-    assert asyncio.run(asked(there.client(), "terminal")) == SIMULATOR
-    there.ledger.aliases.end("terminal", "bob")
+    server = service(tmp_path)
+    server.ledger.aliases.set("terminal", SIMULATOR, "ada")
+    assert asyncio.run(resolve(server.client(), "terminal")) == SIMULATOR
+    server.ledger.aliases.end("terminal", "bob")
     for name in ("terminal", "gone"):
-        with pytest.raises(SimulatorError, match=f"there is no alias '{name}'") as refused:
-            asyncio.run(asked(there.client(), name))
-        assert refused.value.kind == "not-found"
+        with pytest.raises(SimulatorError, match=f"there is no alias '{name}'") as error:
+            asyncio.run(resolve(server.client(), name))
+        assert error.value.kind == "not-found"
 
 
 @pytest.mark.parametrize("body", ['""', '"sha256:ab"', "[]", "{}", "<html>"])
 def test_a_response_without_a_valid_digest_is_a_protocol_error(body):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=body))
-    told = "response to /aliases/terminal/simulator is invalid"
-    with pytest.raises(SimulatorError, match=told) as refused:
-        asyncio.run(asked(SimulatorClient("http://simulator", transport=transport), "terminal"))
-    assert refused.value.kind == "protocol"
+    problem = "response to /aliases/terminal/simulator is invalid"
+    with pytest.raises(SimulatorError, match=problem) as error:
+        asyncio.run(resolve(SimulatorClient("http://simulator", transport=transport), "terminal"))
+    assert error.value.kind == "protocol"

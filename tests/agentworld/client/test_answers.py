@@ -38,41 +38,41 @@ def test_a_step_is_read_as_it_was_written(observation):
     ],
 )
 def test_a_step_with_an_invalid_field_is_rejected(field, value):
-    told = {**records.step_result()._asdict(), field: value}
+    fields = {**records.step_result()._asdict(), field: value}
     with pytest.raises(ValueError, match=f"{field}: "):
-        read_step(json.dumps(told).encode(), "e", 1)
+        read_step(json.dumps(fields).encode(), "e", 1)
 
 
 @given(TEXTS)
 def test_an_episode_is_read_as_it_was_written(observations):
-    as_sent = json.loads(json.dumps(observations))
-    episode = records.episode(*as_sent)
+    texts = json.loads(json.dumps(observations))
+    episode = records.episode(*texts)
     assert read_episode(write_episode(episode)) == episode
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda told: told["steps"].pop(0), "do not follow"),
-        (lambda told: told["steps"][0].update(observation="other"), "do not follow"),
-        (lambda told: told["steps"][0].update(observation=5), "is no episode"),
-        (lambda told: told["steps"][0].pop("head"), "do not follow"),
-        (lambda told: told["steps"][0].update(confidence=None), "is no episode"),
-        (lambda told: told.update(head=records.digest("other")), "do not follow"),
-        (lambda told: told.update(opening={"run": 5}), "run"),
-        (lambda told: told.pop("simulator"), "is no episode"),
+        (lambda fields: fields["steps"].pop(0), "do not follow"),
+        (lambda fields: fields["steps"][0].update(observation="other"), "do not follow"),
+        (lambda fields: fields["steps"][0].update(observation=5), "is no episode"),
+        (lambda fields: fields["steps"][0].pop("head"), "do not follow"),
+        (lambda fields: fields["steps"][0].update(confidence=None), "is no episode"),
+        (lambda fields: fields.update(head=records.digest("other")), "do not follow"),
+        (lambda fields: fields.update(opening={"run": 5}), "run"),
+        (lambda fields: fields.pop("simulator"), "is no episode"),
     ],
 )
 def test_a_changed_episode_is_rejected(change, words):
-    told = json.loads(write_episode(records.episode("a", "b")))
-    change(told)
+    fields = json.loads(write_episode(records.episode("a", "b")))
+    change(fields)
     with pytest.raises(ValueError, match=words):
-        read_episode(json.dumps(told).encode())
+        read_episode(json.dumps(fields).encode())
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"<html>"])
 def test_a_body_that_is_no_json_object_is_rejected(body):
-    with pytest.raises(ValueError):  # noqa: PT011  the caller says whose answer it was
+    with pytest.raises(ValueError):  # noqa: PT011  the caller adds whose answer it was
         read_episode(body)
 
 

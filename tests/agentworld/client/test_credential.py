@@ -18,18 +18,18 @@ def test_the_credential_variable_has_priority_over_the_credential_file(tmp_path,
 
 
 def test_the_credential_file_is_read_for_each_request(tmp_path, monkeypatch):
-    heard = []
+    credentials = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        heard.append(request.headers.get("authorization"))
+        credentials.append(request.headers.get("authorization"))
         return httpx.Response(404, json={"error": "not-found", "message": "no"})
 
     async def ask() -> None:
         token = tmp_path / "token"
         monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(token))
         transport = httpx.MockTransport(answer)
-        told = ClientSettings().load_credential
-        client = SimulatorClient("http://there", credential=told, transport=transport)
+        load_credential = ClientSettings().load_credential
+        client = SimulatorClient("http://there", credential=load_credential, transport=transport)
         for text in ("first", "second"):
             token.write_text(text)
             with pytest.raises(SimulatorError):
@@ -37,7 +37,7 @@ def test_the_credential_file_is_read_for_each_request(tmp_path, monkeypatch):
         await client.close()
 
     asyncio.run(ask())
-    assert heard == ["Bearer first", "Bearer second"]
+    assert credentials == ["Bearer first", "Bearer second"]
 
 
 def test_an_unreadable_credential_file_is_named_in_the_error(tmp_path, monkeypatch):
@@ -48,6 +48,6 @@ def test_an_unreadable_credential_file_is_named_in_the_error(tmp_path, monkeypat
 
 def test_a_credential_with_a_space_is_rejected_and_not_quoted():
     assert authorisation(None)() == {}
-    with pytest.raises(InputError, match="holds a blank") as refused:
+    with pytest.raises(InputError, match="holds a blank") as error:
         authorisation("a secret")
-    assert "a secret" not in str(refused.value)
+    assert "a secret" not in str(error.value)

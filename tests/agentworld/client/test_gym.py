@@ -26,12 +26,12 @@ SEEDED = {"sampling": {"seed_policy": "seeded"}}
 TASK = records.task()
 
 
-def opened(served, start=None, run=OPENING, **settings):
-    return SimulatorEnv(served.client(attempts=1, **settings), run, start)
+def open_env(service, start=None, run=OPENING, **settings):
+    return SimulatorEnv(service.client(attempts=1, **settings), run, start)
 
 
-def passes(env):
-    """Gymnasium's own check, which reports most problems as warnings."""
+def run_check(env):
+    """Runs Gymnasium's own check, which reports most problems as warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env)
@@ -40,19 +40,19 @@ def passes(env):
 @pytest.mark.parametrize("start", [None, TASK, {"turn_limit": 1}], ids=["none", "task", "limit"])
 def test_gymnasiums_check_accepts_a_seeded_simulator(serve, start):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING, start) as env:
-        passes(env)
+        run_check(env)
 
 
 def test_gymnasiums_check_of_an_unseeded_simulator_fails_with_the_reason(serve):
     with (
         listening(serve().app) as url,
         SimulatorEnv(url, OPENING, TASK) as env,
-        pytest.raises(SimulatorError) as caught,
+        pytest.raises(SimulatorError) as error,
     ):
         check_env(env)
-    said = str(caught.value)
-    assert "the seed 123 cannot be used: the simulator's seed policy is `refuse`" in said
-    assert "name a simulator whose policy is `seeded`" in said
+    message = str(error.value)
+    assert "the seed 123 cannot be used: the simulator's seed policy is `refuse`" in message
+    assert "name a simulator whose policy is `seeded`" in message
 
 
 def test_gymnasiums_check_accepts_a_replayed_episode(serve):
@@ -63,13 +63,13 @@ def test_gymnasiums_check_accepts_a_replayed_episode(serve):
         for action in actions:
             env.step(action)
         replay = Source(episode=info["episode_id"], step=2)
-        with SimulatorEnv(url, env.run.id, {"replay": replay}) as again:
-            again.action_space.seed(123)
-            passes(again)
+        with SimulatorEnv(url, env.run.id, {"replay": replay}) as other_env:
+            other_env.action_space.seed(123)
+            run_check(other_env)
 
 
-class Unnamed(SimulatorEnv):
-    """Does not tell which episode it is, which is another one each time."""
+class UnnamedEnv(SimulatorEnv):
+    """An environment without episode IDs, which differ for each episode."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -80,104 +80,104 @@ class Unnamed(SimulatorEnv):
         return observation, {**info, "episode_id": ""}
 
     def step(self, action):
-        *shown, info = super().step(action)
-        return *shown, {**info, "episode_id": ""}
+        *outcome, info = super().step(action)
+        return *outcome, {**info, "episode_id": ""}
 
 
 def test_equal_seeds_and_actions_give_equal_results_except_the_episode_id(serve):
     tasks = [TASK, records.task(instruction="another")]
-    with listening(serve(**SEEDED).app) as url, Unnamed(url, OPENING, tasks) as env:
-        passes(env)
+    with listening(serve(**SEEDED).app) as url, UnnamedEnv(url, OPENING, tasks) as env:
+        run_check(env)
 
 
 def test_reset_returns_the_task_instruction_and_the_last_step_the_reward(serve):
-    served = serve()
-    with opened(served, TASK) as env:
-        told, begun = env.reset()
-        assert told == TASK.instruction
-        shown, reward, *over, info = env.step("ls")
-        assert (shown, reward, over, info["reward_known"]) == ("[0] ~", 0.0, [False, False], False)
-        shown, reward, *over, info = env.step("echo besa")
-        assert (reward, over, info["reward_known"]) == (1.0, [True, False], True)
+    service = serve()
+    with open_env(service, TASK) as env:
+        instruction, first_info = env.reset()
+        assert instruction == TASK.instruction
+        text, reward, *ends, info = env.step("ls")
+        assert (text, reward, ends, info["reward_known"]) == ("[0] ~", 0.0, [False, False], False)
+        text, reward, *ends, info = env.step("echo besa")
+        assert (reward, ends, info["reward_known"]) == (1.0, [True, False], True)
     digest = records.manifest().digest
-    assert begun["simulator"] == info["simulator"] == digest
-    assert begun["run"] == info["run"] == env.run.id
-    assert begun["episode_id"] == info["episode_id"]
-    assert (begun["step"], info["step"]) == (0, 2)
-    assert len(served.ledger.episode(info["episode_id"]).steps) == 2
+    assert first_info["simulator"] == info["simulator"] == digest
+    assert first_info["run"] == info["run"] == env.run.id
+    assert first_info["episode_id"] == info["episode_id"]
+    assert (first_info["step"], info["step"]) == (0, 2)
+    assert len(service.ledger.episode(info["episode_id"]).steps) == 2
 
 
 def test_a_known_reward_of_zero_is_marked_as_known(serve):
-    with opened(serve(), TASK) as env:
+    with open_env(serve(), TASK) as env:
         env.reset()
         _, reward, terminated, _, info = env.step("echo wrong")
     assert (reward, terminated, info["reward_known"]) == (0.0, True, True)
 
 
 def test_the_turn_limit_truncates_and_does_not_terminate(serve):
-    with opened(serve(), {"turn_limit": 1}) as env:
+    with open_env(serve(), {"turn_limit": 1}) as env:
         assert env.reset()[0] == ""
         _, _, terminated, truncated, info = env.step("ls")
     assert (terminated, truncated, info["reward_known"]) == (False, True, False)
 
 
 def test_the_info_contains_the_confidence_of_the_simulator(serve):
-    def unsure(_messages):
+    def answer(_messages):
         return Completion("[0] ~", 1, 1, "stop", mean_logprob=-2.0)
 
-    with opened(serve(unsure, confidence={"min_logprob": -1.0})) as env:
+    with open_env(serve(answer, confidence={"min_logprob": -1.0})) as env:
         env.reset()
         *_, info = env.step("ls")
     assert (info["mean_logprob"], info["agreement"], info["low_confidence"]) == (-2.0, None, True)
 
 
 def test_the_seed_of_a_reset_is_the_seed_of_the_episode(serve):
-    served = serve(**SEEDED)
-    with opened(served) as env:
+    service = serve(**SEEDED)
+    with open_env(service) as env:
         _, info = env.reset(seed=7)
-        _, other = env.reset()
-    assert served.ledger.episode(info["episode_id"]).opening.seed == 7
-    assert served.ledger.episode(other["episode_id"]).opening.seed is None
+        _, other_info = env.reset()
+    assert service.ledger.episode(info["episode_id"]).opening.seed == 7
+    assert service.ledger.episode(other_info["episode_id"]).opening.seed is None
 
 
 def test_a_seed_that_the_simulator_cannot_use_is_refused(serve):
-    with opened(serve()) as env:
-        with pytest.raises(SimulatorError, match="the seed 7 cannot be used") as caught:
+    with open_env(serve()) as env:
+        with pytest.raises(SimulatorError, match="the seed 7 cannot be used") as error:
             env.reset(seed=7)
-        assert caught.value.kind == "input"
+        assert error.value.kind == "input"
         assert env.run.num_episodes == 0
 
 
 def test_a_seed_beyond_the_exact_integers_of_json_is_refused(serve):
-    with opened(serve(**SEEDED)) as env, pytest.raises(InputError, match="seed"):
+    with open_env(serve(**SEEDED)) as env, pytest.raises(InputError, match="seed"):
         env.reset(seed=2**53)
 
 
 def test_options_hold_for_one_episode(serve):
-    served = serve()
-    with opened(served) as env:
-        asked = {"initial_state": "a.txt", "turn_limit": 5, "simulation_instruction": "be slow"}
-        names = [env.reset(options=options)[1]["episode_id"] for options in (asked, None)]
-        one, other = (served.ledger.episode(name).opening for name in names)
-        assert {name: getattr(one, name) for name in asked} == asked
-        begun = other.model_dump(exclude_defaults=True)
-        assert begun == {"run": env.run.id, "domain": "shell"}
+    service = serve()
+    with open_env(service) as env:
+        choices = {"initial_state": "a.txt", "turn_limit": 5, "simulation_instruction": "be slow"}
+        names = [env.reset(options=options)[1]["episode_id"] for options in (choices, None)]
+        first, second = (service.ledger.episode(name).opening for name in names)
+        assert {name: getattr(first, name) for name in choices} == choices
+        fields = second.model_dump(exclude_defaults=True)
+        assert fields == {"run": env.run.id, "domain": "shell"}
         assert env.reset(options={"task": TASK})[0] == TASK.instruction
 
 
 def test_an_episode_is_forked_and_replayed_by_options(serve):
-    served = serve()
-    with opened(served, TASK) as env:
+    service = serve()
+    with open_env(service, TASK) as env:
         _, info = env.reset()
-        shown = env.step("ls")[0]
+        observation = env.step("ls")[0]
         source = Source(episode=info["episode_id"], step=1)
         assert env.reset(options={"fork": source})[1]["step"] == 1
         env.reset(options={"replay": source})
-        asked = len(served.engine.requests)
-        assert env.step("ls")[0] == shown
+        num_requests = len(service.engine.requests)
+        assert env.step("ls")[0] == observation
         with pytest.raises(SimulatorError, match="the record ends"):
             env.step("pwd")
-    assert len(served.engine.requests) == asked
+    assert len(service.engine.requests) == num_requests
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_episode_is_forked_and_replayed_by_options(serve):
     ],
 )
 def test_an_unknown_invalid_or_ineffective_option_is_refused(serve, options, problem):
-    with opened(serve(), TASK) as env:
+    with open_env(serve(), TASK) as env:
         with pytest.raises(InputError, match=problem):
             env.reset(options=options)
         assert env.reset()[0] == TASK.instruction
@@ -203,20 +203,20 @@ def test_an_unknown_invalid_or_ineffective_option_is_refused(serve, options, pro
 
 @pytest.mark.parametrize("start", [[], [3], "task", {"seed": 3}, {"task": TASK, "turn_limit": 2}])
 def test_an_invalid_start_is_refused_before_a_run_is_opened(serve, start):
-    served = serve()
+    service = serve()
     with pytest.raises(InputError):
-        opened(served, start)
-    assert served.ledger.runs() == []
+        open_env(service, start)
+    assert service.ledger.runs() == []
 
 
 def tasks(num):
-    return [records.task(instruction=f"task {place}") for place in range(num)]
+    return [records.task(instruction=f"task {number}") for number in range(num)]
 
 
 def test_tasks_rotate_and_a_seed_selects_the_task_to_continue_with(serve):
-    with opened(serve(**SEEDED), tasks(3)) as env:
-        told = [env.reset()[0] for _ in range(4)]
-        assert told == ["task 0", "task 1", "task 2", "task 0"]
+    with open_env(serve(**SEEDED), tasks(3)) as env:
+        instructions = [env.reset()[0] for _ in range(4)]
+        assert instructions == ["task 0", "task 1", "task 2", "task 0"]
         assert [env.reset(seed=5)[0], env.reset()[0]] == ["task 2", "task 0"]
         assert env.reset(options={"task": TASK})[0] == TASK.instruction
         assert env.reset()[0] == "task 1"
@@ -227,12 +227,12 @@ def test_reset_ends_the_previous_episode_before_the_next_episode_begins(serve, l
     with SimulatorEnv(SimulatorClient("http://simulator", transport=transport), OPENING) as env:
         _, info = env.reset()
         env.reset()
-        ended = f"/episodes/{info['episode_id']}/close"
-        assert transport.paths == ["/runs", "/episodes", ended, "/episodes"]
+        close_path = f"/episodes/{info['episode_id']}/close"
+        assert transport.paths == ["/runs", "/episodes", close_path, "/episodes"]
 
 
 def test_a_failed_reset_does_not_advance_the_task_rotation(serve):
-    with opened(serve(), tasks(2)) as env:
+    with open_env(serve(), tasks(2)) as env:
         with pytest.raises(SimulatorError):
             env.reset(seed=1)
         assert env.reset()[0] == "task 0"
@@ -240,32 +240,32 @@ def test_a_failed_reset_does_not_advance_the_task_rotation(serve):
 
 def test_an_engine_failure_is_retryable_and_the_repeated_step_is_recorded_once(serve):
     answers = iter([EngineError("gone"), "[0] ~", "[1] ~"])
-    served = serve(lambda _messages: next(answers))
-    with opened(served) as env:
+    service = serve(lambda _messages: next(answers))
+    with open_env(service) as env:
         _, info = env.reset()
-        with pytest.raises(SimulatorError, match="gone") as caught:
+        with pytest.raises(SimulatorError, match="gone") as error:
             env.step("ls")
-        assert (caught.value.kind, caught.value.retryable) == ("engine", True)
+        assert (error.value.kind, error.value.retryable) == ("engine", True)
         assert env.step("ls")[0] == "[0] ~"
         assert env.step("ls")[-1]["step"] == 2
-    shown = [step.observation for step in served.ledger.episode(info["episode_id"]).steps]
-    assert shown == ["[0] ~", "[1] ~"]
+    observations = [step.observation for step in service.ledger.episode(info["episode_id"]).steps]
+    assert observations == ["[0] ~", "[1] ~"]
 
 
 def test_repeating_a_step_after_a_lost_response_asks_the_engine_once(serve, losing):
-    served, lose = serve(), iter([True, False])
-    transport = losing(served.app, lambda path: path == "/steps" and next(lose))
+    service, losses = serve(), iter([True, False])
+    transport = losing(service.app, lambda path: path == "/steps" and next(losses))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
     with SimulatorEnv(client, OPENING) as env:
         env.reset()
         with pytest.raises(SimulatorError, match="did not answer"):
             env.step("echo a")
-        shown, *_, info = env.step("echo a")
-    assert (shown, info["step"], len(served.engine.requests)) == ("a\n[0] ~", 1, 1)
+        observation, *_, info = env.step("echo a")
+    assert (observation, info["step"], len(service.engine.requests)) == ("a\n[0] ~", 1, 1)
 
 
 def test_a_step_outside_of_an_episode_is_refused(serve):
-    with opened(serve(), {"turn_limit": 1}) as env:
+    with open_env(serve(), {"turn_limit": 1}) as env:
         for _ in range(2):
             with pytest.raises(InputError, match="call reset first"):
                 env.step("ls")
@@ -275,13 +275,13 @@ def test_a_step_outside_of_an_episode_is_refused(serve):
 
 @pytest.mark.parametrize("leave", [SimulatorEnv.reset, SimulatorEnv.close])
 def test_reset_and_close_end_the_current_episode_and_not_the_run(serve, tmp_path, leave):
-    served = serve()
-    with TrajectoryLog(tmp_path / "log") as log, opened(served, trajectory=log) as env:
+    service = serve()
+    with TrajectoryLog(tmp_path / "log") as log, open_env(service, trajectory=log) as env:
         _, info = env.reset()
         env.step("ls")
         leave(env)
-    assert served.ledger.episode(info["episode_id"]).closed == "closed"
-    assert served.ledger.run(env.run.id).closing is None
+    assert service.ledger.episode(info["episode_id"]).closed == "closed"
+    assert service.ledger.run(env.run.id).closing is None
     begin, step, *_, end = read_trajectory(tmp_path / "log")
     assert (begin.episode, step.action) == (info["episode_id"], "ls")
     assert end.reason == "closed"
@@ -292,7 +292,7 @@ def threads():
 
 
 def test_a_closed_environment_refuses_a_reset_and_may_be_closed_again(serve):
-    env = opened(serve())
+    env = open_env(serve())
     assert THREAD in threads()
     env.close()
     env.close()
@@ -303,7 +303,7 @@ def test_a_closed_environment_refuses_a_reset_and_may_be_closed_again(serve):
 
 def test_a_run_that_cannot_be_resumed_leaves_no_thread(serve):
     with pytest.raises(SimulatorError, match="nobody"):
-        opened(serve(), run="nobody")
+        open_env(serve(), run="nobody")
     assert THREAD not in threads()
 
 
@@ -311,16 +311,16 @@ def test_an_environment_made_from_the_spec_joins_the_same_run(serve):
     with (
         listening(serve().app) as url,
         SimulatorEnv(url, OPENING, tasks(2)) as env,
-        gymnasium.make(env.spec) as other,
+        gymnasium.make(env.spec) as other_env,
     ):
-        assert other.unwrapped.run.id == env.run.id
-        assert other.reset()[0] == env.reset()[0] == "task 0"
+        assert other_env.unwrapped.run.id == env.run.id
+        assert other_env.reset()[0] == env.reset()[0] == "task 0"
 
 
 def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
     with listening(serve().app) as url:
-        known = url.replace("://", "://run:sesame@")
-        with SimulatorEnv(known, OPENING) as env, gymnasium.make(env.spec) as other:
+        address = url.replace("://", "://run:sesame@")
+        with SimulatorEnv(address, OPENING) as env, gymnasium.make(env.spec) as other:
             assert "sesame" not in f"{env.spec} {env.spec.pprint(disable_print=True)} {other.spec}"
             assert other.reset()[1]["run"] == env.run.id
 
@@ -341,5 +341,5 @@ def test_the_guides_example_runs(serve, tmp_path):
         assert "http://127.0.0.1:8000" in code
         example.write_text(code.replace("http://127.0.0.1:8000", url))
         command = [sys.executable, str(example)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.stderr, done.stdout.split()[2:]) == ("", ["3"])
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.stderr, result.stdout.split()[2:]) == ("", ["3"])

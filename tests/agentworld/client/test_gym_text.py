@@ -41,31 +41,31 @@ def test_a_sample_is_valid_unicode_and_in_the_space(max_length, seed):
 def test_samples_include_empty_texts_control_characters_and_high_planes():
     space = UnicodeText(seed=0)
     texts = [space.sample() for _ in range(400)]
-    drawn = "".join(texts)
+    characters = "".join(texts)
     assert min(map(len, texts)) == 0
-    assert min(drawn) < " "
-    assert max(drawn) > "\uffff"
-    assert "e" in drawn
+    assert min(characters) < " "
+    assert max(characters) > "\uffff"
+    assert "e" in characters
 
 
 @given(st.integers(0, 2**32))
 def test_equal_seeds_draw_equal_texts(seed):
-    one, other = UnicodeText(seed=seed), UnicodeText()
-    other.seed(seed)
-    assert [one.sample() for _ in range(3)] == [other.sample() for _ in range(3)]
+    first, second = UnicodeText(seed=seed), UnicodeText()
+    second.seed(seed)
+    assert [first.sample() for _ in range(3)] == [second.sample() for _ in range(3)]
 
 
 @given(st.lists(TEXTS))
 def test_texts_survive_a_round_trip_through_json(texts):
     space = UnicodeText()
-    written = json.dumps(space.to_jsonable(texts))
-    assert space.from_jsonable(json.loads(written)) == texts
+    document = json.dumps(space.to_jsonable(texts))
+    assert space.from_jsonable(json.loads(document)) == texts
 
 
 def test_json_does_not_merge_two_surrogates_into_one_character():
     halves = "\ud83d\ude00"
-    written = json.dumps(UnicodeText().to_jsonable([halves, "\U0001f600"]))
-    assert UnicodeText().from_jsonable(json.loads(written)) == [halves, "\U0001f600"]
+    document = json.dumps(UnicodeText().to_jsonable([halves, "\U0001f600"]))
+    assert UnicodeText().from_jsonable(json.loads(document)) == [halves, "\U0001f600"]
 
 
 def test_spaces_of_one_length_are_equal():
@@ -78,15 +78,15 @@ def test_spaces_of_one_length_are_equal():
 def test_a_batched_space_samples_a_tuple_of_different_texts():
     batch = batch_space(UnicodeText(seed=0), 3)
     assert batch == Tuple([UnicodeText()] * 3)
-    drawn = batch.sample()
-    assert drawn in batch
-    assert len(set(drawn)) == 3
+    texts = batch.sample()
+    assert texts in batch
+    assert len(set(texts)) == 3
 
 
-@pytest.mark.parametrize("wanted", [{"mask": ()}, {"probability": ()}])
-def test_sampling_with_a_mask_or_a_probability_is_refused(wanted):
+@pytest.mark.parametrize("arguments", [{"mask": ()}, {"probability": ()}])
+def test_sampling_with_a_mask_or_a_probability_is_refused(arguments):
     with pytest.raises(InputError, match="leave it out"):
-        UnicodeText().sample(**wanted)
+        UnicodeText().sample(**arguments)
 
 
 def test_a_negative_maximum_length_is_refused():

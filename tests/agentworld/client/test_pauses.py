@@ -14,22 +14,22 @@ from make.records import digest
 def test_the_pause_between_retries_grows_to_at_most_eight_seconds(monkeypatch):
     pauses = []
 
-    async def pass_by(seconds):
+    async def skip(seconds):
         pauses.append(seconds)
 
-    def gone(request):
+    def fail(request):
         raise httpx.ConnectError("gone", request=request)
 
-    monkeypatch.setattr(asyncio, "sleep", pass_by)
-    client = SimulatorClient("http://sim", transport=httpx.MockTransport(gone), attempts=2_000)
+    monkeypatch.setattr(asyncio, "sleep", skip)
+    client = SimulatorClient("http://sim", transport=httpx.MockTransport(fail), attempts=2_000)
     with pytest.raises(SimulatorError, match="did not answer"):
         asyncio.run(client.manifest())
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[7:] == [8.0] * 1_992
 
 
-class Starting:
-    """An engine that is there after so many questions, each of which waits 45 seconds."""
+class StartingEngine:
+    """An engine that is ready after a number of requests, each of which takes 45 seconds."""
 
     def __init__(self, num_questions, kind="starting"):
         self.kind, self.num_questions = kind, num_questions
@@ -51,29 +51,29 @@ class Starting:
 
 
 def test_requests_to_a_starting_engine_are_retried_within_start_seconds(caplog):
-    starting = Starting(10)
-    assert starting.ask(start_seconds=600) == digest("answer")
-    assert starting.num_asked == 11
+    engine = StartingEngine(10)
+    assert engine.ask(start_seconds=600) == digest("answer")
+    assert engine.num_asked == 11
     assert len(caplog.messages) == 10
     assert "none yet; retrying for at most" in caplog.text
 
 
 def test_an_engine_that_does_not_start_within_start_seconds_is_a_failure():
-    starting = Starting(100)
-    with pytest.raises(SimulatorError, match="none yet") as caught:
-        starting.ask(start_seconds=100)
-    assert (caught.value.kind, starting.num_asked) == ("starting", 3)
+    engine = StartingEngine(100)
+    with pytest.raises(SimulatorError, match="none yet") as error:
+        engine.ask(start_seconds=100)
+    assert (error.value.kind, engine.num_asked) == ("starting", 3)
 
 
 def test_with_zero_start_seconds_a_starting_engine_is_asked_once():
-    starting = Starting(1)
+    engine = StartingEngine(1)
     with pytest.raises(SimulatorError):
-        starting.ask(start_seconds=0)
-    assert starting.num_asked == 1
+        engine.ask(start_seconds=0)
+    assert engine.num_asked == 1
 
 
 def test_other_failures_are_retried_up_to_the_number_of_attempts():
-    failing = Starting(100, kind="engine")
+    engine = StartingEngine(100, kind="engine")
     with pytest.raises(SimulatorError):
-        failing.ask(start_seconds=600)
-    assert failing.num_asked == 2
+        engine.ask(start_seconds=600)
+    assert engine.num_asked == 2

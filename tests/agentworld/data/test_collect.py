@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 @pytest.mark.waits
 def test_the_collection_ends_with_the_chunk_that_reaches_enough_transitions(folder):
     collected = read_collected(folder)
-    lengths = [len(each.turns) for each in read_trajectories(folder) if not each.held_out]
+    lengths = [len(episode.turns) for episode in read_trajectories(folder) if not episode.held_out]
     assert collected.num_transitions == sum(lengths) >= 60
     assert sum(lengths[:-5]) < 60
 
@@ -40,18 +40,18 @@ def test_the_collection_ends_with_the_chunk_that_reaches_enough_transitions(fold
 @pytest.mark.waits
 def test_held_out_episodes_are_in_separate_chunks(folder):
     chunks = read_collected(folder).chunks
-    held_out = {name: set() for name in chunks}
+    marks = {name: set() for name in chunks}
     for name in chunks:
-        held_out[name] = {each.held_out for each in read_trajectories(folder / name)}
-    assert held_out["held-out-00000.jsonl"] == held_out["held-out-00001.jsonl"] == {True}
-    assert held_out["episodes-00000.jsonl"] == {False}
+        marks[name] = {episode.held_out for episode in read_trajectories(folder / name)}
+    assert marks["held-out-00000.jsonl"] == marks["held-out-00001.jsonl"] == {True}
+    assert marks["episodes-00000.jsonl"] == {False}
     assert read_collected(folder).num_held_out_trajectories == 7
 
 
 @pytest.mark.waits
 def test_the_folder_contains_only_the_chunks_the_manifest_and_the_recipe(folder):
-    found = {path.name for path in folder.iterdir()}
-    assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
 
 
 @pytest.mark.waits
@@ -64,9 +64,9 @@ def test_the_result_does_not_depend_on_the_number_of_workers(folder, tmp_path):
 def test_a_finished_chunk_is_used_again(folder, tmp_path):
     chunk = "episodes-00000.jsonl"
     (tmp_path / chunk).write_bytes((folder / chunk).read_bytes())
-    before = (tmp_path / chunk).stat().st_mtime_ns
+    modified_ns = (tmp_path / chunk).stat().st_mtime_ns
     assert run(tmp_path) == read_collected(folder).digest
-    assert (tmp_path / chunk).stat().st_mtime_ns == before
+    assert (tmp_path / chunk).stat().st_mtime_ns == modified_ns
 
 
 @pytest.mark.waits
@@ -100,7 +100,7 @@ def test_a_folder_with_episodes_of_another_recipe_is_refused(folder):
         run(folder, RECIPE.model_copy(update={"seed": 1}))
 
 
-_KILLED = """
+_PROGRAM = """
 import sys
 from pathlib import Path
 from agentworld.data.collect import collect
@@ -115,17 +115,19 @@ if __name__ == "__main__":
 
 @pytest.mark.waits
 def test_a_killed_collection_leaves_no_process_and_can_be_continued(tmp_path):
-    long = RECIPE.model_copy(update={"num_transitions": 1_000, "num_workers": 2})
-    (tmp_path / "run.py").write_text(_KILLED)
+    recipe = RECIPE.model_copy(update={"num_transitions": 1_000, "num_workers": 2})
+    (tmp_path / "run.py").write_text(_PROGRAM)
     out = tmp_path / "out"
-    command = [sys.executable, tmp_path / "run.py", out, long.model_dump_json()]
+    command = [sys.executable, tmp_path / "run.py", out, recipe.model_dump_json()]
     process = subprocess.Popen(command)
     wait_for((out / "episodes-00001.jsonl").exists)
-    family = psutil.Process(process.pid).children(recursive=True)
+    children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
-    assert not alive
+    _, survivors = psutil.wait_procs(children, timeout=DEADLINE)
+    assert not survivors
     assert not (out / MANIFEST).exists()
-    assert collect(long, out, ignore_progress, episodes_per_chunk=5) == run(tmp_path / "new", long)
+    assert collect(recipe, out, ignore_progress, episodes_per_chunk=5) == run(
+        tmp_path / "new", recipe
+    )
     assert Collected.read(out / MANIFEST).num_transitions >= 1_000

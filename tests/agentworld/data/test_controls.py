@@ -5,19 +5,19 @@ from agentworld.recipes.data import MaskRecipe, PrepareRecipe
 from agentworld.rendering.messages import system_text
 from make import records
 
-ALWAYS = PrepareRecipe(control_share=1, mask=MaskRecipe(echo=0, boilerplate=1))
-FAILS = ("open b.txt", "Error: no b.txt here\nsee help")
-SHOWS = ("look", "\n{\n3 apples\n4 pears")
+RECIPE = PrepareRecipe(control_share=1, mask=MaskRecipe(echo=0, boilerplate=1))
+FAILURE = ("open b.txt", "Error: no b.txt here\nsee help")
+OUTPUT = ("look", "\n{\n3 apples\n4 pears")
 
 
-def instruction(*turns, domain="text", pool="sft", recipe=ALWAYS, number=0):
+def instruction(*turns, domain="text", pool="sft", recipe=RECIPE, number=0):
     trajectory = records.trajectory(*turns, domain=domain)
     sample = make_sample(recipe, trajectory, records.digest(f"{number}"), pool)
     return sample.prompt.simulation_instruction
 
 
 def test_an_instruction_describes_the_recorded_outcomes():
-    assert instruction(SHOWS, FAILS).split("\n") == [
+    assert instruction(OUTPUT, FAILURE).split("\n") == [
         "Action 1, look, shows the line: 3 apples",
         "Action 2, open b.txt, fails. Its observation has the line: Error: no b.txt here",
     ]
@@ -34,40 +34,42 @@ def test_an_instruction_of_a_shell_depends_on_exit_status_and_output():
 
 def test_an_instruction_describes_at_most_three_turns_and_prefers_failures():
     turns = [(f"look {number}", f"{number} apples of many") for number in range(9)]
-    lines = instruction(*turns, FAILS).split("\n")
+    lines = instruction(*turns, FAILURE).split("\n")
     assert len(lines) == 3
     assert lines[-1].startswith("Action 10, open b.txt, fails.")
 
 
 def test_a_turn_without_loss_has_no_instruction():
     echo = ("say kolu tane besa", "say kolu tane besa")
-    assert instruction(echo, SHOWS) == "Action 2, look, shows the line: 3 apples"
+    assert instruction(echo, OUTPUT) == "Action 2, look, shows the line: 3 apples"
 
 
 @pytest.mark.parametrize("number", range(6))
 def test_an_rl_instruction_describes_only_the_predicted_turn(number):
-    trajectory = records.trajectory(SHOWS, FAILS, SHOWS, domain="text")
-    sample = make_sample(ALWAYS, trajectory, records.digest(f"{number}"), "rl")
+    trajectory = records.trajectory(OUTPUT, FAILURE, OUTPUT, domain="text")
+    sample = make_sample(RECIPE, trajectory, records.digest(f"{number}"), "rl")
     (target,) = sample.targets
     assert sample.prompt.simulation_instruction.startswith(f"Action {target + 1},")
     assert "\n" not in sample.prompt.simulation_instruction
 
 
 def test_a_held_out_sample_has_no_instruction():
-    assert instruction(SHOWS, FAILS, pool="held_out") == ""
+    assert instruction(OUTPUT, FAILURE, pool="held_out") == ""
 
 
 def test_the_recipes_share_of_the_trajectories_has_an_instruction():
     recipe = PrepareRecipe(control_share=0.25)
-    texts = [instruction(SHOWS, FAILS, recipe=recipe, number=number) for number in range(400)]
+    texts = [instruction(OUTPUT, FAILURE, recipe=recipe, number=number) for number in range(400)]
     assert sum(map(bool, texts)) / 400 == pytest.approx(0.25, abs=0.07)
-    again = [instruction(SHOWS, FAILS, recipe=recipe, number=number) for number in range(400)]
-    assert again == texts
+    repeated_texts = [
+        instruction(OUTPUT, FAILURE, recipe=recipe, number=number) for number in range(400)
+    ]
+    assert repeated_texts == texts
 
 
 def test_the_instruction_is_last_in_the_prompt():
-    trajectory = records.trajectory(SHOWS, domain="text", initial_state="a shop")
-    sample = make_sample(ALWAYS, trajectory, records.digest("1"), "cpt")
+    trajectory = records.trajectory(OUTPUT, domain="text", initial_state="a shop")
+    sample = make_sample(RECIPE, trajectory, records.digest("1"), "cpt")
     assert system_text(sample.prompt).split("\n")[-2:] == [
         "a shop",
         "Action 1, look, shows the line: 3 apples",

@@ -14,7 +14,7 @@ from agentworld.recipes.train import CorpusRecipe
 from agentworld.records.corpus import Corpus, Document
 
 
-def opened(address: Path, digest: str | None = None) -> Corpus:
+def open_corpus(address: Path, digest: str | None = None) -> Corpus:
     recipe = CorpusRecipe(address=str(address), content=digest, weight=0.5)
     return open_corpora({"law": recipe})["law"]
 
@@ -27,9 +27,9 @@ def test_texts_and_answers_are_read_from_every_kind_of_file(tmp_path: Path) -> N
     parquet.write_table(pyarrow.table({"text": ["four"], "n": [1]}), tmp_path / "c.parquet")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/d.txt").write_text("five\n\nsix")
-    for beside in ("README.md", "LICENSE.txt", ".hidden.txt"):
-        (tmp_path / beside).write_text("no document")
-    assert list(opened(tmp_path).read()) == [
+    for name in ("README.md", "LICENSE.txt", ".hidden.txt"):
+        (tmp_path / name).write_text("no document")
+    assert list(open_corpus(tmp_path).read()) == [
         Document("one"),
         Document("Me.", "Who?"),
         Document("two, three"),
@@ -41,17 +41,17 @@ def test_texts_and_answers_are_read_from_every_kind_of_file(tmp_path: Path) -> N
 def test_a_corpus_is_identified_by_its_content_and_not_by_its_address(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x.txt").write_text("text")
-    before = opened(tmp_path / "a").content
+    digest = open_corpus(tmp_path / "a").content
     (tmp_path / "a").rename(tmp_path / "b")
-    assert opened(tmp_path / "b", before).content == before
+    assert open_corpus(tmp_path / "b", digest).content == digest
     (tmp_path / "b/x.txt").write_text("other")
     with pytest.raises(InputError, match=r"corpus law at .*/b has the digest sha256:\w+, and the"):
-        opened(tmp_path / "b", before)
+        open_corpus(tmp_path / "b", digest)
 
 
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("text")
-    documents = opened(tmp_path).read()
+    documents = open_corpus(tmp_path).read()
     assert next(documents) == Document("text")
     (tmp_path / "x.txt").write_text("other")
     with pytest.raises(InputError, match="corpus law at .* was changed while it was read"):
@@ -73,9 +73,9 @@ def test_an_unreadable_document_is_reported_in_one_sentence_with_its_file(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=f"the corpus law is wrong at {problem}.*; correct it$"):
-        list(opened(tmp_path / name).read())
+        list(open_corpus(tmp_path / name).read())
 
 
 def test_an_address_without_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no recordings; name a file"):
-        opened(tmp_path)
+        open_corpus(tmp_path)

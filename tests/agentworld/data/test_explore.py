@@ -30,12 +30,12 @@ def explore(recipe, episodes, *, held_out=False):
 def break_shells(monkeypatch):
     """Breaks shells at these steps, counted over all shells."""
 
-    def break_at(breaks_at):
+    def break_at(step_numbers):
         numbers = count()
 
         class FragileShell(LiveShell):
             def step(self, action):
-                if next(numbers) in breaks_at:
+                if next(numbers) in step_numbers:
                     self.close()
                     raise EnvironmentBroken("as the test wants it")
                 return super().step(action)
@@ -57,14 +57,14 @@ def explorations():
 
 @pytest.mark.waits
 def test_the_domain_of_an_episode_is_drawn_by_its_weight():
-    mixed = RANDOM.model_copy(update={"domain": None, "mixture": {"terminal": 1, "shell": 9}})
-    episodes = explore(mixed, range(20))
+    recipe = RANDOM.model_copy(update={"domain": None, "mixture": {"terminal": 1, "shell": 9}})
+    episodes = explore(recipe, range(20))
     domains = [episode.domain for episode in episodes]
     assert 0 < domains.count("terminal") < 8
     assert domains.count("shell") == 20 - domains.count("terminal")
-    assert explore(mixed, [7, 3]) == [episodes[7], episodes[3]]
-    starts = {episode.turns[0].action[:1] for episode in episodes if episode.domain == "terminal"}
-    assert starts == {"["}
+    assert explore(recipe, [7, 3]) == [episodes[7], episodes[3]]
+    prefixes = {episode.turns[0].action[:1] for episode in episodes if episode.domain == "terminal"}
+    assert prefixes == {"["}
 
 
 @pytest.mark.parametrize(
@@ -102,24 +102,26 @@ def test_another_seed_plays_other_episodes(explorations):
 
 @pytest.mark.waits
 def test_a_random_explorer_takes_the_recipes_number_of_turns(explorations):
-    assert {len(each.turns) for each in explorations} == {6}
-    assert {(each.source, each.task) for each in explorations} == {("random-explorer", None)}
+    assert {len(episode.turns) for episode in explorations} == {6}
+    assert {(episode.source, episode.task) for episode in explorations} == {
+        ("random-explorer", None)
+    }
 
 
 @pytest.mark.waits
 def test_the_recipes_share_of_episodes_pursues_a_task():
     recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "task_share": 0.5})
-    sources = [each.source for each in explore(recipe, range(60))]
+    sources = [episode.source for episode in explore(recipe, range(60))]
     assert 0.3 < sources.count("task-explorer") / 60 < 0.7
 
 
 @pytest.mark.waits
 def test_an_episode_with_a_task_ends_with_the_first_closing_action(pursuits):
     for pursuit in pursuits:
-        closing = [
-            bool(re.fullmatch(pursuit.task.success.closing, t.action)) for t in pursuit.turns
+        closings = [
+            bool(re.fullmatch(pursuit.task.success.closing, turn.action)) for turn in pursuit.turns
         ]
-        assert not any(closing[:-1])
+        assert not any(closings[:-1])
         assert len(pursuit.turns) <= 10
     assert sum(len(pursuit.turns) < 10 for pursuit in pursuits) > 20
 
@@ -127,8 +129,10 @@ def test_an_episode_with_a_task_ends_with_the_first_closing_action(pursuits):
 @pytest.mark.waits
 def test_some_but_not_all_episodes_with_a_task_succeed(pursuits):
     ends = [pursuit.turns[-1].observation.rpartition("\n")[0] for pursuit in pursuits]
-    rights = [end == each.task.success.output for end, each in zip(ends, pursuits, strict=True)]
-    assert 5 < sum(rights) < 40
+    successes = [
+        end == pursuit.task.success.output for end, pursuit in zip(ends, pursuits, strict=True)
+    ]
+    assert 5 < sum(successes) < 40
 
 
 @pytest.mark.waits
@@ -141,17 +145,17 @@ def test_the_recorded_initial_state_reproduces_the_first_observation(pursuits):
 
 @pytest.mark.waits
 def test_only_held_out_episodes_have_held_out_words_and_counted_changes(explorations):
-    held_out = explore(RECIPE, range(6), held_out=True)
-    turns = [turn for each in held_out for turn in each.turns]
+    episodes = explore(RECIPE, range(6), held_out=True)
+    turns = [turn for episode in episodes for turn in episode.turns]
     assert None not in {turn.num_changed for turn in turns}
     assert {turn.num_changed for turn in turns if turn.action.startswith("cat ")} == {0}
     assert {turn.num_changed for turn in turns if turn.action.startswith("cd ")} <= {0, 1}
     assert {1} <= {turn.num_changed for turn in turns if turn.action.startswith("echo ")}
-    assert {turn.num_changed for each in explorations for turn in each.turns} == {None}
-    assert all(each.held_out for each in held_out)
-    texts = [each.model_dump_json() for each in held_out]
+    assert {turn.num_changed for episode in explorations for turn in episode.turns} == {None}
+    assert all(episode.held_out for episode in episodes)
+    texts = [episode.model_dump_json() for episode in episodes]
     assert any(has_unseen_word(text) for text in texts)
-    assert not any(has_unseen_word(each.model_dump_json()) for each in explorations)
+    assert not any(has_unseen_word(episode.model_dump_json()) for episode in explorations)
 
 
 @pytest.mark.waits
@@ -159,9 +163,9 @@ def test_record_state_adds_only_the_state_to_each_turn(explorations):
     (episode,) = explore(RANDOM.model_copy(update={"record_state": True}), [0])
     assert all(turn.state is not None for turn in episode.turns)
     assert any(turn.state for turn in episode.turns)
-    assert {turn.state for each in explorations for turn in each.turns} == {None}
-    plain = [(turn.action, turn.observation) for turn in explorations[0].turns]
-    assert [(turn.action, turn.observation) for turn in episode.turns] == plain
+    assert {turn.state for exploration in explorations for turn in exploration.turns} == {None}
+    pairs = [(turn.action, turn.observation) for turn in explorations[0].turns]
+    assert [(turn.action, turn.observation) for turn in episode.turns] == pairs
 
 
 @pytest.mark.waits
@@ -187,12 +191,12 @@ def test_a_turn_that_differs_in_a_fresh_shell_has_the_history_tag(explorations):
             all_tags = tags_of(episode.initial_state, episode.turns)
             for turn, tags in zip(episode.turns, all_tags, strict=True):
                 shell.reset(parse_files(episode.initial_state))
-                same = shell.step(turn.action) == turn.observation
-                assert same or HISTORY in tags
+                is_same = shell.step(turn.action) == turn.observation
+                assert is_same or HISTORY in tags
 
 
-def explored(monkeypatch, answer, **fields):
-    """The one episode of a world of text, and its environment."""
+def explore_text(monkeypatch, answer, **fields):
+    """The only episode of a scripted text domain, and its environment."""
     domain = ScriptedDomain(answer)
     registered(monkeypatch, "text", domain)
     recipe = RECIPE.model_copy(update={"domain": "text", "task_share": 0, **fields})
@@ -201,7 +205,7 @@ def explored(monkeypatch, answer, **fields):
 
 
 def test_an_environment_may_end_its_episode_itself(monkeypatch):
-    episode, environment = explored(
+    episode, environment = explore_text(
         monkeypatch, lambda action: Observation(f"after {action}", done=action == "action 3")
     )
     assert [turn.observation for turn in episode.turns] == [
@@ -216,14 +220,14 @@ def test_a_closing_action_ends_only_an_episode_that_pursues_the_task(
 ):
     task = records.task(domain="text", success={"closing": "action 1", "output": "yes"})
     monkeypatch.setattr(ScriptedDomain, "task", lambda *_, **__: task)
-    episode, _ = explored(monkeypatch, Observation, task_share=task_share)
+    episode, _ = explore_text(monkeypatch, Observation, task_share=task_share)
     assert len(episode.turns) == num_turns
     assert episode.task == (task if task_share else None)
     assert episode.initial_state == task.initial_state
 
 
 def test_the_state_is_read_after_each_step(monkeypatch):
-    episode, _ = explored(monkeypatch, Observation, record_state=True, turns_per_episode=2)
+    episode, _ = explore_text(monkeypatch, Observation, record_state=True, turns_per_episode=2)
     assert [turn.state for turn in episode.turns] == ["1 steps", "2 steps"]
 
 

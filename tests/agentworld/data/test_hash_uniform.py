@@ -11,6 +11,6 @@ def test_hash_uniform_is_deterministic_and_from_zero_to_one(names):
 
 
 def test_hash_uniform_has_a_uniform_distribution():
-    drawn = [hash_uniform("a", number) for number in range(10_000)]
-    assert abs(sum(drawn) / len(drawn) - 0.5) < 0.02
-    assert abs(sum(each < 0.1 for each in drawn) / len(drawn) - 0.1) < 0.02
+    values = [hash_uniform("a", number) for number in range(10_000)]
+    assert abs(sum(values) / len(values) - 0.5) < 0.02
+    assert abs(sum(value < 0.1 for value in values) / len(values) - 0.1) < 0.02

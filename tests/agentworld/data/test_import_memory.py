@@ -13,7 +13,7 @@ SMALL, LARGE = (int(size) for size in os.environ.get("IMPORT_MB", "20 200").spli
 """Megabytes of text; `make test-long` takes 1,000 and 10,000."""
 RECORD_BYTES = 50_000
 
-IMPORT = """
+PROGRAM = """
 import resource, sys
 from pathlib import Path
 from agentworld.data.imported import import_trajectories
@@ -29,7 +29,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def write_logs(path, num_bytes):
-    """A zstd file of so many bytes of text, of which one record at a time is in memory."""
+    """Writes a zstd file with this many bytes of text, with one record in memory at a time."""
     import pyarrow
 
     words = "amber birch cedar delta ember fjord grove haven ".split()
@@ -45,10 +45,10 @@ def write_logs(path, num_bytes):
 
 
 def peak_kib(tmp_path, megabytes):
-    """The peak of an import of that much text."""
+    """The peak memory in KiB of an import of this much text."""
     source, out = tmp_path / f"{megabytes}.jsonl.zst", tmp_path / f"out-{megabytes}"
     write_logs(source, megabytes * 10**6)
-    command = [sys.executable, "-c", IMPORT, str(source), str(out)]
+    command = [sys.executable, "-c", PROGRAM, str(source), str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     source.unlink()

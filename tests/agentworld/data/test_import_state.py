@@ -17,7 +17,7 @@ from agentworld.storage.trajectories import write_trajectories
 from make import records
 
 PER_CHUNK = 5
-NUM = 23
+NUM_EPISODES = 23
 
 
 @pytest.fixture(autouse=True)
@@ -28,15 +28,17 @@ def small_chunks(monkeypatch):
 @pytest.fixture
 def recipe(tmp_path):
     """A recipe of two files, with some invalid lines and copies."""
-    for name, first in (("a", 0), ("b", NUM)):
+    for name, first in (("a", 0), ("b", NUM_EPISODES)):
         path = tmp_path / f"logs/{name}.jsonl"
         episodes = [
             records.trajectory(seed=first + number, initial_state=f"{number % 7}")
-            for number in range(NUM)
+            for number in range(NUM_EPISODES)
         ]
         write_trajectories(path, episodes)
         lines = path.read_bytes().splitlines(keepends=True)
-        path.write_bytes(b"{}\n".join([b"".join(lines[n : n + 4]) for n in range(0, NUM, 4)]))
+        path.write_bytes(
+            b"{}\n".join([b"".join(lines[n : n + 4]) for n in range(0, NUM_EPISODES, 4)])
+        )
     return CollectRecipe(trajectories=str(tmp_path / "logs"), held_out_share=0.3)
 
 
@@ -44,7 +46,7 @@ class Killed(BaseException):
     """An exception that nothing catches."""
 
 
-def killed_after(num):
+def kill_after(num):
     def tick(_done, _total):
         nonlocal num
         num -= 1
@@ -66,7 +68,7 @@ def files(folder):
 def test_an_import_killed_anywhere_and_resumed_gives_the_same_folder(recipe, tmp_path, num):
     digest = run(recipe, tmp_path / "whole")
     with pytest.raises(Killed):
-        run(recipe, tmp_path / "out", killed_after(num))
+        run(recipe, tmp_path / "out", kill_after(num))
     assert run(recipe, tmp_path / "out") == digest
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
@@ -76,8 +78,8 @@ def the_same(recipe, _tmp_path):
 
 
 def another_address(recipe, tmp_path):
-    moved = (tmp_path / "logs").rename(tmp_path / "moved")
-    return recipe.model_copy(update={"trajectories": str(moved)})
+    folder = (tmp_path / "logs").rename(tmp_path / "moved")
+    return recipe.model_copy(update={"trajectories": str(folder)})
 
 
 def more_workers(recipe, _tmp_path):
@@ -89,28 +91,28 @@ def more_workers(recipe, _tmp_path):
 def test_a_resumed_import_continues_after_the_finished_chunks(
     recipe, tmp_path, monkeypatch, change, is_marked
 ):
-    marks = [records.trajectory(seed=100 + number, held_out=is_marked) for number in range(2)]
-    write_trajectories(tmp_path / "logs/0.jsonl", marks)
+    episodes = [records.trajectory(seed=100 + number, held_out=is_marked) for number in range(2)]
+    write_trajectories(tmp_path / "logs/0.jsonl", episodes)
     with pytest.raises(Killed):
-        run(recipe, tmp_path / "out", killed_after(47 + 2 * is_marked))
+        run(recipe, tmp_path / "out", kill_after(47 + 2 * is_marked))
     recipe = change(recipe, tmp_path)
-    written = []
+    names = []
     monkeypatch.setattr(
         imported,
         "write_trajectories",
-        lambda path, chunk: (written.append(path.name), write_trajectories(path, chunk)),
+        lambda path, chunk: (names.append(path.name), write_trajectories(path, chunk)),
     )
     run(recipe, tmp_path / "out")
-    assert written[0] == "recorded-00007.jsonl"
-    assert written[-1] == "recorded-00009.jsonl"
+    assert names[0] == "recorded-00007.jsonl"
+    assert names[-1] == "recorded-00009.jsonl"
 
 
 def test_a_resumed_import_keeps_the_held_out_marks_of_episodes(recipe, tmp_path):
-    marked = [records.trajectory(seed=100, held_out=True)]
-    write_trajectories(tmp_path / "logs/c.jsonl", marked)
+    episodes = [records.trajectory(seed=100, held_out=True)]
+    write_trajectories(tmp_path / "logs/c.jsonl", episodes)
     digest = run(recipe, tmp_path / "whole")
     with pytest.raises(Killed):
-        run(recipe, tmp_path / "out", killed_after(100))
+        run(recipe, tmp_path / "out", kill_after(100))
     assert run(recipe, tmp_path / "out") == digest
 
 
@@ -144,12 +146,12 @@ def a_changed_chunk(recipe, tmp_path):
 )
 def test_the_state_of_another_or_damaged_import_is_not_resumed(recipe, tmp_path, change):
     with pytest.raises(Killed):
-        run(recipe, tmp_path / "out", killed_after(45))
+        run(recipe, tmp_path / "out", kill_after(45))
     recipe = change(recipe, tmp_path)
     digest = run(recipe, tmp_path / "whole")
     assert run(recipe, tmp_path / "out") == digest
-    named = {*files(tmp_path / "whole")}
-    assert {name: files(tmp_path / "out")[name] for name in named} == files(tmp_path / "whole")
+    names = {*files(tmp_path / "whole")}
+    assert {name: files(tmp_path / "out")[name] for name in names} == files(tmp_path / "whole")
 
 
 def test_a_source_changed_during_the_import_leaves_no_state_to_resume(recipe, tmp_path):
@@ -161,7 +163,7 @@ def test_a_source_changed_during_the_import_leaves_no_state_to_resume(recipe, tm
     assert not (tmp_path / "out/import.json").exists()
 
 
-KILL = """
+PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 from agentworld.data import imported
@@ -184,7 +186,7 @@ imported.import_trajectories(recipe, digest_of(recipe.trajectories), Path(sys.ar
 @pytest.mark.waits
 def test_a_killed_process_leaves_a_state_that_the_next_process_resumes(recipe, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", KILL, recipe.model_dump_json(), str(tmp_path / "out")]
+    command = [sys.executable, "-c", PROGRAM, recipe.model_dump_json(), str(tmp_path / "out")]
     assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
     assert (tmp_path / "out/import.json").is_file()
     digest = run(recipe, tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""External trajectories, and a validation's own, as the raw logs of a data set."""
+"""External trajectories, and those of a validation, as the raw logs of a data set."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ from make import records
 RECIPE = CollectRecipe(held_out_share=0.25)
 
 
-def taken_in(tmp_path, recipe=RECIPE, tick=ignore_progress, name="logs"):
+def import_logs(tmp_path, recipe=RECIPE, tick=ignore_progress, name="logs"):
     source = str(tmp_path / name)
     recipe = recipe.model_copy(update={"trajectories": source})
     digest = import_trajectories(recipe, digest_of(source), tmp_path / "out", tick)
@@ -30,14 +30,14 @@ def taken_in(tmp_path, recipe=RECIPE, tick=ignore_progress, name="logs"):
     return list(read_trajectories(tmp_path / "out"))
 
 
-def log(tmp_path, *trajectories, name="a"):
+def write_log(tmp_path, *trajectories, name="a"):
     write_trajectories(tmp_path / "logs" / f"{name}.jsonl", trajectories)
 
 
 def test_marked_episodes_stay_held_out_and_all_others_are_for_training(tmp_path):
-    log(tmp_path, records.trajectory(seed=1), records.trajectory(seed=2, held_out=True))
-    log(tmp_path, records.trajectory(seed=3), name="b")
-    assert [(each.seed, each.held_out) for each in taken_in(tmp_path)] == [
+    write_log(tmp_path, records.trajectory(seed=1), records.trajectory(seed=2, held_out=True))
+    write_log(tmp_path, records.trajectory(seed=3), name="b")
+    assert [(episode.seed, episode.held_out) for episode in import_logs(tmp_path)] == [
         (1, False),
         (2, True),
         (3, False),
@@ -50,16 +50,16 @@ def test_marked_episodes_stay_held_out_and_all_others_are_for_training(tmp_path)
 @pytest.mark.waits
 def test_without_marks_a_share_is_held_out_independently_of_other_episodes(tmp_path):
     trajectories = [records.trajectory(seed=seed) for seed in range(400)]
-    log(tmp_path, *trajectories)
-    held_out = {each.seed for each in taken_in(tmp_path) if each.held_out}
+    write_log(tmp_path, *trajectories)
+    held_out = {episode.seed for episode in import_logs(tmp_path) if episode.held_out}
     assert 0.18 < len(held_out) / 400 < 0.32
-    log(tmp_path, *trajectories[:200])
-    assert {each.seed for each in taken_in(tmp_path) if each.held_out} == {
+    write_log(tmp_path, *trajectories[:200])
+    assert {episode.seed for episode in import_logs(tmp_path) if episode.held_out} == {
         seed for seed in held_out if seed < 200
     }
 
 
-BAD_LINES = [b"{}\n", b'{"domain": "shell"\n', b"\xff\n"]
+INVALID_LINES = [b"{}\n", b'{"domain": "shell"\n', b"\xff\n"]
 SURROGATE = (
     b'{"domain": "text", "source": "\\ud800", "turns": [{"action": "", "observation": ""}]}\n'
 )
@@ -70,23 +70,23 @@ def add_lines(tmp_path, *lines, name="a"):
         file.writelines(lines)
 
 
-@pytest.mark.parametrize("line", [*BAD_LINES, SURROGATE])
+@pytest.mark.parametrize("line", [*INVALID_LINES, SURROGATE])
 def test_an_invalid_line_is_quarantined_and_the_other_lines_are_imported(tmp_path, line):
-    log(tmp_path, records.trajectory())
+    write_log(tmp_path, records.trajectory())
     add_lines(tmp_path, line, records.trajectory(seed=1).model_dump_json().encode())
-    assert [each.seed for each in taken_in(tmp_path)] == [0, 1]
+    assert [episode.seed for episode in import_logs(tmp_path)] == [0, 1]
     assert read_collected(tmp_path / "out").num_quarantined == 1
-    (place,) = map(json.loads, (tmp_path / "out" / QUARANTINE).read_text().splitlines())
-    assert (place["file"], place["place"]) == ("a.jsonl", "line 2")
-    assert place["problem"]
+    (record,) = map(json.loads, (tmp_path / "out" / QUARANTINE).read_text().splitlines())
+    assert (record["file"], record["place"]) == ("a.jsonl", "line 2")
+    assert record["problem"]
 
 
-@pytest.mark.parametrize("line", BAD_LINES)
+@pytest.mark.parametrize("line", INVALID_LINES)
 def test_a_strict_import_refuses_an_invalid_line(tmp_path, line):
-    log(tmp_path, records.trajectory())
+    write_log(tmp_path, records.trajectory())
     add_lines(tmp_path, line)
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is not an episode: "):
-        taken_in(tmp_path, RECIPE.model_copy(update={"strict": True}))
+        import_logs(tmp_path, RECIPE.model_copy(update={"strict": True}))
     assert not (tmp_path / "out/collected.json").exists()
 
 
@@ -95,13 +95,13 @@ def test_an_import_without_any_episode_reports_the_first_reason(tmp_path):
     add_lines(tmp_path, b"{}\n", b"{}\n")
     recipe = RECIPE.model_copy(update={"format": "trajectories"})
     with pytest.raises(InputError, match=r"the first of 2 records .* a\.jsonl line 1: domain: "):
-        taken_in(tmp_path, recipe)
+        import_logs(tmp_path, recipe)
 
 
 def test_copies_and_records_without_a_turn_are_counted(tmp_path):
     empty = records.trajectory(seed=2).model_copy(update={"turns": ()})
-    log(tmp_path, records.trajectory(), records.trajectory(seed=1), empty)
-    taken_in(tmp_path)
+    write_log(tmp_path, records.trajectory(), records.trajectory(seed=1), empty)
+    import_logs(tmp_path)
     notes = read_collected(tmp_path / "out").notes
     assert notes == {"duplicate trajectory": 1, "record without a turn": 1}
 
@@ -111,17 +111,17 @@ def test_the_trials_of_a_task_are_held_out_together(tmp_path):
         records.trajectory(seed=seed).model_copy(update={"task_id": str(seed % 40)})
         for seed in range(400)
     ]
-    log(tmp_path, *trials)
-    held_out = Counter(each.task_id for each in taken_in(tmp_path) if each.held_out)
+    write_log(tmp_path, *trials)
+    held_out = Counter(trial.task_id for trial in import_logs(tmp_path) if trial.held_out)
     assert set(held_out.values()) == {10}
     assert 2 < len(held_out) < 20
 
 
 def test_an_invalid_option_of_a_format_is_named(tmp_path):
-    log(tmp_path, records.trajectory())
+    write_log(tmp_path, records.trajectory())
     recipe = RECIPE.model_copy(update={"options": {"licence": 3}})
     with pytest.raises(InputError, match=r"the options of trajectories are wrong at licence: "):
-        taken_in(tmp_path, recipe)
+        import_logs(tmp_path, recipe)
 
 
 def test_an_unrecognized_format_must_be_named(tmp_path):
@@ -130,26 +130,26 @@ def test_an_unrecognized_format_must_be_named(tmp_path):
     with pytest.raises(
         InputError, match=r"a\.jsonl fits no form; name one with --format: .*messages"
     ):
-        taken_in(tmp_path)
+        import_logs(tmp_path)
 
 
 def test_the_manifest_names_the_domains_of_the_imported_episodes(tmp_path):
-    log(tmp_path, records.trajectory(domain="text"), records.trajectory(seed=1))
-    taken_in(tmp_path)
+    write_log(tmp_path, records.trajectory(domain="text"), records.trajectory(seed=1))
+    import_logs(tmp_path)
     assert read_collected(tmp_path / "out").domains == ("shell", "text")
 
 
 def test_the_error_for_an_unknown_format_lists_the_known_formats(tmp_path):
-    log(tmp_path, records.trajectory())
+    write_log(tmp_path, records.trajectory())
     recipe = RECIPE.model_copy(update={"format": "xml"})
     with pytest.raises(InputError, match="no form of recordings 'xml' here; .*trajectories"):
-        taken_in(tmp_path, recipe)
+        import_logs(tmp_path, recipe)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_single_file_can_be_imported(tmp_path):
-    log(tmp_path, records.trajectory(seed=7, held_out=True))
-    assert [each.seed for each in taken_in(tmp_path, name="logs/a.jsonl")] == [7]
+    write_log(tmp_path, records.trajectory(seed=7, held_out=True))
+    assert [episode.seed for episode in import_logs(tmp_path, name="logs/a.jsonl")] == [7]
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_a_single_file_can_be_imported(tmp_path):
 def test_a_missing_or_empty_file_is_refused(tmp_path, name, problem):
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match=problem):
-        taken_in(tmp_path, name=name)
+        import_logs(tmp_path, name=name)
 
 
 def test_a_file_changed_during_the_import_leaves_no_manifest(tmp_path):
-    log(tmp_path, records.trajectory())
+    write_log(tmp_path, records.trajectory())
 
     def tick(_done, _total):
-        log(tmp_path, records.trajectory(seed=9))
+        write_log(tmp_path, records.trajectory(seed=9))
 
     with pytest.raises(InputError, match="changed while it was read"):
-        taken_in(tmp_path, tick=tick)
+        import_logs(tmp_path, tick=tick)
     assert not (tmp_path / "out/collected.json").exists()
 
 
@@ -185,13 +185,13 @@ def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
         records.trajectory(seed=seed, held_out=held_out).model_copy(update={"turns": tuple(turns)})
         for seed, (turns, held_out) in enumerate(told)
     ]
-    log(folder, *trajectories)
-    found = taken_in(folder)
+    write_log(folder, *trajectories)
+    episodes = import_logs(folder)
     if any(held_out for _, held_out in told):
-        assert found == trajectories
+        assert episodes == trajectories
     unmarked = {"held_out": False}
-    assert [each.model_copy(update=unmarked) for each in found] == [
-        each.model_copy(update=unmarked) for each in trajectories
+    assert [episode.model_copy(update=unmarked) for episode in episodes] == [
+        episode.model_copy(update=unmarked) for episode in trajectories
     ]
 
 
@@ -200,30 +200,30 @@ def test_live_episodes_of_a_validation_can_be_logs_of_the_next_data_set(tmp_path
     from agentworld.steps.validate import _trajectories
 
     turns = tuple(Turn(action="cat rimo.txt", observation=f"{n}\n[0] ~") for n in range(3))
-    played = [EpisodeResult(records.task(seed=seed), turns, True) for seed in range(4)]
-    live = _trajectories("shell", played, records.digest("agent"))
-    log(tmp_path, *live, name="trained-live")
-    log(tmp_path, *(records.trajectory(seed=seed) for seed in range(9)), name="before")
+    results = [EpisodeResult(records.task(seed=seed), turns, True) for seed in range(4)]
+    trajectories = _trajectories("shell", results, records.digest("agent"))
+    write_log(tmp_path, *trajectories, name="trained-live")
+    write_log(tmp_path, *(records.trajectory(seed=seed) for seed in range(9)), name="before")
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'logs'}}}\n")
     store = str(tmp_path / "store")
     folder = run_by_name("collect", str(recipe), store)
-    found = list(read_trajectories(tmp_path / folder))
-    assert [each for each in found if each.held_out] == live
-    assert len(found) == 13
+    episodes = list(read_trajectories(tmp_path / folder))
+    assert [episode for episode in episodes if episode.held_out] == trajectories
+    assert len(episodes) == 13
     assert run_by_name("collect", str(recipe), store) == folder
-    log(tmp_path, *live[1:], name="trained-live")
+    write_log(tmp_path, *trajectories[1:], name="trained-live")
     assert run_by_name("collect", str(recipe), store) != folder
 
 
 def test_reasons_of_the_quarantine_are_counted_without_values_and_numbers(tmp_path):
-    log(tmp_path, records.trajectory())
-    bad = [
+    write_log(tmp_path, records.trajectory())
+    lines = [
         json.dumps({**json.loads(records.trajectory().model_dump_json()), "seed": seed})
         for seed in ("x1", "x2")
     ]
-    add_lines(tmp_path, *(line.encode() + b"\n" for line in bad), b"[1]\n")
-    taken_in(tmp_path)
+    add_lines(tmp_path, *(line.encode() + b"\n" for line in lines), b"[1]\n")
+    import_logs(tmp_path)
     collected = read_collected(tmp_path / "out")
     assert sorted(collected.quarantined.values()) == [1, 2]
     assert collected.num_quarantined == 3
@@ -242,9 +242,9 @@ def test_notes_are_redacted_limited_and_valid_unicode(tmp_path):
     ]
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/a.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
-    assert len(taken_in(tmp_path, RECIPE.model_copy(update={"format": "messages"}))) == 1
+    assert len(import_logs(tmp_path, RECIPE.model_copy(update={"format": "messages"}))) == 1
     notes = read_collected(tmp_path / "out").notes
-    assert sum(notes.values()) == len(kinds) + 1  # and the words of the user
+    assert sum(notes.values()) == len(kinds) + 1  # one more for the words of the user
     assert notes["part: [REDACTED:github-token:1]"] == 1
     assert notes["part: \\ud800"] == 1
     assert notes[OTHER] > 90

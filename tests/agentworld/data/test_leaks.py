@@ -25,7 +25,9 @@ def words(rng, count):
 
 
 def log(seed, observations, **fields):
-    turns = [(f"look {seed} {number}", each) for number, each in enumerate(observations)]
+    turns = [
+        (f"look {seed} {number}", observation) for number, observation in enumerate(observations)
+    ]
     return records.trajectory(*turns, domain="text", seed=seed, **fields)
 
 
@@ -37,11 +39,11 @@ def logs(num_training, num_held_out, num_turns=4):
     ]
 
 
-def planted(observations, seed):
+def leak_of(observations, seed):
     return log(seed, observations, task_id=f"leak {seed}")
 
 
-def prepared(
+def prepare_data(
     folder, trajectories, *, tick=ignore_progress, bytes_per_batch=BYTES_PER_BATCH, **recipe
 ):
     write_trajectories(folder / "logs" / "a.jsonl", trajectories)
@@ -50,14 +52,16 @@ def prepared(
         folder / "logs",
         folder / "data",
         tick,
-        benchmarks=[digest_of(each) for each in recipe.get("benchmarks", ())],
+        benchmarks=[digest_of(path) for path in recipe.get("benchmarks", ())],
         bytes_per_batch=bytes_per_batch,
     )
 
 
-def training(folder, dataset):
+def training_digests(folder, dataset):
     pools = ("cpt", "sft", "rl")
-    return {each.trajectory for pool in pools for each in read_pool(folder / "data", dataset, pool)}
+    return {
+        sample.trajectory for pool in pools for sample in read_pool(folder / "data", dataset, pool)
+    }
 
 
 def observations(trajectory):
@@ -65,34 +69,34 @@ def observations(trajectory):
 
 
 def half_of(trajectory, rng, seed):
-    """A trajectory with every second observation from another one."""
-    mixed = [each if n % 2 else words(rng, 40) for n, each in enumerate(observations(trajectory))]
-    return planted(mixed, seed)
+    """A trajectory with every second observation of another one."""
+    texts = [text if n % 2 else words(rng, 40) for n, text in enumerate(observations(trajectory))]
+    return leak_of(texts, seed)
 
 
 def test_only_trajectories_with_half_of_a_held_out_trajectory_are_removed(tmp_path):
-    clean, rng = logs(200, 40), random.Random(1)
-    leaks = [half_of(each, rng, 1_000 + n) for n, each in enumerate(clean[:40])]
-    dataset = prepared(tmp_path, [*clean, *leaks])
+    episodes, rng = logs(200, 40), random.Random(1)
+    leaks = [half_of(episode, rng, 1_000 + n) for n, episode in enumerate(episodes[:40])]
+    dataset = prepare_data(tmp_path, [*episodes, *leaks])
     assert dataset.filtered == {HELD_OUT: 40}
-    assert training(tmp_path, dataset) == {each.digest for each in clean[40:]}
+    assert training_digests(tmp_path, dataset) == {episode.digest for episode in episodes[40:]}
 
 
 def test_a_long_trajectory_that_contains_a_short_held_out_trajectory_is_a_leak(tmp_path):
     rng = random.Random(2)
-    clean = [*logs(100, 20), log(900, [words(rng, 20), "ok"], held_out=True)]
-    long = planted([words(rng, 600), observations(clean[-1])[0]], 901)
-    assert prepared(tmp_path, [*clean, long]).filtered == {HELD_OUT: 1}
+    episodes = [*logs(100, 20), log(900, [words(rng, 20), "ok"], held_out=True)]
+    leak = leak_of([words(rng, 600), observations(episodes[-1])[0]], 901)
+    assert prepare_data(tmp_path, [*episodes, leak]).filtered == {HELD_OUT: 1}
 
 
 def test_boilerplate_of_a_harness_is_no_leak(tmp_path):
     rng = random.Random(3)
-    harness = words(rng, 60)
-    noisy = [
-        log(n, [f"{words(rng, 8)} {harness}" for _ in range(3)], held_out=n < 10)
+    boilerplate = words(rng, 60)
+    episodes = [
+        log(n, [f"{words(rng, 8)} {boilerplate}" for _ in range(3)], held_out=n < 10)
         for n in range(200)
     ]
-    assert prepared(tmp_path, noisy, near_duplicates=None).filtered == {}
+    assert prepare_data(tmp_path, episodes, near_duplicates=None).filtered == {}
 
 
 @pytest.mark.parametrize(
@@ -100,49 +104,50 @@ def test_boilerplate_of_a_harness_is_no_leak(tmp_path):
 )
 def test_boilerplate_and_leaks_are_distinguished_across_all_batches(tmp_path, bytes_per_batch):
     rng = random.Random(5)
-    harness = words(rng, 60)
-    noisy = [
-        log(n, [f"{words(rng, 30)} {harness}" for _ in range(2)], held_out=n < 8) for n in range(80)
+    boilerplate = words(rng, 60)
+    episodes = [
+        log(n, [f"{words(rng, 30)} {boilerplate}" for _ in range(2)], held_out=n < 8)
+        for n in range(80)
     ]
-    leaks = [half_of(each, rng, 500 + n) for n, each in enumerate(noisy[:8])]
-    dataset = prepared(
+    leaks = [half_of(episode, rng, 500 + n) for n, episode in enumerate(episodes[:8])]
+    dataset = prepare_data(
         tmp_path,
-        [*noisy, *leaks],
+        [*episodes, *leaks],
         near_duplicates=None,
         num_workers=1,
         bytes_per_batch=bytes_per_batch,
     )
     assert dataset.filtered == {HELD_OUT: 8}
-    assert training(tmp_path, dataset) == {each.digest for each in noisy[8:]}
+    assert training_digests(tmp_path, dataset) == {episode.digest for episode in episodes[8:]}
 
 
 def test_text_shared_by_trials_of_one_held_out_task_is_no_boilerplate(tmp_path):
-    clean, rng = logs(200, 0), random.Random(4)
-    shared = [words(rng, 40) for _ in range(2)]
+    episodes, rng = logs(200, 0), random.Random(4)
+    texts = [words(rng, 40) for _ in range(2)]
     trials = [
-        log(500 + n, [*shared, words(rng, 40)], held_out=True, task_id="one") for n in range(30)
+        log(500 + n, [*texts, words(rng, 40)], held_out=True, task_id="one") for n in range(30)
     ]
-    leak = log(800, [shared[0], words(rng, 20)])
-    dataset = prepared(tmp_path, [*clean, *trials, leak], near_duplicates=None)
+    leak = log(800, [texts[0], words(rng, 20)])
+    dataset = prepare_data(tmp_path, [*episodes, *trials, leak], near_duplicates=None)
     assert dataset.filtered == {HELD_OUT: 1}
 
 
 @pytest.mark.parametrize("form", ["rows", "trajectories", "AgentWorldBench", "messages"])
 def test_a_trajectory_of_a_benchmark_in_any_format_is_removed(tmp_path, form):
-    clean = logs(100, 10)
-    leaked, path = clean[50], tmp_path / "benchmark.jsonl"
+    episodes = logs(100, 10)
+    leak, path = episodes[50], tmp_path / "benchmark.jsonl"
     rows = {
-        "rows": [{"question": "what?", "answers": [observations(leaked)[1]]}],
-        "AgentWorldBench": [evaluation_row(observations(leaked)[1])],
-        "messages": [{"messages": list(messages(leaked))}],
+        "rows": [{"question": "what?", "answers": [observations(leak)[1]]}],
+        "AgentWorldBench": [evaluation_row(observations(leak)[1])],
+        "messages": [{"messages": list(messages(leak))}],
     }
     if form == "trajectories":
-        write_trajectories(path, [leaked])
+        write_trajectories(path, [leak])
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows[form]))
-    dataset = prepared(tmp_path, clean, benchmarks=[str(path)])
+    dataset = prepare_data(tmp_path, episodes, benchmarks=[str(path)])
     assert dataset.filtered == {BENCHMARK: 1}
-    assert leaked.digest not in training(tmp_path, dataset)
+    assert leak.digest not in training_digests(tmp_path, dataset)
 
 
 def messages(trajectory):
@@ -169,44 +174,44 @@ def test_rows_of_agentworldbench_are_refused_for_training_by_name(tmp_path):
 
 
 def test_recordings_and_text_rows_of_one_benchmark_are_both_compared(tmp_path):
-    clean, path = logs(100, 10), tmp_path / "benchmark.jsonl"
-    rows = [{"messages": list(messages(clean[40]))}, {"text": observations(clean[50])[1]}]
+    episodes, path = logs(100, 10), tmp_path / "benchmark.jsonl"
+    rows = [{"messages": list(messages(episodes[40]))}, {"text": observations(episodes[50])[1]}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    dataset = prepared(tmp_path, clean, benchmarks=[str(path)])
-    assert not {clean[40].digest, clean[50].digest} & training(tmp_path, dataset)
+    dataset = prepare_data(tmp_path, episodes, benchmarks=[str(path)])
+    assert not {episodes[40].digest, episodes[50].digest} & training_digests(tmp_path, dataset)
 
 
 def test_a_benchmark_that_cannot_be_read_whole_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"text": "one"}\n{"text": \n')
-    with pytest.raises(InputError, match="cannot be read whole") as refused:
-        prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
-    assert f"the benchmark {path} cannot be" in str(refused.value)
-    assert "whole, at benchmark.jsonl line 2: it is not JSON" in str(refused.value)
+    with pytest.raises(InputError, match="cannot be read whole") as error:
+        prepare_data(tmp_path, logs(100, 10), benchmarks=[str(path)])
+    assert f"the benchmark {path} cannot be" in str(error.value)
+    assert "whole, at benchmark.jsonl line 2: it is not JSON" in str(error.value)
 
 
 def test_a_benchmark_without_a_text_is_refused(tmp_path):
     path = tmp_path / "benchmark.jsonl"
     path.write_text('{"number": 1}\n')
     with pytest.raises(InputError, match=r"benchmark\.jsonl has no text; name JSON lines"):
-        prepared(tmp_path, logs(100, 10), benchmarks=[str(path)])
+        prepare_data(tmp_path, logs(100, 10), benchmarks=[str(path)])
 
 
 @pytest.mark.parametrize("end", ["", "and one more"], ids=["a copy", "nearly a copy"])
 def test_of_two_similar_trajectories_the_held_out_trajectory_is_kept(tmp_path, end):
-    clean = logs(100, 10)
-    turns = observations(clean[50])
-    held_out = log(50, [*turns[:-1], f"{turns[-1]} {end}".strip()], held_out=True)
-    dataset = prepared(tmp_path, [*clean, held_out])
-    assert clean[50].digest not in training(tmp_path, dataset)
+    episodes = logs(100, 10)
+    texts = observations(episodes[50])
+    near_copy = log(50, [*texts[:-1], f"{texts[-1]} {end}".strip()], held_out=True)
+    dataset = prepare_data(tmp_path, [*episodes, near_copy])
+    assert episodes[50].digest not in training_digests(tmp_path, dataset)
     assert dataset.pools["held_out"].num_samples == 11
     assert dataset.filtered.keys() <= {"duplicate trajectory", "near-duplicate trajectory"}
 
 
 def test_null_disables_the_search_for_leaks(tmp_path):
-    clean = logs(100, 10)
-    leak = planted(observations(clean[0])[:3], 900)
-    dataset = prepared(tmp_path, [*clean, leak], leaks=None, near_duplicates=None)
+    episodes = logs(100, 10)
+    leak = leak_of(observations(episodes[0])[:3], 900)
+    dataset = prepare_data(tmp_path, [*episodes, leak], leaks=None, near_duplicates=None)
     assert dataset.filtered == {}
 
 
@@ -218,5 +223,5 @@ def test_a_benchmark_changed_before_reading_is_refused(tmp_path):
         path.write_text('{"text": "two"}\n')
 
     with pytest.raises(InputError, match=r"benchmark\.jsonl changed while it was read; stop"):
-        prepared(tmp_path, logs(100, 10), tick=tick, benchmarks=[str(path)])
+        prepare_data(tmp_path, logs(100, 10), tick=tick, benchmarks=[str(path)])
     assert list((tmp_path / "data").iterdir()) == []

@@ -43,12 +43,12 @@ def test_every_turn_has_a_class_with_a_share_in_the_recipe(action, observation):
 
 @pytest.mark.parametrize(("kind", "share"), [("echo", 0.05), ("boilerplate", 0.1), ("other", 1.0)])
 def test_the_recipes_share_of_the_turns_of_a_class_is_kept(kind, share):
-    kept = sum(is_kept(MaskRecipe(), kind, 0, f"sha256:{n}", n % 9) for n in range(4_000))
-    assert kept / 4_000 == pytest.approx(share, abs=0.02)
+    num_kept = sum(is_kept(MaskRecipe(), kind, 0, f"sha256:{n}", n % 9) for n in range(4_000))
+    assert num_kept / 4_000 == pytest.approx(share, abs=0.02)
 
 
 def test_masking_is_deterministic_for_a_seed():
-    def fates(seed):
+    def masks(seed):
         return [is_kept(MaskRecipe(echo=0.5), "echo", seed, "digest", n) for n in range(50)]
 
-    assert fates(1) == fates(1) != fates(2)
+    assert masks(1) == masks(1) != masks(2)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.compute
 
 
 def episode(number, *, held_out=False, word=None):
-    """Writes a file and reads it: half of the turns show output and depend on the other half."""
+    """Writes a file and reads it: the second turn shows output and depends on the first."""
     word = word or (held_out_words() if held_out else training_words())[number % 90]
     name = training_words()[number]
     turns = [(f"echo {word} > {name}.txt", "[0] ~"), (f"cat {name}.txt", f"{word}\n[0] ~")]
@@ -29,7 +29,7 @@ def episodes():
     return [episode(n) for n in range(200)] + [episode(n, held_out=True) for n in range(20)]
 
 
-def prepared(folder, episodes, recipe=PrepareRecipe(), tick=ignore_progress):  # noqa: B008  it is frozen
+def prepare_data(folder, episodes, recipe=PrepareRecipe(), tick=ignore_progress):  # noqa: B008  it is frozen
     write_trajectories(folder / "logs" / "a.jsonl", episodes)
     return prepare(recipe, folder / "logs", folder / "data", tick)
 
@@ -39,30 +39,30 @@ def pools_of(folder, dataset):
 
 
 def test_each_trajectory_is_in_exactly_one_pool(tmp_path, episodes):
-    pools = pools_of(tmp_path, prepared(tmp_path, episodes))
-    names = [sample.trajectory for samples in pools.values() for sample in samples]
-    assert len(names) == len(set(names)) == len(episodes)
-    assert set(names) == {each.digest for each in episodes}
+    pools = pools_of(tmp_path, prepare_data(tmp_path, episodes))
+    digests = [sample.trajectory for samples in pools.values() for sample in samples]
+    assert len(digests) == len(set(digests)) == len(episodes)
+    assert set(digests) == {trajectory.digest for trajectory in episodes}
 
 
 def test_the_held_out_pool_contains_exactly_the_held_out_trajectories(tmp_path, episodes):
-    pools = pools_of(tmp_path, prepared(tmp_path, episodes))
-    held_out = {each.digest for each in episodes if each.held_out}
-    assert {sample.trajectory for sample in pools["held_out"]} == held_out
+    pools = pools_of(tmp_path, prepare_data(tmp_path, episodes))
+    digests = {trajectory.digest for trajectory in episodes if trajectory.held_out}
+    assert {sample.trajectory for sample in pools["held_out"]} == digests
 
 
 def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
     leak = episode(0, word=held_out_words()[50])
-    start = records.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
-    dataset = prepared(tmp_path, [leak, start, *episodes])
+    start_leak = records.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
+    dataset = prepare_data(tmp_path, [leak, start_leak, *episodes])
     assert dataset.filtered["held-out content in training"] == 2
-    training = [file for pool, file in dataset.pools.items() if pool != "held_out"]
-    assert [file.share(UNSEEN) for file in training] == [0, 0, 0]
+    files = [file for pool, file in dataset.pools.items() if pool != "held_out"]
+    assert [file.share(UNSEEN) for file in files] == [0, 0, 0]
     assert dataset.pools["held_out"].share(UNSEEN) == 1
 
 
 def test_the_manifest_is_written_and_names_the_recipe_and_the_sources(tmp_path, episodes):
-    dataset = prepared(tmp_path, episodes)
+    dataset = prepare_data(tmp_path, episodes)
     assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
     assert dataset.recipe == PrepareRecipe().model_dump(mode="json")
     assert dataset.pools["cpt"].tags.keys() == {"write", "cat", "history", "output"}
@@ -75,58 +75,60 @@ def test_the_manifest_is_written_and_names_the_recipe_and_the_sources(tmp_path, 
 
 
 def test_the_same_trajectories_give_the_same_data_set(tmp_path, episodes):
-    first, second = (prepared(tmp_path / name, episodes) for name in ("a", "b"))
+    first, second = (prepare_data(tmp_path / name, episodes) for name in ("a", "b"))
     assert first.digest == second.digest
 
 
 def test_another_seed_gives_different_pools(tmp_path, episodes):
-    first = prepared(tmp_path / "a", episodes)
-    second = prepared(tmp_path / "b", episodes, PrepareRecipe(seed=1))
+    first = prepare_data(tmp_path / "a", episodes)
+    second = prepare_data(tmp_path / "b", episodes, PrepareRecipe(seed=1))
     assert first.pools["cpt"].content != second.pools["cpt"].content
 
 
 def test_a_trajectory_keeps_its_pool_when_others_are_added(tmp_path, episodes):
-    small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
-    more = [*(episode(n) for n in range(200, 300)), *episodes]
-    large = pools_of(tmp_path / "b", prepared(tmp_path / "b", more))
+    small = pools_of(tmp_path / "a", prepare_data(tmp_path / "a", episodes))
+    additions = [*(episode(n) for n in range(200, 300)), *episodes]
+    large = pools_of(tmp_path / "b", prepare_data(tmp_path / "b", additions))
     for pool in POOLS:
-        assert {each.trajectory for each in small[pool]} <= {
-            each.trajectory for each in large[pool]
+        assert {sample.trajectory for sample in small[pool]} <= {
+            sample.trajectory for sample in large[pool]
         }
 
 
 def test_removed_trajectories_are_counted_by_reason(tmp_path, episodes):
-    short = records.trajectory(("ls", "[0] ~"))
-    dataset = prepared(tmp_path, [short, *episodes, episodes[0]])
+    short_episode = records.trajectory(("ls", "[0] ~"))
+    dataset = prepare_data(tmp_path, [short_episode, *episodes, episodes[0]])
     assert dataset.filtered["short trajectory"] == 1
     assert dataset.filtered["duplicate trajectory"] == 1
     assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 2, len(episodes))
 
 
 def test_a_removed_last_trajectory_is_counted_as_read(tmp_path, episodes):
-    dataset = prepared(tmp_path, [*episodes, records.trajectory(("ls", "[0] ~"))])
+    dataset = prepare_data(tmp_path, [*episodes, records.trajectory(("ls", "[0] ~"))])
     assert (dataset.num_read, dataset.num_trajectories) == (len(episodes) + 1, len(episodes))
 
 
 def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
-    echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
-    shows = ("ls", "rimo.txt\ntane.txt\n[0] ~")
-    more = [records.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
-    dataset = prepared(tmp_path, episodes + more, PrepareRecipe(near_duplicates=None))
+    echo_turn = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
+    output_turn = ("ls", "rimo.txt\ntane.txt\n[0] ~")
+    additions = [
+        records.trajectory(echo_turn, output_turn, initial_state=f"a{n}.txt: b") for n in range(40)
+    ]
+    dataset = prepare_data(tmp_path, episodes + additions, PrepareRecipe(near_duplicates=None))
     assert dataset.filtered["masked echo"] > 30
 
 
 def test_secrets_reach_no_pool_and_are_counted_by_kind(tmp_path, episodes):
     kind, secret, trajectory = next(planted_secrets(1))
-    more = [trajectory.model_copy(update={"seed": 7, "held_out": True})]
-    dataset = prepared(tmp_path / "a", episodes + more)
+    additions = [trajectory.model_copy(update={"seed": 7, "held_out": True})]
+    dataset = prepare_data(tmp_path / "a", episodes + additions)
     assert kind == "aws access key"
     assert dataset.filtered["redacted aws-access-key"] == 1
     pools = pools_of(tmp_path / "a", dataset)
-    assert more[0].digest in {each.trajectory for each in pools["held_out"]}
+    assert additions[0].digest in {sample.trajectory for sample in pools["held_out"]}
     assert secret not in str(pools)
-    open_set = prepared(tmp_path / "b", episodes + more, PrepareRecipe(redact=False))
-    assert secret in str(pools_of(tmp_path / "b", open_set))
+    raw_dataset = prepare_data(tmp_path / "b", episodes + additions, PrepareRecipe(redact=False))
+    assert secret in str(pools_of(tmp_path / "b", raw_dataset))
 
 
 def test_a_malformed_record_is_reported_with_its_file_and_line(tmp_path, episodes):
@@ -140,32 +142,32 @@ def test_a_malformed_record_is_reported_with_its_file_and_line(tmp_path, episode
 
 def test_a_source_without_a_trajectory_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no trajectory; collect or import some first"):
-        prepared(tmp_path, [])
+        prepare_data(tmp_path, [])
 
 
 def test_an_empty_pool_is_reported_by_its_name(tmp_path, episodes):
     with pytest.raises(InputError, match="pool held_out is empty"):
-        prepared(tmp_path, episodes[:200])
+        prepare_data(tmp_path, episodes[:200])
 
 
 def test_too_few_held_out_turns_with_output_are_refused(tmp_path, episodes):
-    silent = ("echo kolu > rimo.txt", "[0] ~")
-    more = [
-        records.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
+    silent_turn = ("echo kolu > rimo.txt", "[0] ~")
+    additions = [
+        records.trajectory(silent_turn, silent_turn, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
     with pytest.raises(InputError, match="held-out turns have the tag 'output'.*collect more"):
-        prepared(tmp_path, episodes + more)
+        prepare_data(tmp_path, episodes + additions)
 
 
 def test_too_few_held_out_turns_that_need_memory_are_refused(tmp_path, episodes):
-    shows = ("echo kolu", "kolu\n[0] ~")
-    more = [
-        records.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
+    turn = ("echo kolu", "kolu\n[0] ~")
+    additions = [
+        records.trajectory(turn, turn, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
     with pytest.raises(InputError, match="have the tag 'history', and 33%.*turns_per_episode"):
-        prepared(tmp_path, episodes + more)
+        prepare_data(tmp_path, episodes + additions)
 
 
 def log(number, **fields):
@@ -175,14 +177,14 @@ def log(number, **fields):
 
 def test_held_out_logs_may_have_few_turns_with_output(tmp_path):
     logs = [log(n) for n in range(200)] + [log(n, held_out=True) for n in range(200, 220)]
-    dataset = prepared(tmp_path, logs)
+    dataset = prepare_data(tmp_path, logs)
     assert dataset.domains == {"text": 220}
     assert dataset.pools["held_out"].tags == {"output": 20}
 
 
 def test_a_data_set_may_have_several_domains(tmp_path, episodes):
     logs = [log(n) for n in range(100)] + [log(n, held_out=True) for n in range(100, 110)]
-    dataset = prepared(tmp_path, [*logs, *episodes])
+    dataset = prepare_data(tmp_path, [*logs, *episodes])
     assert dataset.domains == {"shell": 220, "text": 110}
     domains = {sample.domain for sample in pools_of(tmp_path, dataset)["held_out"]}
     assert domains == {"shell", "text"}
@@ -190,10 +192,10 @@ def test_a_data_set_may_have_several_domains(tmp_path, episodes):
 
 def test_shares_that_leave_nothing_for_rl_are_refused(tmp_path, episodes):
     with pytest.raises(InputError, match="leave nothing for RL"):
-        prepared(tmp_path, episodes, PrepareRecipe(cpt_share=0.6, sft_share=0.4))
+        prepare_data(tmp_path, episodes, PrepareRecipe(cpt_share=0.6, sft_share=0.4))
 
 
 def test_progress_is_reported_to_its_end(tmp_path, episodes):
     ticks = []
-    prepared(tmp_path, episodes, tick=lambda done, total: ticks.append((done, total)))
+    prepare_data(tmp_path, episodes, tick=lambda done, total: ticks.append((done, total)))
     assert ticks == [(1, 2), (2, 2)]

@@ -18,9 +18,9 @@ def _small_steps(monkeypatch):
     monkeypatch.setattr(leaks, "_FEWEST_AT_ONCE", 64)
 
 
-def judged(num_grams, *texts):
-    everything = np.arange(num_grams, dtype=np.uint64)
-    return index_grams([everything, *(np.array(each, np.uint64) for each in texts)])
+def index_of(num_grams, *texts):
+    all_grams = np.arange(num_grams, dtype=np.uint64)
+    return index_grams([all_grams, *(np.array(text, np.uint64) for text in texts)])
 
 
 def pairs(rows, grams, tasks, num_tasks):
@@ -33,47 +33,47 @@ def test_a_gram_in_few_texts_and_tasks_is_rare_in_any_batching(seed):
     rng = random.Random(seed)
     num_grams, num_tasks = 40, rng.choice([3, 9, 30])
     texts = [sorted(rng.sample(range(num_grams), rng.randrange(20))) for _ in range(4)]
-    index = judged(num_grams, *texts)
-    rare, seen = RareGrams(index, MOST, num_tasks), defaultdict(set)
+    index = index_of(num_grams, *texts)
+    rare_grams, tasks_of = RareGrams(index, MOST, num_tasks), defaultdict(set)
     for _ in range(rng.randrange(30)):
         tasks = [rng.randrange(num_tasks) for _ in range(6)]
         rows = [rng.randrange(6) for _ in range(rng.randrange(40))]
         grams = [int(rng.triangular(0, num_grams, 0)) for _ in rows]
-        rare.add(pairs(rows, grams, tasks, num_tasks))
+        rare_grams.add(pairs(rows, grams, tasks, num_tasks))
         for row, gram in zip(rows, grams, strict=True):
-            seen[gram].add(tasks[row])
+            tasks_of[gram].add(tasks[row])
     expected = [
-        1 + sum(gram in text for text in texts) + len(seen[gram]) <= MOST
+        1 + sum(gram in text for text in texts) + len(tasks_of[gram]) <= MOST
         for gram in range(num_grams)
     ]
-    assert rare.mask().tolist() == expected
-    assert rare.mask().tolist() == expected  # to ask changes nothing
+    assert rare_grams.mask().tolist() == expected
+    assert rare_grams.mask().tolist() == expected  # reading changes nothing
 
 
 @pytest.mark.compute
 def test_memory_is_bounded_for_boilerplate_in_many_tasks():
     num_grams, num_tasks = 1_000, 500
-    rare = RareGrams(judged(num_grams), MOST, num_tasks)
+    rare_grams = RareGrams(index_of(num_grams), MOST, num_tasks)
     batches = ([task] * num_grams for task in range(num_tasks))
     assert (
-        peak_of(rare, ((range(num_grams), tasks) for tasks in batches), num_tasks) < 1 << 20
+        peak_of(rare_grams, ((range(num_grams), tasks) for tasks in batches), num_tasks) < 1 << 20
     )  # all pairs are 4 MiB
-    assert not rare.mask().any()
+    assert not rare_grams.mask().any()
 
 
 @pytest.mark.compute
 def test_the_counts_of_a_gram_are_dropped_once_the_gram_is_boilerplate():
     num_grams, num_tasks = 5_000, 100
-    rare = RareGrams(judged(num_grams), MOST, num_tasks)
+    rare_grams = RareGrams(index_of(num_grams), MOST, num_tasks)
     batches = (([gram] * num_tasks, range(num_tasks)) for gram in range(num_grams))
-    assert peak_of(rare, batches, num_tasks) < 1 << 20  # all pairs are 4 MiB
+    assert peak_of(rare_grams, batches, num_tasks) < 1 << 20  # all pairs are 4 MiB
 
 
-def peak_of(rare, batches, num_tasks):
-    """Bytes while 13-grams are added, each with a task."""
+def peak_of(rare_grams, batches, num_tasks):
+    """The peak memory in bytes while 13-grams are added, each with a task."""
     tracemalloc.start()
     for grams, tasks in batches:
-        rare.add(pairs(range(len(grams)), grams, tasks, num_tasks))
+        rare_grams.add(pairs(range(len(grams)), grams, tasks, num_tasks))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak

@@ -111,9 +111,9 @@ def test_a_secret_that_occurs_only_in_the_task_is_redacted():
 
 
 def test_a_secret_that_begins_with_another_secret_is_redacted_completely():
-    short, long = "tr0ub4dor", "tr0ub4dor" + "-and-3x"
-    text = f"PASSWORD={short}\nOTHER_PASSWORD={long}"
-    result = redact(log(("env", text), ("say", long))).trajectory
+    first_password, second_password = "tr0ub4dor", "tr0ub4dor" + "-and-3x"
+    text = f"PASSWORD={first_password}\nOTHER_PASSWORD={second_password}"
+    result = redact(log(("env", text), ("say", second_password))).trajectory
     assert result.turns[1].observation == "[REDACTED:password:2]"
 
 
@@ -131,8 +131,8 @@ def test_a_span_moves_with_its_text():
 
 def test_a_redacted_trajectory_is_not_redacted_again():
     for _, _, trajectory in planted_secrets(4 * len(KINDS), seed=2):
-        once = redact(trajectory).trajectory
-        assert redact(once) == (once, Counter())
+        result = redact(trajectory).trajectory
+        assert redact(result) == (result, Counter())
 
 
 def test_a_trajectory_without_secrets_is_the_same_object():
@@ -145,12 +145,12 @@ def test_a_stream_keeps_its_order_and_the_digests_as_recorded():
     trajectories = [log(("a", KEY if number % 2 else "b"), seed=number) for number in range(600)]
     counts = Counter({"short trajectory": 1})
     stream = redact_trajectories(
-        (FilteredTrajectory(each.digest, each) for each in trajectories), counts
+        (FilteredTrajectory(item.digest, item) for item in trajectories), counts
     )
     result = list(stream)
-    assert [each.digest for each in result] == [each.digest for each in trajectories]
-    assert [each.trajectory for each in result] == [
-        redact(each).trajectory for each in trajectories
+    assert [item.digest for item in result] == [item.digest for item in trajectories]
+    assert [item.trajectory for item in result] == [
+        redact(item).trajectory for item in trajectories
     ]
     assert counts == {"short trajectory": 1, "redacted aws-access-key": 300}
 
@@ -208,12 +208,12 @@ def test_a_secret_is_found_by_the_words_around_the_value(text, kind, value):
 
 
 def test_a_private_key_is_found_completely_even_without_its_end():
-    edge, body = "-" * 5, "\n".join("MIIEpAIBAAKCAQEA7bq0fJ2x" for _ in range(9))
-    key = f"{edge}BEGIN RSA PRIVATE KEY{edge}\nProc-Type: 4,ENCRYPTED\n\n{body}\n"
-    whole = f"{key}{edge}END RSA PRIVATE KEY{edge}"
-    assert secrets_in(f"a\n{whole}\nb") == [("private-key", whole)]
-    cut = f"{edge}BEGIN PRIVATE KEY{edge}\n{body}"
-    assert secrets_in(f"{cut}\n(cut)") == [("private-key", cut)]
+    dashes, body = "-" * 5, "\n".join("MIIEpAIBAAKCAQEA7bq0fJ2x" for _ in range(9))
+    start = f"{dashes}BEGIN RSA PRIVATE KEY{dashes}\nProc-Type: 4,ENCRYPTED\n\n{body}\n"
+    full_key = f"{start}{dashes}END RSA PRIVATE KEY{dashes}"
+    assert secrets_in(f"a\n{full_key}\nb") == [("private-key", full_key)]
+    cut_key = f"{dashes}BEGIN PRIVATE KEY{dashes}\n{body}"
+    assert secrets_in(f"{cut_key}\n(cut)") == [("private-key", cut_key)]
 
 
 def test_letters_with_longer_lower_case_do_not_shift_the_found_secret():

@@ -7,8 +7,8 @@ from agentworld.records.trajectory import Turn
 from make import records
 
 RECIPE = PrepareRecipe(control_share=0)
-SILENT = ("echo kolu > rimo.txt", "[0] ~")
-SHOWS = ("cat rimo.txt", "kolu\n[0] ~")
+SILENT_TURN = ("echo kolu > rimo.txt", "[0] ~")
+OUTPUT_TURN = ("cat rimo.txt", "kolu\n[0] ~")
 
 
 def sample_of(pool, *turns, number=0, recipe=RECIPE):
@@ -30,8 +30,8 @@ def test_the_training_pools_get_their_shares():
 
 
 def test_every_held_out_turn_is_a_target():
-    echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
-    assert sample_of("held_out", echo, SILENT).targets == (0, 1)
+    echo_turn = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
+    assert sample_of("held_out", echo_turn, SILENT_TURN).targets == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_a_turn_is_tagged_by_the_number_of_fields_that_it_changed(num_changed, t
     turn = Turn(action="cd ~", observation="[0] ~", num_changed=num_changed)
     trajectory = records.trajectory(turns=[turn])
     sample = make_sample(RECIPE, trajectory, records.digest("1"), "held_out")
-    assert [each for each in sample.turns[0].tags if "changed" in each] == [tag] * bool(tag)
+    assert [name for name in sample.turns[0].tags if "changed" in name] == [tag] * bool(tag)
 
 
 def test_a_masked_turn_stays_as_history():
     recipe = PrepareRecipe(mask=MaskRecipe(echo=0))
     sample = sample_of(
-        "cpt", ("echo kolu tane besa", "kolu tane besa\n[0] ~"), SHOWS, recipe=recipe
+        "cpt", ("echo kolu tane besa", "kolu tane besa\n[0] ~"), OUTPUT_TURN, recipe=recipe
     )
     assert sample.targets == (1,)
     assert len(sample.turns) == 2
@@ -56,23 +56,25 @@ def test_a_masked_turn_stays_as_history():
 
 @pytest.mark.parametrize("number", range(8))
 def test_an_rl_sample_ends_with_its_target_a_turn_that_shows_output(number):
-    sample = sample_of("rl", SILENT, SHOWS, SILENT, SHOWS, SILENT, number=number)
+    sample = sample_of(
+        "rl", SILENT_TURN, OUTPUT_TURN, SILENT_TURN, OUTPUT_TURN, SILENT_TURN, number=number
+    )
     assert sample.targets in {(1,), (3,)}
     assert sample.targets == (len(sample.turns) - 1,)
 
 
 def test_every_turn_that_shows_output_can_be_the_rl_target():
-    samples = [sample_of("rl", SHOWS, SILENT, SHOWS, number=n) for n in range(20)]
+    samples = [sample_of("rl", OUTPUT_TURN, SILENT_TURN, OUTPUT_TURN, number=n) for n in range(20)]
     assert {sample.targets for sample in samples} == {(0,), (2,)}
 
 
 def test_the_rl_target_is_a_silent_turn_if_no_turn_shows_output():
-    assert sample_of("rl", SILENT, SILENT).targets in {(0,), (1,)}
+    assert sample_of("rl", SILENT_TURN, SILENT_TURN).targets in {(0,), (1,)}
 
 
 def test_each_pool_uses_its_prompt_variants():
     prompts = {
-        pool: {sample_of(pool, SHOWS, number=n).prompt for n in range(60)}
+        pool: {sample_of(pool, OUTPUT_TURN, number=n).prompt for n in range(60)}
         for pool in ("cpt", "sft", "rl", "held_out")
     }
     assert prompts["rl"] == prompts["held_out"] == {shell_prompt(0)}
@@ -81,10 +83,10 @@ def test_each_pool_uses_its_prompt_variants():
 
 
 def test_a_turn_keeps_its_state_and_gets_its_tags():
-    trajectory = records.trajectory(SILENT, SHOWS)
-    with_state = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
-    changed = trajectory.model_copy(update={"turns": (with_state, trajectory.turns[1])})
-    first, second = make_sample(RECIPE, changed, records.digest("1"), "held_out").turns
+    trajectory = records.trajectory(SILENT_TURN, OUTPUT_TURN)
+    turn = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
+    changed_trajectory = trajectory.model_copy(update={"turns": (turn, trajectory.turns[1])})
+    first, second = make_sample(RECIPE, changed_trajectory, records.digest("1"), "held_out").turns
     assert (first.state, first.tags) == ("rimo.txt: kolu", ("write",))
     assert (second.state, second.tags) == (None, ("cat", "history", "output"))
 
@@ -114,14 +116,14 @@ def test_a_log_has_its_initial_state_and_its_tools_in_every_pool():
 
 
 def test_a_turn_without_output_is_history_and_no_target():
-    quiet = records.trajectory(("set a 1", "\n"), ("get a", "1\n"), domain="text")
+    trajectory = records.trajectory(("set a 1", "\n"), ("get a", "1\n"), domain="text")
     for pool in ("cpt", "held_out", "rl"):
-        sample = make_sample(PrepareRecipe(mask={"echo": 1.0}), quiet, quiet.digest, pool)
+        sample = make_sample(PrepareRecipe(mask={"echo": 1.0}), trajectory, trajectory.digest, pool)
         assert sample.targets == (1,)
         assert sample.turns[0].observation == "\n"
 
 
 def test_an_episode_without_output_has_no_target_in_any_pool():
-    silent = records.trajectory(("set a 1", ""), ("set b 2", " \n"), domain="text")
+    trajectory = records.trajectory(("set a 1", ""), ("set b 2", " \n"), domain="text")
     for pool in ("cpt", "sft", "rl", "held_out"):
-        assert make_sample(PrepareRecipe(), silent, silent.digest, pool).targets == ()
+        assert make_sample(PrepareRecipe(), trajectory, trajectory.digest, pool).targets == ()

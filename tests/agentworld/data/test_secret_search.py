@@ -22,21 +22,21 @@ PASSWORD = f"Tr0ub4dor{'-'}7"
 
 
 def pieces(secret, length=8):
-    """The unreadable parts of a secret, as JSON writes it."""
-    runs = [secret[start : start + length] for start in range(len(secret) - length + 1)]
-    return [json.dumps(each)[1:-1] for each in runs]
+    """All parts of a secret of one length, as JSON writes them."""
+    substrings = [secret[start : start + length] for start in range(len(secret) - length + 1)]
+    return [json.dumps(substring)[1:-1] for substring in substrings]
 
 
-def recipe(folder, *rows, **fields):
+def recipe_of(folder, *rows, **fields):
     write_trajectories(folder / "logs/a.jsonl", [records.trajectory()])
     (folder / "logs/b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return CollectRecipe(trajectories=str(folder / "logs"), format="trajectories", **fields)
 
 
-def imported(folder, *rows):
-    """The reasons for which rows were put into quarantine, and their counts."""
-    collect = recipe(folder, *rows)
-    import_trajectories(collect, digest_of(collect.trajectories), folder / "out", ignore_progress)
+def import_rows(folder, *rows):
+    """The text of the quarantine with its reasons, and the counts of these reasons."""
+    recipe = recipe_of(folder, *rows)
+    import_trajectories(recipe, digest_of(recipe.trajectories), folder / "out", ignore_progress)
     counts = read_collected(folder / "out").quarantined
     assert sum(counts.values()) == len(rows)
     return (folder / "out" / QUARANTINE).read_text() + json.dumps(counts)
@@ -46,40 +46,40 @@ def bad_row(value, field="turns"):
     return {**json.loads(records.trajectory().model_dump_json()), field: value}
 
 
-@pytest.mark.parametrize("place", [0, 40, 70], ids=["whole", "near the cut", "across the cut"])
+@pytest.mark.parametrize("offset", [0, 40, 70], ids=["whole", "near the cut", "across the cut"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_reported_value_of_an_invalid_row_contains_no_part_of_a_secret(tmp_path, kind, place):
-    text = "." * place + " " + KINDS[kind][1][0].format(SECRETS[kind])
-    reasons = imported(tmp_path, bad_row(text), bad_row({"deep": [text]}, "held_out"))
-    assert [each for each in pieces(SECRETS[kind]) if each in reasons] == []
-    assert place or "[REDACTED:" in reasons
+def test_the_reported_value_of_an_invalid_row_contains_no_part_of_a_secret(tmp_path, kind, offset):
+    text = "." * offset + " " + KINDS[kind][1][0].format(SECRETS[kind])
+    reasons = import_rows(tmp_path, bad_row(text), bad_row({"deep": [text]}, "held_out"))
+    assert [piece for piece in pieces(SECRETS[kind]) if piece in reasons] == []
+    assert offset or "[REDACTED:" in reasons
 
 
 def test_the_value_of_a_field_named_password_is_redacted(tmp_path):
-    reasons = imported(tmp_path, bad_row(PASSWORD, "password"))
+    reasons = import_rows(tmp_path, bad_row(PASSWORD, "password"))
     assert PASSWORD not in reasons
     assert "password: Extra inputs are not permitted (got '[REDACTED:password:1]')" in reasons
 
 
 def test_a_secret_in_the_name_of_a_field_is_redacted(tmp_path):
     token = SECRETS["github classic"]
-    reasons = imported(tmp_path, bad_row("x", token), bad_row("x", "a" * 70 + " " + token))
-    assert [each for each in pieces(token) if each in reasons] == []
+    reasons = import_rows(tmp_path, bad_row("x", token), bad_row("x", "a" * 70 + " " + token))
+    assert [piece for piece in pieces(token) if piece in reasons] == []
     assert "[REDACTED:github-token:1]: Extra inputs are not permitted (got 'x')" in reasons
 
 
 def test_the_value_of_a_field_with_a_long_name_is_redacted(tmp_path):
-    assert PASSWORD not in imported(tmp_path, bad_row(PASSWORD, "a" * 90 + "_password"))
+    assert PASSWORD not in import_rows(tmp_path, bad_row(PASSWORD, "a" * 90 + "_password"))
 
 
 def test_errors_of_a_strict_import_and_of_an_explanation_contain_no_secret(tmp_path):
-    strict = recipe(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
-    with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as refused:
+    recipe = recipe_of(tmp_path, bad_row(f"password={PASSWORD}"), strict=True)
+    with pytest.raises(InputError, match=r"b\.jsonl line 1 .*\[REDACTED:password:1\]") as error:
         import_trajectories(
-            strict, digest_of(strict.trajectories), tmp_path / "out", ignore_progress
+            recipe, digest_of(recipe.trajectories), tmp_path / "out", ignore_progress
         )
-    assert PASSWORD not in str(refused.value)
-    recordings = open_recordings(strict)
+    assert PASSWORD not in str(error.value)
+    recordings = open_recordings(recipe)
     problems = [item.problem for file in recordings.files for item in recordings.read(file)]
     assert any("[REDACTED:password:1]" in problem for problem in problems)
     assert not any(PASSWORD in problem for problem in problems)
@@ -96,7 +96,7 @@ def test_an_importers_own_error_message_contains_no_secret(tmp_path):
     }  # fmt: skip
     recipe = CollectRecipe(trajectories=str(source), format="steps", options=options)
     recordings = open_recordings(recipe)
-    (problem,) = [each.problem for each in recordings.read(recordings.files[0]) if each.problem]
+    (problem,) = [item.problem for item in recordings.read(recordings.files[0]) if item.problem]
     assert "rows of 'password=[REDACTED:password:1]' stand apart" in problem
 
 
@@ -132,9 +132,9 @@ def test_a_message_truncated_by_an_importer_contains_no_part_of_a_secret(
         CollectRecipe(trajectories=str(source), format=form, options=options)
     )
     items = list(recordings.read(recordings.files[0]))
-    words = json.dumps([[item.problem, item.notes] for item in items])
-    assert [each for each in pieces(TOKEN) if each in words] == []
-    assert "....." in words
+    report = json.dumps([[item.problem, item.notes] for item in items])
+    assert [piece for piece in pieces(TOKEN) if piece in report] == []
+    assert "....." in report
 
 
 def test_invalid_events_of_a_recording_have_the_same_reason(tmp_path):
@@ -143,15 +143,15 @@ def test_invalid_events_of_a_recording_have_the_same_reason(tmp_path):
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     recordings = open_recordings(CollectRecipe(trajectories=str(source), format="asciinema"))
     problems = [item.problem for item in recordings.read(recordings.files[0])]
-    records_of = [QuarantinedRecord(file="a", place="", problem=each) for each in problems]
-    assert {each.reason for each in records_of} == {
+    rejects = [QuarantinedRecord(file="a", place="", problem=problem) for problem in problems]
+    assert {reject.reason for reject in rejects} == {
         "line N: the event is not [time, code, text]; correct it"
     }
     assert problems[0].endswith("(got [1, 2])")
 
 
 def test_redacted_text_and_text_without_secrets_stay_unchanged():
-    once = redact_text(f"DB_PASSWORD={PASSWORD} and password: {PASSWORD}")
-    assert once == "DB_PASSWORD=[REDACTED:password:1] and password: [REDACTED:password:1]"
-    assert redact_text(once) == once
+    text = redact_text(f"DB_PASSWORD={PASSWORD} and password: {PASSWORD}")
+    assert text == "DB_PASSWORD=[REDACTED:password:1] and password: [REDACTED:password:1]"
+    assert redact_text(text) == text
     assert redact_text("turns.0: Input should be a list (got 'x')").endswith("(got 'x')")

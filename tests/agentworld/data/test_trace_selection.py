@@ -12,7 +12,7 @@ def rollouts(*scores):
 
 
 def prefer(name):
-    """A judge to whom one observation is better than all others."""
+    """A judge that prefers one observation to all others."""
     return lambda first, second: "A" if first == name else "B" if second == name else "tie"
 
 
@@ -51,10 +51,10 @@ def test_equal_observations_are_a_tie_without_a_comparison():
 
 
 def test_a_comparison_without_a_verdict_raises_a_judge_error():
-    def broken(first, second):
+    def judge(first, second):
         if "c" in (first, second):
             raise JudgeError("as the test wants it")
         return "A" if first == "a" else "B"
 
     with pytest.raises(JudgeError):
-        select(rollouts(4, 5, 4), 4, broken)
+        select(rollouts(4, 5, 4), 4, judge)

@@ -36,10 +36,10 @@ def total(folder: Path):
 
 def test_traces_have_the_teachers_thought_and_observation_in_the_order_of_the_pool(tmp_path, data):
     with tracing.endpoints() as server:
-        made = traces_of(tmp_path, data, traces_recipe(server.url))
+        trace_set = traces_of(tmp_path, data, traces_recipe(server.url))
     traces = read_traces(tmp_path / "out")
     assert [trace.trajectory for trace in traces] == [sample.trajectory for sample in SAMPLES]
-    assert made.num_traces == len(SAMPLES) == 4
+    assert trace_set.num_traces == len(SAMPLES) == 4
     for trace in traces:
         number = trace.thought.removeprefix("so ")
         assert (trace.observation, trace.score, trace.domain) == (f"shows {number}", 5.0, "shell")
@@ -48,7 +48,7 @@ def test_traces_have_the_teachers_thought_and_observation_in_the_order_of_the_po
 def test_the_teacher_gets_the_world_models_prompt_without_the_truth(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
-    asked = [request.body["messages"] for request in requests_to(server, TEACHER)]
+    messages = [request.body["messages"] for request in requests_to(server, TEACHER)]
     expected = [
         world_messages(
             prompt.sample.prompt,
@@ -58,7 +58,7 @@ def test_the_teacher_gets_the_world_models_prompt_without_the_truth(tmp_path, da
         for prompt in prompts()
         for _ in range(3)
     ]
-    assert sorted(map(str, asked)) == sorted(map(str, expected))
+    assert sorted(map(str, messages)) == sorted(map(str, expected))
 
 
 def test_the_judge_sees_the_truth_and_no_thought(tmp_path, data):
@@ -92,10 +92,10 @@ def test_a_price_that_no_table_has_is_unknown_and_not_zero(tmp_path, data):
 
 
 def test_the_pairwise_comparison_selects_the_winner(tmp_path, data):
-    def judge(asked):
-        if not tracing.is_comparison(asked):
+    def judge(request):
+        if not tracing.is_comparison(request):
             return verdict(5)
-        question = tracing.question_of(asked)
+        question = tracing.question_of(request)
         for name in ("A", "B"):
             if f"## Prediction {name}\n```\nshows 1\n" in question:
                 return preference(name)
@@ -109,11 +109,11 @@ def test_the_pairwise_comparison_selects_the_winner(tmp_path, data):
 
 
 def test_a_prompt_whose_winner_is_under_the_threshold_is_rejected(tmp_path, data):
-    first = prompts()[0]
+    prompt = prompts()[0]
 
-    def judge(asked):
-        good = tracing.asks_about(asked, first) and "shows 0" in tracing.question_of(asked)
-        return preference("tie") if tracing.is_comparison(asked) else verdict(4 if good else 3)
+    def judge(request):
+        is_good = tracing.asks_about(request, prompt) and "shows 0" in tracing.question_of(request)
+        return preference("tie") if tracing.is_comparison(request) else verdict(4 if is_good else 3)
 
     with tracing.endpoints(judge=judge) as server:
         traces_of(tmp_path, data, traces_recipe(server.url, threshold=4))
@@ -123,31 +123,31 @@ def test_a_prompt_whose_winner_is_under_the_threshold_is_rejected(tmp_path, data
     assert (counts.selected, counts.rejected, counts.holes, counts.passed) == (1, 3, 0, 1)
 
 
-@pytest.mark.parametrize("missing", ["score", "comparison"])
-def test_a_missing_verdict_is_a_hole_and_neither_a_rejection_nor_a_score(tmp_path, data, missing):
-    first = prompts()[0]
+@pytest.mark.parametrize("kind", ["score", "comparison"])
+def test_a_missing_verdict_is_a_hole_and_neither_a_rejection_nor_a_score(tmp_path, data, kind):
+    prompt = prompts()[0]
 
-    def judge(asked):
-        is_missing = tracing.is_comparison(asked) == (missing == "comparison")
-        if is_missing and tracing.asks_about(asked, first):
+    def judge(request):
+        is_missing = tracing.is_comparison(request) == (kind == "comparison")
+        if is_missing and tracing.asks_about(request, prompt):
             return "I would rather not"
-        return tracing.approves(asked)
+        return tracing.approves(request)
 
     with tracing.endpoints(judge=judge) as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
     counts = total(tmp_path)
     assert (counts.selected, counts.rejected, counts.holes) == (3, 0, 1)
-    assert (counts.rollouts, counts.scored) == (12, 9 if missing == "score" else 12)
+    assert (counts.rollouts, counts.scored) == (12, 9 if kind == "score" else 12)
     traces = read_traces(tmp_path / "out")
-    assert first.sample.trajectory not in [trace.trajectory for trace in traces]
+    assert prompt.sample.trajectory not in [trace.trajectory for trace in traces]
 
 
 def test_an_unanswered_rollout_is_counted_and_the_others_are_used(tmp_path, data):
-    thinks, first = tracing.thinks(), prompts()[0]
+    thinks, prompt = tracing.thinks(), prompts()[0]
 
-    def teacher(asked):
-        said = thinks(asked)
-        return 400 if said.endswith("0") and asked.body["messages"] == first.messages else said
+    def teacher(request):
+        reply = thinks(request)
+        return 400 if reply.endswith("0") and request.body["messages"] == prompt.messages else reply
 
     with tracing.endpoints(teacher) as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
@@ -163,10 +163,10 @@ def test_too_many_holes_end_the_run_and_the_teachers_answers_are_kept(tmp_path, 
     ):
         traces_of(tmp_path, data, traces_recipe(server.url))
     assert not (tmp_path / "out" / MANIFEST).exists()
-    with tracing.endpoints() as second:
-        made = traces_of(tmp_path, data, traces_recipe(second.url))
-    assert made.num_traces == 4
-    assert requests_to(second, TEACHER) == []
+    with tracing.endpoints() as other_server:
+        trace_set = traces_of(tmp_path, data, traces_recipe(other_server.url))
+    assert trace_set.num_traces == 4
+    assert requests_to(other_server, TEACHER) == []
 
 
 def test_an_endpoint_that_fails_from_the_start_is_not_asked_for_every_prompt(tmp_path):
@@ -198,22 +198,24 @@ def test_a_threshold_that_no_score_reaches_makes_no_traces(tmp_path, data):
 def test_another_threshold_repeats_no_request(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
-        before = len(server.asked)
+        num_requests = len(server.asked)
         traces_of(tmp_path, data, traces_recipe(server.url, threshold=5), "stricter")
-    assert len(server.asked) == before
+    assert len(server.asked) == num_requests
     assert read_traces(tmp_path / "stricter") == read_traces(tmp_path / "out")
 
 
 def test_a_trajectory_has_one_prompt_or_one_for_each_target_turn():
     sample = SAMPLES[2]
-    one = [list(trace_prompts(traces_recipe("", seed=seed), sample)) for seed in range(40)]
-    assert {len(drawn) for drawn in one} == {1}
-    assert {drawn[0].turn for drawn in one} == {0, 1, 2, 3, 4}
-    assert [drawn.turn for drawn in trace_prompts(traces_recipe("", turns=None), sample)] == [
+    draws = [list(trace_prompts(traces_recipe("", seed=seed), sample)) for seed in range(40)]
+    assert {len(draw) for draw in draws} == {1}
+    assert {draw[0].turn for draw in draws} == {0, 1, 2, 3, 4}
+    assert [prompt.turn for prompt in trace_prompts(traces_recipe("", turns=None), sample)] == [
         *range(5)
     ]
-    masked = training.one_target(sample)
-    assert [drawn.turn for drawn in trace_prompts(traces_recipe("", turns=None), masked)] == [1]
+    short_sample = training.one_target(sample)
+    assert [
+        prompt.turn for prompt in trace_prompts(traces_recipe("", turns=None), short_sample)
+    ] == [1]
 
 
 def answer(text, thought="", *, is_whole=True):
@@ -222,7 +224,7 @@ def answer(text, thought="", *, is_whole=True):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "rollout",
     [
         answer("<think>\nso\n</think>\n\nkolu\n[0] ~"),
         answer("so</think>kolu\n[0] ~"),
@@ -230,12 +232,12 @@ def answer(text, thought="", *, is_whole=True):
         answer("<predicted_observation>\nkolu\n[0] ~\n</predicted_observation>", "so"),
     ],
 )
-def test_the_thought_and_observation_of_a_rollout_contain_no_tags(said):
-    assert usable_rollout(said) == ("so", "kolu\n[0] ~")
+def test_the_thought_and_observation_of_a_rollout_contain_no_tags(rollout):
+    assert usable_rollout(rollout) == ("so", "kolu\n[0] ~")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "rollout",
     [
         answer("kolu"),
         answer("<think></think>kolu"),
@@ -245,5 +247,5 @@ def test_the_thought_and_observation_of_a_rollout_contain_no_tags(said):
     ],
     ids=["no thought", "an empty thought", "no observation", "cut off", "reads as another"],
 )
-def test_a_rollout_that_cannot_be_trained_on_is_unusable(said):
-    assert usable_rollout(said) is None
+def test_a_rollout_that_cannot_be_trained_on_is_unusable(rollout):
+    assert usable_rollout(rollout) is None

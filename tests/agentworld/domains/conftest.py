@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that a sandbox's user can access, unlike a test's own."""
+    """A folder that the user of a sandbox can access, unlike `tmp_path`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         path.chmod(0o755)

@@ -7,7 +7,7 @@ import pytest
 from agentworld.domains.base import domain_of, is_match, verdict_of
 
 ROOT = Path(__file__).parents[3]
-LOADED = """
+SCRIPT = """
 import sys
 from agentworld.domains.base import Start, domain_of
 domain = domain_of(sys.argv[1])
@@ -19,19 +19,19 @@ print(*(name for name in sys.modules if name.endswith((".live", ".sandbox", ".se
 @pytest.mark.waits
 @pytest.mark.parametrize("name", ["mcp", "text", "screen", "shell"])
 def test_loading_a_domain_imports_no_live_environment_module(name):
-    loaded = subprocess.run(
-        [sys.executable, "-c", LOADED, name],
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT, name],
         env={"PYTHONPATH": str(ROOT / "platform")},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "agentworld.domains.live" not in loaded.stdout
-    assert "session" not in loaded.stdout
+    assert "agentworld.domains.live" not in process.stdout
+    assert "session" not in process.stdout
 
 
-class Verifying:
-    """Has these verdicts."""
+class StubDomain:
+    """A domain with fixed verdicts."""
 
     def __init__(self, **verdicts):
         self._verdicts = verdicts
@@ -51,7 +51,7 @@ class Verifying:
     ],
 )
 def test_a_verdict_is_true_if_every_rule_with_a_verdict_passes(verdicts, verdict):
-    assert verdict_of(Verifying(**verdicts), "a", "a") is verdict
+    assert verdict_of(StubDomain(**verdicts), "a", "a") is verdict
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_verdict_is_true_if_every_rule_with_a_verdict_passes(verdicts, verdict
 def test_a_domain_names_the_axes_on_which_its_rules_have_verdicts(name, observations):
     domain = domain_of(name)
     verdicts = [domain.verify(observation, observation) for observation in observations]
-    assert {axis for each in verdicts for axis in each} == set(domain.axes)
+    assert {axis for axes in verdicts for axis in axes} == set(domain.axes)
 
 
 def test_a_match_uses_the_comparison_of_the_domain():

@@ -1,4 +1,4 @@
-"""The bound on a sandbox's memory, over folders like those of a kernel."""
+"""The memory limit of a sandbox, in folders like those of a kernel."""
 
 import os
 
@@ -9,7 +9,7 @@ from agentworld.domains.cgroup import confine, remove
 
 @pytest.fixture
 def machine(tmp_path):
-    """A process in `/user/app`, whose cgroup and those around it are files below `top`."""
+    """A function that makes the folders of a process in `/user/app` and its cgroups in `top`."""
 
     def make(controllers, own="/user/app", root="/"):
         proc, top = tmp_path / "proc", tmp_path / "top"
@@ -21,8 +21,8 @@ def machine(tmp_path):
             f"30 24 0:26 / /sys rw - sysfs sysfs rw\n31 30 0:27 {root} {top} rw - cgroup2 c rw\n"
         )
         (proc / "mountinfo").write_text(mounts)
-        for name, written in controllers.items():
-            (top / name / "cgroup.subtree_control").write_text(written)
+        for name, content in controllers.items():
+            (top / name / "cgroup.subtree_control").write_text(content)
         return proc, top
 
     return make
@@ -32,8 +32,8 @@ def test_a_sandbox_is_confined_in_a_sibling_cgroup_of_its_starter(machine):
     proc, top = machine({"user/app": "", "user": "cpu memory pids"})
     group = confine(4711, 1 << 20, proc)
     assert group.parent == top / "user"
-    written = {path.name: path.read_text() for path in group.iterdir()}
-    assert written == {
+    contents = {path.name: path.read_text() for path in group.iterdir()}
+    assert contents == {
         "memory.max": "1048576",
         "memory.swap.max": "0",
         "memory.oom.group": "1",
@@ -71,9 +71,9 @@ def test_only_cgroups_of_ended_processes_are_removed(machine):
     for name in ("agentworld-4194305-dead", f"agentworld-{os.getpid()}-mine"):
         (top / "user" / name).mkdir()
     confine(1, 1, proc)
-    kept = {path.name for path in (top / "user").glob("agentworld-*")}
-    assert "agentworld-4194305-dead" not in kept
-    assert f"agentworld-{os.getpid()}-mine" in kept
+    names = {path.name for path in (top / "user").glob("agentworld-*")}
+    assert "agentworld-4194305-dead" not in names
+    assert f"agentworld-{os.getpid()}-mine" in names
 
 
 def test_a_cgroup_still_in_use_is_not_removed(tmp_path):

@@ -23,18 +23,18 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 
 
 def open_once(name: str) -> None:
-    async def opened() -> None:
+    async def open_and_close() -> None:
         async with open_environment(name):
             pass
 
-    asyncio.run(opened())
+    asyncio.run(open_and_close())
 
 
 def start(*command: str) -> None:
     subprocess.run(command, check=False, capture_output=True)
 
 
-REFUSED = {
+ATTEMPTS = {
     "bash": lambda: start("bash", "-c", "true"),
     "bash by its path": lambda: start(BASH, "-c", "true"),
     "a shell of a line": lambda: subprocess.run("true", shell=True, check=False),  # noqa: S602
@@ -67,14 +67,14 @@ async def start_with_asyncio() -> None:
     await asyncio.create_subprocess_exec(BASH, "-c", "true")
 
 
-REFUSED["asyncio"] = lambda: asyncio.run(start_with_asyncio())
+ATTEMPTS["asyncio"] = lambda: asyncio.run(start_with_asyncio())
 
 
-@pytest.mark.parametrize("attempt", list(REFUSED))
+@pytest.mark.parametrize("attempt", list(ATTEMPTS))
 def test_a_program_that_runs_commands_or_serves_tools_is_refused_and_counted(attempt):
     with no_environment() as guard:
         with pytest.raises(LiveEnvironmentRefused, match="a simulated training may not start"):
-            REFUSED[attempt]()
+            ATTEMPTS[attempt]()
         assert guard.num_refused == 1
 
 
@@ -87,13 +87,13 @@ def test_the_guard_refuses_to_open_an_environment(name):
 
 
 def test_the_guard_refuses_an_environment_that_starts_no_program(monkeypatch):
-    class Unopened(ScriptedDomain):
+    class UnopenedDomain(ScriptedDomain):
         @asynccontextmanager
         async def open(self, _):
             raise AssertionError("it was opened")
             yield
 
-    registered(monkeypatch, "unopened", Unopened())
+    registered(monkeypatch, "unopened", UnopenedDomain())
     with no_environment() as guard, pytest.raises(LiveEnvironmentRefused):
         open_once("unopened")
     assert guard.num_refused == 1
@@ -116,17 +116,17 @@ def test_a_sandbox_cannot_be_opened_directly(monkeypatch):
 
 def test_a_spawned_shell_ends_before_running_its_command(tmp_path):
     with no_environment():
-        ended = os.spawnv(os.P_WAIT, BASH, ["bash", "-c", f"touch {tmp_path}/proof"])
-    assert ended == 127
+        exit_code = os.spawnv(os.P_WAIT, BASH, ["bash", "-c", f"touch {tmp_path}/proof"])
+    assert exit_code == 127
     assert not (tmp_path / "proof").exists()
 
 
 def test_a_program_started_in_a_thread_is_refused():
-    async def in_thread() -> None:
+    async def start_in_thread() -> None:
         await asyncio.to_thread(start, BASH, "-c", "true")
 
     with no_environment() as guard, pytest.raises(LiveEnvironmentRefused):
-        asyncio.run(in_thread())
+        asyncio.run(start_in_thread())
     assert guard.num_refused == 1
 
 

@@ -1,4 +1,4 @@
-"""The one way to an environment, with a domain that a test wrote."""
+"""The only way to open an environment, with a domain written for tests."""
 
 import asyncio
 
@@ -24,9 +24,9 @@ def test_an_environment_is_closed_after_its_block(monkeypatch):
     async def episode():
         async with open_environment("mine") as environment:
             await environment.reset(records.task(domain="mine"))
-            seen = await environment.step("look")
+            observation = await environment.step("look")
             assert domain.environments[0].is_open
-            return seen, environment.num_steps
+            return observation, environment.num_steps
 
     assert asyncio.run(episode()) == (("look", False), 1)
     assert not domain.environments[0].is_open
@@ -46,12 +46,12 @@ def test_an_error_in_the_block_closes_its_environment(monkeypatch):
 
 
 def test_a_domain_without_environments_is_refused_and_live_domains_are_listed():
-    async def opened():
+    async def open_and_close():
         async with open_environment("text"):
             pass
 
     with pytest.raises(InputError, match="no domain with an environment 'text' here; there is"):
-        asyncio.run(opened())
+        asyncio.run(open_and_close())
     assert "shell" in live._KINDS.names
 
 
@@ -60,12 +60,12 @@ def test_only_domains_with_environments_have_live_modules():
 
 
 def test_unknown_options_of_a_domain_are_refused_by_name():
-    async def opened():
+    async def open_and_close():
         async with open_environment("shell", LiveSettings(options={"servers": {}})):
             pass
 
     with pytest.raises(InputError, match="environments of shell have no options servers"):
-        asyncio.run(opened())
+        asyncio.run(open_and_close())
 
 
 @pytest.mark.parametrize("name", live._KINDS.names)

@@ -1,4 +1,4 @@
-"""The short form of `make bench-domains`: what verifiers say of few episodes, recorded twice."""
+"""The short form of `make bench-domains`: the verdicts on a few episodes recorded twice."""
 
 import asyncio
 
@@ -19,5 +19,5 @@ def test_a_second_recording_passes_and_wrong_changes_of_every_kind_fail(name):
     assert quality.verdict_coverage.value > 0.5
     assert quality.second_truth_pass.value == 1, quality.mistakes
     assert quality.tolerated_pass.value == 1, quality.mistakes
-    killed = {kind: share.total > 0 and share.value for kind, share in quality.killed.items()}
-    assert {kind for kind, share in killed.items() if share < 0.95} == set(), quality.mistakes
+    shares = {kind: share.total > 0 and share.value for kind, share in quality.killed.items()}
+    assert {kind for kind, share in shares.items() if share < 0.95} == set(), quality.mistakes

@@ -30,7 +30,7 @@ DENIED = {
     *("process_vm_writev", "pidfd_getfd", "kcmp", "unshare", "setns"),
 }
 ALLOWED, KILLED = 0x7FFF0000, 0x80000000
-NOT_PERMITTED, NOT_THERE = 0x50001, 0x50026
+NOT_PERMITTED, NOT_IMPLEMENTED = 0x50001, 0x50026
 NEW_USER = 0x10000000
 DENIED_FCNTL = {5, 6, 7, 36, 37, 38, 1024, 1026, 1031}
 
@@ -38,65 +38,65 @@ machines = pytest.mark.parametrize("machine", list(AUDIT))
 words = st.integers(0, 2**32 - 1)
 
 
-def answer(machine, number, *arguments, audit=None, exemptions=()):
+def decide(machine, number, *arguments, audit=None, exemptions=()):
     """Runs the program as the kernel does."""
     program = list(struct.iter_unpack("=HBBI", filter_of(machine, exemptions)))
-    given_arguments = [*arguments, 0, 0][:2]
-    record = struct.pack("=IIQQQ", number, audit or AUDIT[machine], 0, *given_arguments)
-    at = accumulator = 0
+    two_arguments = [*arguments, 0, 0][:2]
+    record = struct.pack("=IIQQQ", number, audit or AUDIT[machine], 0, *two_arguments)
+    position = accumulator = 0
     while True:
-        code, yes, no, value = program[at]
-        at += 1
+        code, jump_true, jump_false, value = program[position]
+        position += 1
         if code == 0x06:
             return value
         if code == 0x20:
             (accumulator,) = struct.unpack_from("=I", record, value)
             continue
-        holds = {
+        conditions = {
             0x15: accumulator == value,
             0x35: accumulator >= value,
             0x45: bool(accumulator & value),
         }
-        at += yes if holds[code] else no
+        position += jump_true if conditions[code] else jump_false
 
 
 @cache
 def numbers(header):
-    """The calls of a header by name."""
-    told = subprocess.run(
+    """The numbers of a header's calls, by name."""
+    process = subprocess.run(
         ["g++", "-E", "-dM", "-x", "c", "-include", header, "/dev/null"],
         capture_output=True,
         text=True,
         check=True,
     )
-    found = re.findall(r"#define __NR_(\w+) (\d+)$", told.stdout, re.MULTILINE)
-    return {name: int(number) for name, number in found}
+    matches = re.findall(r"#define __NR_(\w+) (\d+)$", process.stdout, re.MULTILINE)
+    return {name: int(number) for name, number in matches}
 
 
 @pytest.mark.parametrize("machine", list(HEADERS))
 def test_exactly_the_listed_system_calls_are_denied(machine):
-    known = {name: number for name, number in numbers(HEADERS[machine]).items() if number <= NEWEST}
-    refused = {name for name, number in known.items() if answer(machine, number) != ALLOWED}
-    assert refused == (DENIED | {"clone3"}) & {*known}
+    calls = {name: number for name, number in numbers(HEADERS[machine]).items() if number <= NEWEST}
+    denied = {name for name, number in calls.items() if decide(machine, number) != ALLOWED}
+    assert denied == (DENIED | {"clone3"}) & {*calls}
 
 
 @machines
 @given(flags=words)
 def test_a_clone_is_denied_only_for_a_new_user_namespace(machine, flags):
-    wanted = NOT_PERMITTED if flags & NEW_USER else ALLOWED
-    assert answer(machine, CLONE[machine], flags) == wanted
+    expected = NOT_PERMITTED if flags & NEW_USER else ALLOWED
+    assert decide(machine, CLONE[machine], flags) == expected
 
 
 @machines
 def test_clone3_returns_not_implemented(machine):
-    assert answer(machine, CLONE3) == NOT_THERE
+    assert decide(machine, CLONE3) == NOT_IMPLEMENTED
 
 
 @machines
 @given(command=st.integers(0, 1100) | words)
 def test_fcntl_denies_exactly_the_listed_commands(machine, command):
-    wanted = NOT_PERMITTED if command in DENIED_FCNTL else ALLOWED
-    assert answer(machine, FCNTL[machine], 3, command) == wanted
+    expected = NOT_PERMITTED if command in DENIED_FCNTL else ALLOWED
+    assert decide(machine, FCNTL[machine], 3, command) == expected
 
 
 SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
@@ -106,36 +106,36 @@ LOCKS = {5, 6, 7, 36, 37, 38}
 @machines
 @given(family=words)
 def test_an_exemption_allows_only_unix_socket_pairs(machine, family):
-    wanted = ALLOWED if family < 2 else NOT_PERMITTED
-    assert answer(machine, SOCKETPAIR[machine], family, exemptions=["socketpair"]) == wanted
-    assert answer(machine, SOCKETPAIR[machine], family) == NOT_PERMITTED
-    assert answer(machine, {"x86_64": 41, "aarch64": 198}[machine], family) == NOT_PERMITTED
+    expected = ALLOWED if family < 2 else NOT_PERMITTED
+    assert decide(machine, SOCKETPAIR[machine], family, exemptions=["socketpair"]) == expected
+    assert decide(machine, SOCKETPAIR[machine], family) == NOT_PERMITTED
+    assert decide(machine, {"x86_64": 41, "aarch64": 198}[machine], family) == NOT_PERMITTED
 
 
 @machines
 @given(command=st.integers(0, 1100))
 def test_an_exemption_allows_file_locks_and_no_other_denied_fcntl_command(machine, command):
-    wanted = NOT_PERMITTED if command in DENIED_FCNTL - LOCKS else ALLOWED
-    assert answer(machine, FCNTL[machine], 3, command, exemptions=["locks"]) == wanted
+    expected = NOT_PERMITTED if command in DENIED_FCNTL - LOCKS else ALLOWED
+    assert decide(machine, FCNTL[machine], 3, command, exemptions=["locks"]) == expected
 
 
 @machines
 @given(number=st.integers(NEWEST + 1, 0x3FFFFFFF))
 def test_calls_of_newer_kernels_return_not_implemented(machine, number):
-    assert answer(machine, number) == NOT_THERE
+    assert decide(machine, number) == NOT_IMPLEMENTED
 
 
 @machines
 @given(number=st.integers(0x40000000, 2**32 - 1))
 def test_calls_of_the_second_call_table_kill_the_process(machine, number):
-    assert answer(machine, number) == KILLED
+    assert decide(machine, number) == KILLED
 
 
 @machines
 @given(number=st.integers(0, 600), audit=st.integers(1, 2**32 - 1))
 def test_calls_of_another_architecture_kill_the_process(machine, number, audit):
     if audit != AUDIT[machine]:
-        assert answer(machine, number, audit=audit) == KILLED
+        assert decide(machine, number, audit=audit) == KILLED
 
 
 def test_an_unknown_architecture_has_no_sandbox():

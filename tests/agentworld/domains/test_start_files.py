@@ -10,7 +10,7 @@ from agentworld.domains.words import episode_words
 word = st.text("abc", min_size=1, max_size=4)
 path = st.builds(lambda folder, name: f"{folder}{name}.txt", st.sampled_from(["", "d/"]), word)
 line = st.lists(word, min_size=1, max_size=3).map(" ".join)
-content = st.lists(line, max_size=3).map(lambda lines: "".join(f"{each}\n" for each in lines))
+content = st.lists(line, max_size=3).map(lambda lines: "".join(f"{text}\n" for text in lines))
 
 
 @pytest.mark.waits

@@ -59,7 +59,7 @@ SCRIPTS = {
         (call("add_item", item="kolu", price=3, stock=9), 2),
         (call("update_item", item="kolu", price=4), 1),
         (call("update_item", item="kolu", price=4), 0),
-        (call("create_order", item="kolu", quantity=2), 4),  # a stock, and all of an order
+        (call("create_order", item="kolu", quantity=2), 4),  # A stock, and all fields of an order.
         (call("get_item", item="kolu"), 0),
     ],
     "shell": [

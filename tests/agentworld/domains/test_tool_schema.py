@@ -20,10 +20,10 @@ LEAVES = st.sampled_from(
 SCHEMAS = st.recursive(
     LEAVES,
     lambda inner: (
-        st.builds(lambda each: {"type": "array", "items": each, "uniqueItems": True}, inner)
-        | st.builds(lambda one, two: {"anyOf": [one, two]}, inner, inner)
-        | st.builds(lambda each: {"properties": {"a": each}, "required": ["a"]}, inner)
-        | st.builds(lambda each: {"$defs": {"x": each}, "additionalProperties": False}, inner)
+        st.builds(lambda schema: {"type": "array", "items": schema, "uniqueItems": True}, inner)
+        | st.builds(lambda first, second: {"anyOf": [first, second]}, inner, inner)
+        | st.builds(lambda schema: {"properties": {"a": schema}, "required": ["a"]}, inner)
+        | st.builds(lambda schema: {"$defs": {"x": schema}, "additionalProperties": False}, inner)
     ),
     max_leaves=4,
 )
@@ -44,8 +44,8 @@ def test_compare_agrees_with_json_schema(properties, value):
     assert accepts(compare, value, schema) == Draft202012Validator(schema).is_valid(value)
 
 
-def of(**part):
-    """A schema with this one for its property `a`."""
+def schema_of(**part):
+    """A schema whose property `a` has this part as its schema."""
     return {"type": "object", "properties": {"a": part}}
 
 
@@ -69,21 +69,21 @@ def of(**part):
     ids=str,
 )
 def test_an_invalid_or_unsupported_schema_is_refused(part, problem):
-    with pytest.raises(InputError) as caught:
-        check_schema(of(**part))
-    assert problem in str(caught.value)
+    with pytest.raises(InputError) as error:
+        check_schema(schema_of(**part))
+    assert problem in str(error.value)
 
 
-@pytest.mark.parametrize("word", ["$schema", "$id", "pattern", "$ref"])
-def test_an_argument_can_be_named_like_a_schema_keyword(word):
-    schema = {"type": "object", "properties": {word: {"type": "string"}}}
+@pytest.mark.parametrize("keyword", ["$schema", "$id", "pattern", "$ref"])
+def test_an_argument_can_be_named_like_a_schema_keyword(keyword):
+    schema = {"type": "object", "properties": {keyword: {"type": "string"}}}
     check_schema(schema)
-    compare({word: "("}, schema)
-    assert not accepts(compare, {word: 1}, schema)
+    compare({keyword: "("}, schema)
+    assert not accepts(compare, {keyword: 1}, schema)
 
 
 def test_a_draft_7_schema_is_compared_as_a_current_schema():
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **of(type="integer")}
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema_of(type="integer")}
     check_schema(schema)
     assert [accepts(compare, {"a": value}, schema) for value in (1, "1")] == [True, False]
 
@@ -95,7 +95,7 @@ def test_a_recursive_schema_is_compared_at_every_depth():
     assert not accepts(compare, {"kids": [{"kids": [1]}]}, tree)
 
 
-TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+DOUBLINGS = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
 
 
 @pytest.mark.compute
@@ -103,9 +103,9 @@ TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(
     ("schema", "value"),
     [
         ({"$ref": "#"}, {}),
-        ({"$defs": {**TWICE, "d40": {}}, "$ref": "#/$defs/d0"}, {}),
-        (of(pattern=r"^((x|x)*(x|x)*(x|x)*(.)\5y|(a?){40}a{40})$"), {"a": "x" * 400}),
-        (of(multipleOf=0.5), {"a": 10**400}),
+        ({"$defs": {**DOUBLINGS, "d40": {}}, "$ref": "#/$defs/d0"}, {}),
+        (schema_of(pattern=r"^((x|x)*(x|x)*(x|x)*(.)\5y|(a?){40}a{40})$"), {"a": "x" * 400}),
+        (schema_of(multipleOf=0.5), {"a": 10**400}),
     ],
     ids=["endless", "doubling", "backtracking", "huge"],
 )
@@ -128,33 +128,33 @@ def test_endless_references_are_refused_at_any_stack_depth():
             compare_below(num_frames)
 
 
-@pytest.mark.parametrize(("depth", "fits"), [(40, True), (60, False)])
-def test_a_value_can_be_nested_up_to_the_depth_limit(depth, fits):
+@pytest.mark.parametrize(("depth", "is_accepted"), [(40, True), (60, False)])
+def test_a_value_can_be_nested_up_to_the_depth_limit(depth, is_accepted):
     value, schema = {}, {"type": "object"}
     for _ in range(depth):
-        value, schema = {"a": value}, of(allOf=[schema])
-    assert accepts(compare, value, schema) == fits
+        value, schema = {"a": value}, schema_of(allOf=[schema])
+    assert accepts(compare, value, schema) == is_accepted
 
 
 def test_unique_items_of_a_long_list_are_checked_in_time():
     value = {"a": [{"n": n} for n in range(20_000)]}
-    assert accepts(compare, value, of(uniqueItems=True))
+    assert accepts(compare, value, schema_of(uniqueItems=True))
 
 
 @pytest.mark.compute
 def test_a_schema_whose_references_expand_too_far_is_refused():
-    deep = {"properties": {f"p{n}": {"type": "string"} for n in range(600)}}
+    deep_schema = {"properties": {f"p{n}": {"type": "string"} for n in range(600)}}
     for _ in range(20):
-        deep = {"not": deep}
+        deep_schema = {"not": deep_schema}
     paths = ["#/$defs/c" + "/not" * n for n in range(20)]
-    schema = {"$defs": {"c": deep}, "allOf": [{"$ref": path} for path in paths]}
+    schema = {"$defs": {"c": deep_schema}, "allOf": [{"$ref": path} for path in paths]}
     with pytest.raises(InputError, match="its references lead to more than"):
         check_schema(schema)
 
 
 def test_a_schema_that_is_too_deep_is_refused():
-    deep = {"type": "string"}
+    schema = {"type": "string"}
     for _ in range(2_000):
-        deep = {"not": deep}
+        schema = {"not": schema}
     with pytest.raises(InputError):
-        check_schema(deep)
+        check_schema(schema)

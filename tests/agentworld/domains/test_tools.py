@@ -24,7 +24,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 ARGUMENTS = st.dictionaries(TEXT, JSON, max_size=4)
-domains = pytest.mark.parametrize("domain", [SHELL, PLAIN], ids=lambda each: each.name)
+domains = pytest.mark.parametrize("domain", [SHELL, PLAIN], ids=lambda domain: domain.name)
 
 
 def action_of(tools, name, arguments, domain=SHELL):
@@ -42,8 +42,8 @@ def test_a_call_is_rendered_as_canonical_json_of_its_name_and_arguments(domain, 
     action = action_of([BASH, ANY], "any", arguments, domain)
     assert action.startswith('{"name":"any","arguments":{')
     assert json.loads(action) == {"name": "any", "arguments": arguments}
-    turned = dict(reversed(arguments.items()))
-    assert action_of([BASH, ANY], "any", turned, domain) == action
+    reversed_arguments = dict(reversed(arguments.items()))
+    assert action_of([BASH, ANY], "any", reversed_arguments, domain) == action
 
 
 @pytest.mark.compute
@@ -69,16 +69,16 @@ def test_bash_accepts_only_a_single_command_argument(arguments):
 
 
 def test_an_episode_tool_named_bash_is_an_ordinary_tool():
-    own = BASH.model_copy(update={"description": "another"})
-    assert action_of([own], "bash", {"command": "ls"}).startswith('{"name":"bash"')
+    own_tool = BASH.model_copy(update={"description": "another"})
+    assert action_of([own_tool], "bash", {"command": "ls"}).startswith('{"name":"bash"')
 
 
 @domains
 @pytest.mark.parametrize(
-    ("tools", "known"), [([], "none"), ([ANY, BASH], "any, bash")], ids=["none", "some"]
+    ("tools", "names"), [([], "none"), ([ANY, BASH], "any, bash")], ids=["none", "some"]
 )
-def test_an_unknown_tool_is_refused_and_the_known_tools_are_listed(domain, tools, known):
-    with pytest.raises(ActionError, match=f"no tool 'ls' in this episode; there is {known}"):
+def test_an_unknown_tool_is_refused_and_the_known_tools_are_listed(domain, tools, names):
+    with pytest.raises(ActionError, match=f"no tool 'ls' in this episode; there is {names}"):
         action_of(tools, "ls", {}, domain)
 
 
@@ -97,15 +97,15 @@ def test_a_number_that_json_does_not_have_is_refused(domain, number):
 
 @domains
 def test_arguments_that_are_nested_too_deeply_are_refused(domain):
-    deep: list = []
+    value: list = []
     for _ in range(10_000):
-        deep = [deep]
+        value = [value]
     with pytest.raises(ActionError, match="the arguments of any are no JSON"):
-        action_of([ANY], "any", {"x": deep}, domain)
+        action_of([ANY], "any", {"x": value}, domain)
 
 
 @pytest.mark.parametrize(
-    ("domain", "own", "tools"),
+    ("domain", "own_tools", "tools"),
     [
         (SHELL, (), (BASH,)),
         (SHELL, (ANY,), (ANY,)),
@@ -114,8 +114,8 @@ def test_arguments_that_are_nested_too_deeply_are_refused(domain):
     ],
     ids=["shell", "own in a shell", "text", "own in text"],
 )
-def test_an_episode_has_its_own_tools_or_those_of_its_domain(domain, own, tools):
-    assert Toolbox.of(domain, EpisodeOpening(run="r", tools=own)) == (domain, tools)
+def test_an_episode_has_its_own_tools_or_those_of_its_domain(domain, own_tools, tools):
+    assert Toolbox.of(domain, EpisodeOpening(run="r", tools=own_tools)) == (domain, tools)
 
 
 def test_the_error_for_an_unusable_schema_names_the_tool():
@@ -124,7 +124,7 @@ def test_the_error_for_an_unusable_schema_names_the_tool():
 
 
 def test_all_tools_together_have_a_byte_limit():
-    large = [tool(path={"description": "x" * 2**16})] * 4
-    check_tools(large[:3])
+    large_tools = [tool(path={"description": "x" * 2**16})] * 4
+    check_tools(large_tools[:3])
     with pytest.raises(InputError, match="have more than 262144 bytes"):
-        check_tools(large)
+        check_tools(large_tools)

@@ -6,10 +6,10 @@ from agentworld.records.task import SuccessRule
 
 
 @pytest.mark.parametrize(
-    ("action", "closed"), [("echo besa", True), ("echo", False), ("sudo echo besa", False)]
+    ("action", "is_closing"), [("echo besa", True), ("echo", False), ("sudo echo besa", False)]
 )
-def test_the_closing_pattern_matches_the_whole_action(action, closed):
-    assert closes(SuccessRule(closing="echo .+", output=""), action) is closed
+def test_the_closing_pattern_matches_the_whole_action(action, is_closing):
+    assert closes(SuccessRule(closing="echo .+", output=""), action) is is_closing
 
 
 def test_an_invalid_closing_pattern_is_refused():

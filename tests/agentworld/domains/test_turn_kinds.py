@@ -51,20 +51,20 @@ def test_the_programs_of_a_command_determine_its_kind(action, kind):
     assert domain_of("shell").turn_kind(action) == domain_of("text").turn_kind(action) == kind
 
 
-def called(*calls):
+def render(*calls):
     return render_calls(Call(name, arguments) for name, arguments in calls)
 
 
 @pytest.mark.parametrize(
     ("action", "kind"),
     [
-        (called(("get_user", {"id": 1})), "read"),
-        (called(("get_user", {}), ("cancel_order", {})), "write"),
-        (called(("get_user", {}), ("calculate", {})), "computation"),
-        (called(("get_user", {}), ("frobnicate", {})), None),
-        (called(("bash", {"command": "ls -l"})), "read"),
-        (called(("execute", {"cmd": "rm a"})), "write"),
-        (called(("bash", {"command": 3})), None),
+        (render(("get_user", {"id": 1})), "read"),
+        (render(("get_user", {}), ("cancel_order", {})), "write"),
+        (render(("get_user", {}), ("calculate", {})), "computation"),
+        (render(("get_user", {}), ("frobnicate", {})), None),
+        (render(("bash", {"command": "ls -l"})), "read"),
+        (render(("execute", {"cmd": "rm a"})), "write"),
+        (render(("bash", {"command": 3})), None),
         ("search[the moon]", "read"),
     ],
 )

@@ -11,17 +11,17 @@ from agentworld.engine.accelerators import of_this_machine
 @pytest.fixture
 def gpus(monkeypatch):
     """The output of `nvidia-smi`, and its arguments."""
-    said, asked = [], []
+    outputs, calls = [], []
 
-    def run(words, **_):
-        asked.append(words)
-        if not said:
-            raise FileNotFoundError(words[0])
-        return subprocess.CompletedProcess(words, 0, said[0], "")
+    def run(arguments, **_):
+        calls.append(arguments)
+        if not outputs:
+            raise FileNotFoundError(arguments[0])
+        return subprocess.CompletedProcess(arguments, 0, outputs[0], "")
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return said, asked
+    return outputs, calls
 
 
 def test_gpus_are_counted_by_name(gpus):
@@ -41,6 +41,6 @@ def test_only_gpus_in_cuda_visible_devices_are_listed(gpus, monkeypatch):
 @pytest.mark.usefixtures("gpus")
 def test_without_a_gpu_the_cpu_is_listed_with_its_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    words = of_this_machine()
-    assert words.startswith("cpu ")
-    assert words.endswith(", 2 cores")
+    description = of_this_machine()
+    assert description.startswith("cpu ")
+    assert description.endswith(", 2 cores")

@@ -1,4 +1,4 @@
-"""Reading responses: every failure is typed, and nothing but a whole answer is a text."""
+"""Reading responses: every failure has a kind, and only a complete answer gives a text."""
 
 import json
 import math
@@ -13,8 +13,8 @@ from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
-NAMES = {"vllm": "chatcmpl-r", "transformers-serve": "r", "openai": "any"}
-GREEDY, DRAWN = Sampling(), Sampling(temperature=0.5)
+RESPONSE_IDS = {"vllm": "chatcmpl-r", "transformers-serve": "r", "openai": "any"}
+GREEDY, RANDOM = Sampling(), Sampling(temperature=0.5)
 
 
 def choice(content="besa", finish_reason="stop", **fields):
@@ -23,12 +23,12 @@ def choice(content="besa", finish_reason="stop", **fields):
 
 def answer(*choices, **fields):
     usage = {"prompt_tokens": 3, "completion_tokens": 2}
-    known = {"id": "chatcmpl-r", "model": "m", "usage": usage}
-    return {**known, "choices": list(choices or [choice()]), **fields}
+    defaults = {"id": "chatcmpl-r", "model": "m", "usage": usage}
+    return {**defaults, "choices": list(choices or [choice()]), **fields}
 
 
-def sure(*logprobs):
-    return answer(choice(logprobs={"content": [{"logprob": each} for each in logprobs]}))
+def answer_with_logprobs(*logprobs):
+    return answer(choice(logprobs={"content": [{"logprob": logprob} for logprob in logprobs]}))
 
 
 def read(body, status=200, kind="vllm", sampling=GREEDY):
@@ -38,9 +38,9 @@ def read(body, status=200, kind="vllm", sampling=GREEDY):
 
 
 def failure(body, status=200, **options):
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(EngineError) as error:
         read(body, status, **options)
-    return caught.value
+    return error.value
 
 
 def test_an_answer_contains_its_token_counts():
@@ -48,7 +48,7 @@ def test_an_answer_contains_its_token_counts():
 
 
 @pytest.mark.parametrize(
-    ("details", "cached"),
+    ("details", "count"),
     [
         ({"cached_tokens": 2}, 2),
         ({"cached_tokens": 0}, 0),
@@ -59,18 +59,18 @@ def test_an_answer_contains_its_token_counts():
         ({"cached_tokens": 7}, 3),
     ],
 )
-def test_an_answer_contains_the_number_of_cached_prompt_tokens(details, cached):
+def test_an_answer_contains_the_number_of_cached_prompt_tokens(details, count):
     usage = {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": details}
-    assert read(answer(usage=usage)) == Completion("besa", 3, 2, "stop", num_cached_tokens=cached)
+    assert read(answer(usage=usage)) == Completion("besa", 3, 2, "stop", num_cached_tokens=count)
 
 
-WHOLE = json.dumps(answer()).encode()
-NO_ANSWER = {
+VALID_BODY = json.dumps(answer()).encode()
+INVALID_BODIES = {
     "an error": {"error": {"message": "CUDA error", "code": 500}},
-    "cut json": WHOLE[:-9],
-    "two jsons": WHOLE * 2,
+    "cut json": VALID_BODY[:-9],
+    "two jsons": VALID_BODY * 2,
     "no json": b"<html>502 Bad Gateway</html>",
-    "events": b"data: " + WHOLE,
+    "events": b"data: " + VALID_BODY,
     "nothing": b"",
     "null": None,
     "a list": [answer()],
@@ -80,7 +80,7 @@ NO_ANSWER = {
     "content in parts": answer(choice([{"type": "text", "text": "besa"}])),
     "a number": answer(choice(7)),
     "half of a character": b'{"choices": "\\ud800"}',
-    "bytes of latin-1": WHOLE.replace(b"besa", b"b\xe9sa"),
+    "bytes of latin-1": VALID_BODY.replace(b"besa", b"b\xe9sa"),
     "no usage": answer(usage=None),
     "tokens in words": answer(usage={"prompt_tokens": "3", "completion_tokens": 2}),
     "less than no tokens": answer(usage={"prompt_tokens": -1, "completion_tokens": 2}),
@@ -98,14 +98,14 @@ NO_ANSWER = {
 }
 
 
-@pytest.mark.parametrize("body", NO_ANSWER.values(), ids=NO_ANSWER.keys())
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
 def test_an_invalid_response_is_a_retryable_engine_error(body):
     error = failure(body)
     assert (error.kind, error.retryable) == ("engine", True)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("reply", "kind"),
     [
         (choice(""), "unparsable"),
         (choice(None), "unparsable"),
@@ -114,39 +114,39 @@ def test_an_invalid_response_is_a_retryable_engine_error(body):
         (choice("be", "content_filter"), "refused"),
     ],
 )
-def test_a_failure_of_the_model_is_retryable_only_at_a_nonzero_temperature(said, kind):
-    first, again = failure(answer(said)), failure(answer(said), sampling=DRAWN)
-    assert (first.kind, first.retryable) == (kind, False)
-    assert (again.kind, again.retryable) == (kind, True)
+def test_a_failure_of_the_model_is_retryable_only_at_a_nonzero_temperature(reply, kind):
+    greedy_error, random_error = failure(answer(reply)), failure(answer(reply), sampling=RANDOM)
+    assert (greedy_error.kind, greedy_error.retryable) == (kind, False)
+    assert (random_error.kind, random_error.retryable) == (kind, True)
 
 
-def ended(num_tokens, **options):
-    """The failure of an answer that was ended by `length` after so many tokens."""
+def cut_off(num_tokens, **options):
+    """The error for an answer that ended by `length` after this number of tokens."""
     usage = {"prompt_tokens": 900, "completion_tokens": num_tokens}
     return failure(answer(choice("be", "length"), usage=usage), **options)
 
 
 def test_an_answer_that_reaches_max_tokens_is_cut_off():
-    first, again = ended(GREEDY.max_tokens), ended(GREEDY.max_tokens, sampling=DRAWN)
-    assert (first.kind, first.retryable, again.retryable) == ("cut-off", False, True)
+    first, second = cut_off(GREEDY.max_tokens), cut_off(GREEDY.max_tokens, sampling=RANDOM)
+    assert (first.kind, first.retryable, second.retryable) == ("cut-off", False, True)
     assert "raise max_tokens" in str(first)
 
 
 def test_an_answer_cut_off_below_max_tokens_is_a_context_error():
-    error = ended(GREEDY.max_tokens - 1, sampling=DRAWN)
+    error = cut_off(GREEDY.max_tokens - 1, sampling=RANDOM)
     assert (error.kind, error.retryable) == ("context", False)
     assert "its prompt has 900" in str(error)
     assert "max_tokens" not in str(error)
 
 
 def test_an_error_contains_the_number_of_prompt_tokens():
-    assert ended(GREEDY.max_tokens).num_prompt_tokens == 900
+    assert cut_off(GREEDY.max_tokens).num_prompt_tokens == 900
     assert failure(answer(choice(""))).num_prompt_tokens == 3
     assert failure(b"").num_prompt_tokens == 0
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("body", "kind"),
     [
         ({"error": {"message": "Provider returned error", "code": 502}}, "engine"),
         ({"error": {"message": "Rate limit exceeded", "code": 429}}, "capacity"),
@@ -159,11 +159,11 @@ def test_an_error_contains_the_number_of_prompt_tokens():
         (answer() | {"error": {"message": "stream was cut", "code": 504}}, "slow"),
     ],
 )
-def test_a_providers_error_in_a_200_response_is_raised_with_its_message(error, kind):
-    told = error.get("error", error)
-    failed = failure(error, kind="openai")
-    assert (failed.kind, failed.retryable) == (kind, kind in ("engine", "slow", "capacity"))
-    assert (told if isinstance(told, str) else told["message"]) in str(failed)
+def test_a_providers_error_in_a_200_response_is_raised_with_its_message(body, kind):
+    details = body.get("error", body)
+    error = failure(body, kind="openai")
+    assert (error.kind, error.retryable) == (kind, kind in ("engine", "slow", "capacity"))
+    assert (details if isinstance(details, str) else details["message"]) in str(error)
 
 
 def test_a_null_error_or_a_text_that_looks_like_an_error_is_no_error():
@@ -173,11 +173,11 @@ def test_a_null_error_or_a_text_that_looks_like_an_error_is_no_error():
 
 def test_only_finish_reason_length_advises_to_raise_max_tokens():
     usage = {"prompt_tokens": 3, "completion_tokens": GREEDY.max_tokens}
-    advised = {
+    advice_by_reason = {
         reason: "max_tokens" in str(failure(answer(choice("be", reason), usage=usage)))
         for reason in ("length", "repetition", "tool_calls", "content_filter")
     }
-    assert advised == {
+    assert advice_by_reason == {
         "length": True,
         "repetition": False,
         "tool_calls": False,
@@ -191,7 +191,7 @@ def test_a_valid_body_with_a_status_other_than_200_is_an_error(status):
 
 
 @pytest.mark.parametrize(
-    ("kind", "named"),
+    ("kind", "identity"),
     [
         ("vllm", {"id": "chatcmpl-r", "model": "m"}),
         ("transformers-serve", {"id": "r", "model": "m"}),
@@ -200,8 +200,8 @@ def test_a_valid_body_with_a_status_other_than_200_is_an_error(status):
         ("openai", {"model": "m-2026-08-06"}),
     ],
 )
-def test_each_engine_kinds_form_of_id_and_model_is_accepted(kind, named):
-    assert read(answer(**named), kind=kind).text == "besa"
+def test_each_engine_kinds_form_of_id_and_model_is_accepted(kind, identity):
+    assert read(answer(**identity), kind=kind).text == "besa"
 
 
 @pytest.mark.parametrize(
@@ -209,30 +209,30 @@ def test_each_engine_kinds_form_of_id_and_model_is_accepted(kind, named):
     [("vllm", "m-2"), ("vllm", ""), ("transformers-serve", "m@other"), ("openai", "m-mini")],
 )
 def test_another_models_answer_is_refused(kind, model):
-    error = failure(answer(id=NAMES[kind], model=model), kind=kind)
+    error = failure(answer(id=RESPONSE_IDS[kind], model=model), kind=kind)
     assert (error.kind, error.retryable) == ("refused", False)
 
 
 @pytest.mark.parametrize("kind", ["vllm", "transformers-serve"])
-@pytest.mark.parametrize("name", ["chatcmpl-another", "another", "", None])
-def test_an_answer_to_another_request_is_a_retryable_engine_error(kind, name):
-    error = failure(answer(id=name), kind=kind)
+@pytest.mark.parametrize("response_id", ["chatcmpl-another", "another", "", None])
+def test_an_answer_to_another_request_is_a_retryable_engine_error(kind, response_id):
+    error = failure(answer(id=response_id), kind=kind)
     assert (error.kind, error.retryable) == ("engine", True)
 
 
 def test_an_answer_ends_before_the_first_stop_string():
-    stopped = Sampling(stop=("[1]", "[0]"))
-    assert read(answer(choice("besa [0] ~ [1]", "length")), sampling=stopped).text == "besa "
-    assert failure(answer(choice("[0] ~")), sampling=stopped).kind == "unparsable"
+    sampling = Sampling(stop=("[1]", "[0]"))
+    assert read(answer(choice("besa [0] ~ [1]", "length")), sampling=sampling).text == "besa "
+    assert failure(answer(choice("[0] ~")), sampling=sampling).kind == "unparsable"
 
 
 def test_an_aborted_answer_with_a_stop_string_is_an_engine_error():
-    stopped = Sampling(stop=("[0]",))
-    assert failure(answer(choice("besa [0]", "abort")), sampling=stopped).kind == "engine"
+    sampling = Sampling(stop=("[0]",))
+    assert failure(answer(choice("besa [0]", "abort")), sampling=sampling).kind == "engine"
 
 
 def test_mean_logprob_is_the_mean_of_the_tokens_log_probabilities():
-    assert read(sure(-0.5, -0.25, 0.0)).mean_logprob == -0.25
+    assert read(answer_with_logprobs(-0.5, -0.25, 0.0)).mean_logprob == -0.25
 
 
 @pytest.mark.parametrize(
@@ -248,8 +248,8 @@ def test_mean_logprob_is_the_mean_of_the_tokens_log_probabilities():
     ],
 )
 def test_an_answer_without_usable_log_probabilities_has_no_mean_logprob(logprobs):
-    said = read(sure(*logprobs))
-    assert (said.text, said.mean_logprob) == ("besa", None)
+    completion = read(answer_with_logprobs(*logprobs))
+    assert (completion.text, completion.mean_logprob) == ("besa", None)
 
 
 @given(st.text(min_size=1))

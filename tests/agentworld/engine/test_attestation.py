@@ -14,9 +14,9 @@ from agentworld.records.simulator import Sampling
 from fakes import endpoint, virtual_time
 from make import records
 
-ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
-REQUEST = CompletionRequest(ASKED, SAMPLING, 7, "e")
-ANOTHER = EngineError("another engine", kind="refused", retryable=False)
+MESSAGES, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+REQUEST = CompletionRequest(MESSAGES, SAMPLING, 7, "e")
+MISMATCH = EngineError("another engine", kind="refused", retryable=False)
 
 
 def replica(engine, check, **settings):
@@ -55,11 +55,11 @@ class Server:
 def test_concurrent_first_requests_check_the_server_once():
     async def work():
         server = Server()
-        said = await asyncio.gather(*(server.ask() for _ in range(9)))
-        return [*said, await server.ask()], server
+        answers = await asyncio.gather(*(server.ask() for _ in range(9)))
+        return [*answers, await server.ask()], server
 
-    said, server = asyncio.run(work())
-    assert said == ["besa"] * 10
+    answers, server = asyncio.run(work())
+    assert answers == ["besa"] * 10
     assert server.checks == 1
     assert server.engine.requests[0] == REQUEST
 
@@ -67,9 +67,9 @@ def test_concurrent_first_requests_check_the_server_once():
 def test_an_engine_gets_no_requests_until_its_check_passes():
     async def work():
         server = Server()
-        server.is_wrong = ANOTHER
-        said = await asyncio.gather(server.ask(), server.ask())
-        assert (said, server.checks, server.engine.requests) == (["refused"] * 2, 1, [])
+        server.is_wrong = MISMATCH
+        kinds = await asyncio.gather(server.ask(), server.ask())
+        assert (kinds, server.checks, server.engine.requests) == (["refused"] * 2, 1, [])
         server.is_wrong = None
         return await server.ask()
 
@@ -95,17 +95,17 @@ def test_only_an_engine_or_slow_error_causes_another_check(kind, checks):
 def test_a_failed_request_sent_before_the_last_check_causes_no_new_check():
     async def work():
         server = Server()
-        server.says = late = asyncio.get_running_loop().create_future()
-        asked = asyncio.create_task(server.ask())
+        server.says = late_answer = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(server.ask())
         while not server.engine.requests:
             await asyncio.sleep(0)
-        await asyncio.sleep(0)  # now it awaits `late`
+        await asyncio.sleep(0)  # now it awaits `late_answer`
         server.says = EngineError("no")
         await server.ask()
         server.says = "besa"
         await server.ask()
-        late.set_result(EngineError("no"))
-        await asked
+        late_answer.set_result(EngineError("no"))
+        await task
         await server.ask()
         return server.checks
 
@@ -138,14 +138,14 @@ def test_a_server_is_checked_again_every_30_seconds():
 def test_a_failed_check_without_waiting_requests_fails_no_later_request():
     async def work():
         server = Server()
-        server.is_wrong = ANOTHER
-        gone = asyncio.create_task(server.ask())
+        server.is_wrong = MISMATCH
+        task = asyncio.create_task(server.ask())
         while not server.checks:
             await asyncio.sleep(0)
-        gone.cancel()
+        task.cancel()
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0)
-        await asyncio.sleep(0)  # what its end calls
+        await asyncio.sleep(0)  # runs the callbacks of its end
         server.is_wrong = None
         return await server.ask()
 
@@ -158,33 +158,33 @@ PINNED = records.manifest(
 )
 
 
-def ask(tells, manifest=PINNED):
+def ask(metadata, manifest=PINNED):
     """The response of a server with this metadata, and the requested paths."""
 
     async def work(url):
-        server = OpenAIEngine(url, "m", kind=manifest.engine.kind)
-        engine = replica(server, check_of(server, manifest, "m"))
-        said = await engine.complete(REQUEST)
+        client = OpenAIEngine(url, "m", kind=manifest.engine.kind)
+        engine = replica(client, check_of(client, manifest, "m"))
+        completion = await engine.complete(REQUEST)
         await engine.remove()
-        return said.text
+        return completion.text
 
-    with endpoint.running(lambda asked: "besa", tells) as there:
-        return asyncio.run(work(there.url)), there.read
+    with endpoint.running(lambda _request: "besa", metadata) as server:
+        return asyncio.run(work(server.url)), server.read
 
 
 def test_the_pinned_vllm_is_accepted_under_another_distribution_name():
-    said, read = ask(endpoint.vllm("0.32.0"))
-    assert (said, read[:2]) == ("besa", ["/version", "/v1/models"])
+    text, paths = ask(endpoint.vllm("0.32.0"))
+    assert (text, paths[:2]) == ("besa", ["/version", "/v1/models"])
 
 
 def test_an_adapter_has_the_context_length_of_its_base_model():
-    told = endpoint.vllm("0.32.0", model="base")
-    told["/v1/models"]["data"].append({"id": "m", "parent": "base", "max_model_len": None})
-    assert ask(told)[0] == "besa"
+    metadata = endpoint.vllm("0.32.0", model="base")
+    metadata["/v1/models"]["data"].append({"id": "m", "parent": "base", "max_model_len": None})
+    assert ask(metadata)[0] == "besa"
 
 
 @pytest.mark.parametrize(
-    ("tells", "words"),
+    ("metadata", "words"),
     [
         (endpoint.vllm("0.11.0"), r"is vLLM 0\.11\.0, but 0\.32\.0 is required"),
         (endpoint.vllm("0.32.0", model="n"), r"serves \['n'\], but 'm' is required"),
@@ -192,33 +192,35 @@ def test_an_adapter_has_the_context_length_of_its_base_model():
     ],
     ids=["another version", "another model", "another context"],
 )
-def test_a_vllm_that_differs_from_the_manifest_is_refused_with_both_values(tells, words):
-    with pytest.raises(EngineError, match=words) as refused:
-        ask(tells)
-    assert (refused.value.kind, refused.value.retryable) == ("engine", False)
-    assert str(refused.value).endswith("; serve what the manifest pins, or pin again")
+def test_a_vllm_that_differs_from_the_manifest_is_refused_with_both_values(metadata, words):
+    with pytest.raises(EngineError, match=words) as error:
+        ask(metadata)
+    assert (error.value.kind, error.value.retryable) == ("engine", False)
+    assert str(error.value).endswith("; serve what the manifest pins, or pin again")
 
 
 @pytest.mark.parametrize("path", ["/collective_rpc", "/update_weights", "/v1/load_lora_adapter"])
 def test_a_vllm_with_endpoints_that_change_weights_is_refused_with_the_path(path):
-    with pytest.raises(EngineError, match=rf"has (development mode|adapters.*) \({path}\)") as no:
+    with pytest.raises(
+        EngineError, match=rf"has (development mode|adapters.*) \({path}\)"
+    ) as error:
         ask(endpoint.vllm("0.32.0") | {path: 405})
-    assert (no.value.kind, no.value.retryable) == ("engine", False)
+    assert (error.value.kind, error.value.retryable) == ("engine", False)
 
 
 def test_a_check_that_hangs_fails_after_10_seconds():
     async def work():
-        hanging = replica(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(EngineError, match="was not checked within 10 s") as failed:
-            await hanging.complete(REQUEST)
-        return failed.value.kind, asyncio.get_running_loop().time() - began
+        hanging_replica = replica(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
+        start_time = asyncio.get_running_loop().time()
+        with pytest.raises(EngineError, match="was not checked within 10 s") as error:
+            await hanging_replica.complete(REQUEST)
+        return error.value.kind, asyncio.get_running_loop().time() - start_time
 
     assert virtual_time.run(work()) == ("slow", 10)
 
 
 @pytest.mark.parametrize(
-    ("tells", "kind"),
+    ("metadata", "kind"),
     [
         ({"/version": 503}, "engine"),
         ({"/version": 504}, "slow"),
@@ -226,10 +228,10 @@ def test_a_check_that_hangs_fails_after_10_seconds():
     ],
     ids=["gone", "slow", "no version"],
 )
-def test_a_vllm_whose_version_cannot_be_read_is_a_retryable_error(tells, kind):
-    with pytest.raises(EngineError) as failed:
-        ask(tells)
-    assert (failed.value.kind, failed.value.retryable) == (kind, True)
+def test_a_vllm_whose_version_cannot_be_read_is_a_retryable_error(metadata, kind):
+    with pytest.raises(EngineError) as error:
+        ask(metadata)
+    assert (error.value.kind, error.value.retryable) == (kind, True)
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,17 @@ from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
-ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
-REQUEST = CompletionRequest(ASKED, SAMPLING)
+MESSAGES, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+REQUEST = CompletionRequest(MESSAGES, SAMPLING)
 FAILURES, PAUSE, PROBE, RETRY = 5, 5.0, 10.0, 1.0
-BROKEN = [EngineError("gone"), EngineError("late", kind="slow")]
-NOTHING_SAID = [
+ENGINE_FAILURES = [EngineError("gone"), EngineError("late", kind="slow")]
+UNRELATED_ERRORS = [
     EngineError("no", kind=kind)
     for kind in ("capacity", "refused", "context", "cut-off", "unparsable")
 ] + [InputError("wrong"), asyncio.CancelledError()]
 
 
-class Held:
+class ManualFuture:
     """A future that the test resolves."""
 
     def __await__(self):
@@ -38,10 +38,10 @@ class Held:
 
 
 async def hold(_messages):
-    return await Held()
+    return await ManualFuture()
 
 
-class Guarded:
+class BreakerHarness:
     """A breaker in front of an engine whose responses the test controls."""
 
     def __init__(self):
@@ -59,174 +59,174 @@ class Guarded:
 
     def pause(self):
         """The wait in the error of a rejected request."""
-        with pytest.raises(EngineError, match="no requests for now") as caught:
+        with pytest.raises(EngineError, match="no requests for now") as error:
             self.ask()
-        assert (caught.value.kind, caught.value.retryable) == ("open", True)
-        return caught.value.retry_after_seconds
+        assert (error.value.kind, error.value.retryable) == ("open", True)
+        return error.value.retry_after_seconds
 
-    def fail(self, times=FAILURES, error=BROKEN[0]):
+    def fail(self, times=FAILURES, error=ENGINE_FAILURES[0]):
         for _ in range(times):
             fail(self.ask(), error)
 
 
 def succeed(request):
-    with pytest.raises(StopIteration) as ended:
+    with pytest.raises(StopIteration) as error_info:
         request.send("besa")
-    assert ended.value.value.text == "besa"
+    assert error_info.value.value.text == "besa"
 
 
 def fail(request, error):
-    with pytest.raises(type(error)) as ended:
+    with pytest.raises(type(error)) as error_info:
         request.throw(error.with_traceback(None))
-    assert ended.value is error
+    assert error_info.value is error
 
 
-def named(error):
+def error_name(error):
     return getattr(error, "kind", type(error).__name__)
 
 
-@pytest.mark.parametrize("error", BROKEN, ids=named)
+@pytest.mark.parametrize("error", ENGINE_FAILURES, ids=error_name)
 def test_consecutive_failures_open_the_breaker(error):
-    guarded = Guarded()
-    guarded.fail(FAILURES - 1, error)
-    succeed(guarded.ask())
-    guarded.fail(FAILURES - 1, error)
-    assert guarded.breaker.state == "closed"
-    guarded.fail(1, error)
-    assert guarded.breaker.state == "open"
-    asked = len(guarded.engine.requests)
-    assert guarded.pause() == PAUSE
-    assert len(guarded.engine.requests) == asked
+    harness = BreakerHarness()
+    harness.fail(FAILURES - 1, error)
+    succeed(harness.ask())
+    harness.fail(FAILURES - 1, error)
+    assert harness.breaker.state == "closed"
+    harness.fail(1, error)
+    assert harness.breaker.state == "open"
+    num_requests = len(harness.engine.requests)
+    assert harness.pause() == PAUSE
+    assert len(harness.engine.requests) == num_requests
 
 
-@pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
+@pytest.mark.parametrize("error", UNRELATED_ERRORS, ids=error_name)
 def test_errors_unrelated_to_the_engines_health_do_not_count(error):
-    guarded = Guarded()
-    guarded.fail(FAILURES - 1)
-    guarded.fail(9, error)
-    assert guarded.breaker.state == "closed"
-    guarded.fail(1)
-    assert guarded.breaker.state == "open"
+    harness = BreakerHarness()
+    harness.fail(FAILURES - 1)
+    harness.fail(9, error)
+    assert harness.breaker.state == "closed"
+    harness.fail(1)
+    assert harness.breaker.state == "open"
 
 
 def test_a_request_canceled_after_a_long_wait_counts_as_a_failure():
-    guarded = Guarded()
+    harness = BreakerHarness()
     for _ in range(FAILURES):
-        asked = guarded.ask()
-        guarded.now += 30
-        fail(asked, asyncio.CancelledError())
-    assert guarded.breaker.state == "open"
+        request = harness.ask()
+        harness.now += 30
+        fail(request, asyncio.CancelledError())
+    assert harness.breaker.state == "open"
 
 
 def test_a_half_open_breaker_sends_one_probe():
-    guarded = Guarded()
-    guarded.fail()
-    guarded.now += guarded.pause()
-    assert guarded.breaker.state == "half-open"
-    probe = guarded.ask()
-    assert guarded.pause() == RETRY
+    harness = BreakerHarness()
+    harness.fail()
+    harness.now += harness.pause()
+    assert harness.breaker.state == "half-open"
+    probe = harness.ask()
+    assert harness.pause() == RETRY
     succeed(probe)
-    assert guarded.breaker.state == "closed"
+    assert harness.breaker.state == "closed"
 
 
-def probing():
+def open_probe():
     """A breaker with its first probe active, and the probe."""
-    guarded = Guarded()
-    guarded.fail()
-    guarded.now += guarded.pause()
-    return guarded, guarded.ask()
+    harness = BreakerHarness()
+    harness.fail()
+    harness.now += harness.pause()
+    return harness, harness.ask()
 
 
 def test_a_slow_probe_does_not_prevent_a_second_probe():
-    guarded, slow = probing()
-    guarded.now += PROBE
-    succeed(guarded.ask())
-    assert guarded.breaker.state == "closed"
-    fail(slow, BROKEN[1])
-    guarded.fail(FAILURES - 1)
-    assert guarded.breaker.state == "closed"
+    harness, slow_probe = open_probe()
+    harness.now += PROBE
+    succeed(harness.ask())
+    assert harness.breaker.state == "closed"
+    fail(slow_probe, ENGINE_FAILURES[1])
+    harness.fail(FAILURES - 1)
+    assert harness.breaker.state == "closed"
 
 
 def test_a_success_of_an_earlier_request_does_not_close_an_open_breaker():
-    guarded = Guarded()
-    early = guarded.ask()
-    guarded.fail()
-    succeed(early)
-    assert guarded.pause() == PAUSE
+    harness = BreakerHarness()
+    early_request = harness.ask()
+    harness.fail()
+    succeed(early_request)
+    assert harness.pause() == PAUSE
 
 
 def test_a_slow_probe_that_succeeds_closes_the_breaker():
-    guarded, slow = probing()
-    guarded.now += 7 * PROBE
-    succeed(slow)
-    assert guarded.breaker.state == "closed"
+    harness, slow_probe = open_probe()
+    harness.now += 7 * PROBE
+    succeed(slow_probe)
+    assert harness.breaker.state == "closed"
 
 
 def test_a_hanging_engine_gets_one_probe_per_probe_interval():
-    guarded, probe = probing()
+    harness, probe = open_probe()
     probes = [probe]
     for _ in range(3):
-        assert guarded.pause() == RETRY
-        guarded.now += PROBE
-        probes.append(guarded.ask())
-    assert guarded.pause() == RETRY
+        assert harness.pause() == RETRY
+        harness.now += PROBE
+        probes.append(harness.ask())
+    assert harness.pause() == RETRY
 
 
 def test_an_unreachable_engine_opens_the_breaker_at_once():
-    down = EngineError("nobody listens")
-    down.is_down = True
-    guarded = Guarded()
-    guarded.fail(1, down)
-    assert guarded.breaker.state == "open"
-    guarded.now += PAUSE
-    guarded.fail(1)
-    assert guarded.pause() == PAUSE
+    connection_error = EngineError("nobody listens")
+    connection_error.is_down = True
+    harness = BreakerHarness()
+    harness.fail(1, connection_error)
+    assert harness.breaker.state == "open"
+    harness.now += PAUSE
+    harness.fail(1)
+    assert harness.pause() == PAUSE
 
 
-@pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
+@pytest.mark.parametrize("error", UNRELATED_ERRORS, ids=error_name)
 def test_an_inconclusive_probe_lets_the_next_request_probe(error):
-    guarded = Guarded()
-    guarded.fail()
-    guarded.now += guarded.pause()
-    fail(guarded.ask(), error)
-    assert guarded.breaker.state == "half-open"
-    succeed(guarded.ask())
-    assert guarded.breaker.state == "closed"
+    harness = BreakerHarness()
+    harness.fail()
+    harness.now += harness.pause()
+    fail(harness.ask(), error)
+    assert harness.breaker.state == "half-open"
+    succeed(harness.ask())
+    assert harness.breaker.state == "closed"
 
 
 def test_opening_and_closing_a_breaker_is_logged_with_the_engines_name(caplog):
     caplog.set_level("INFO")
-    guarded = Guarded()
-    guarded.fail()
-    guarded.now += PAUSE
-    succeed(guarded.ask())
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    failed = "failed 5 times in a row and gets no requests for 5 s"
-    assert told == [
-        ("WARNING", f"the engine at http://there {failed}"),
+    harness = BreakerHarness()
+    harness.fail()
+    harness.now += PAUSE
+    succeed(harness.ask())
+    entries = [(record.levelname, record.getMessage()) for record in caplog.records]
+    failure = "failed 5 times in a row and gets no requests for 5 s"
+    assert entries == [
+        ("WARNING", f"the engine at http://there {failure}"),
         ("INFO", "the engine at http://there answers again"),
     ]
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Requests begin and end in any order, while time goes by."""
+    """Requests begin and end in any order while time passes."""
 
     requests = Bundle("requests")
 
     def __init__(self):
         super().__init__()
-        self.guarded = Guarded()
+        self.guarded = BreakerHarness()
         self.closed = True
         self.failures = 0
         self.until = 0.0
         self.probing_until = 0.0
-        self.counted = set()  # requests whose ends mean something: none from another state
-        self.asked = {}  # when
+        self.counted = set()  # requests whose ends count: none from another state
+        self.asked = {}  # the start of each request
 
     @invariant()
     def the_state_is_the_models(self):
-        waits = "open" if self.guarded.now < self.until else "half-open"
-        assert self.guarded.breaker.state == ("closed" if self.closed else waits)
+        state = "open" if self.guarded.now < self.until else "half-open"
+        assert self.guarded.breaker.state == ("closed" if self.closed else state)
 
     @rule(seconds=st.sampled_from([0.125, 0.5, 2.0, PAUSE]))
     def wait(self, seconds):
@@ -241,8 +241,8 @@ class AnyOrder(RuleBasedStateMachine):
                 self.probing_until = self.guarded.now + PROBE
             self.asked[request] = self.guarded.now
             return request
-        left = self.until - self.guarded.now
-        assert self.guarded.pause() == pytest.approx(left if left > 0 else RETRY)
+        seconds = self.until - self.guarded.now
+        assert self.guarded.pause() == pytest.approx(seconds if seconds > 0 else RETRY)
         return multiple()
 
     @rule(request=consumes(requests))
@@ -255,16 +255,16 @@ class AnyOrder(RuleBasedStateMachine):
                 self.closed, self.counted = True, set()
             self.probing_until = 0.0
 
-    @rule(request=consumes(requests), error=st.sampled_from(BROKEN))
+    @rule(request=consumes(requests), error=st.sampled_from(ENGINE_FAILURES))
     def fail(self, request, error):
         fail(request, error)
         self._fails(request)
 
-    @rule(request=consumes(requests), error=st.sampled_from(NOTHING_SAID))
+    @rule(request=consumes(requests), error=st.sampled_from(UNRELATED_ERRORS))
     def say_nothing(self, request, error):
         fail(request, error)
-        waited = self.guarded.now - self.asked[request]
-        if isinstance(error, asyncio.CancelledError) and waited >= 30:  # it hangs
+        duration = self.guarded.now - self.asked[request]
+        if isinstance(error, asyncio.CancelledError) and duration >= 30:  # it hangs
             self._fails(request)
         if request in self.counted:
             self.counted.discard(request)

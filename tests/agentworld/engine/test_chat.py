@@ -33,16 +33,16 @@ def test_a_response_without_text_or_with_an_error_raises(body):
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_the_reasoning_beside_the_text_is_read(field):
-    said = read_chat(answer({"content": "besa", field: "so"}, finish_reason="stop"))
-    assert (said.text, said.thought, said.is_whole) == ("besa", "so", True)
+    chat = read_chat(answer({"content": "besa", field: "so"}, finish_reason="stop"))
+    assert (chat.text, chat.thought, chat.is_whole) == ("besa", "so", True)
 
 
 @pytest.mark.parametrize("text", ["besa", "", None])
 def test_a_cut_off_answer_is_returned_as_not_whole(text):
-    said = read_chat(answer({"content": text}, finish_reason="length"))
-    assert (said.text, said.is_whole) == (text or "", False)
+    chat = read_chat(answer({"content": text}, finish_reason="length"))
+    assert (chat.text, chat.is_whole) == (text or "", False)
 
 
 def test_missing_token_counts_are_none_and_a_missing_model_is_empty():
-    said = read_chat(answer({"content": "besa"}))
-    assert (said.num_prompt_tokens, said.num_tokens, said.model) == (None, None, "")
+    chat = read_chat(answer({"content": "besa"}))
+    assert (chat.num_prompt_tokens, chat.num_tokens, chat.model) == (None, None, "")

@@ -8,28 +8,28 @@ from agentworld import __version__
 from agentworld.engine.http_client import open_async_client, open_client
 from fakes import endpoint
 
-ASKED = {"model": "m"}
+BODY = {"model": "m"}
 
 
 def post(url):
     with open_client(url, timeout_seconds=60.0) as client:
-        return client.post(url, json=ASKED)
+        return client.post(url, json=BODY)
 
 
 def post_asynchronously(url):
     async def work():
         async with open_async_client(url) as client:
-            return await client.post("/", json=ASKED)
+            return await client.post("/", json=BODY)
 
     return asyncio.run(work())
 
 
-@pytest.mark.parametrize("ask", [post, post_asynchronously])
-def test_a_local_server_is_requested_without_the_proxy_and_with_a_user_agent(monkeypatch, ask):
+@pytest.mark.parametrize("send", [post, post_asynchronously])
+def test_a_local_server_is_requested_without_the_proxy_and_with_a_user_agent(monkeypatch, send):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with endpoint.running(lambda _: "besa") as server:
-        assert ask(server.url).is_success
+        assert send(server.url).is_success
     assert server.asked[0].headers["user-agent"] == f"agentworld/{__version__}"
 
 

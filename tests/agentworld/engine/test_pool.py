@@ -12,7 +12,7 @@ from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
-ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+MESSAGES, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
 NAMES = [f"http://10.0.0.{number}:8000" for number in range(4)]
 EPISODES = [f"episode-{number}" for number in range(2_000)]
 
@@ -33,7 +33,7 @@ class Site:
         )
 
         async def work():
-            requests = (CompletionRequest(ASKED, SAMPLING, affinity=each) for each in episodes)
+            requests = (CompletionRequest(MESSAGES, SAMPLING, affinity=name) for name in episodes)
             return [(await pool.complete(request)).text for request in requests]
 
         return asyncio.run(work())
@@ -60,9 +60,9 @@ def test_episodes_are_spread_evenly_over_the_replicas():
 
 def test_removing_a_replica_moves_only_its_episodes_to_all_other_replicas():
     before, after = Site().homes(), Site(NAMES[1:]).homes()
-    moved = {episode for episode in EPISODES if before[episode] != after[episode]}
-    assert moved == {episode for episode in EPISODES if before[episode] == NAMES[0]}
-    assert {after[episode] for episode in moved} == set(NAMES[1:])
+    moved_episodes = {episode for episode in EPISODES if before[episode] != after[episode]}
+    assert moved_episodes == {episode for episode in EPISODES if before[episode] == NAMES[0]}
+    assert {after[episode] for episode in moved_episodes} == set(NAMES[1:])
 
 
 def test_requests_without_an_episode_use_all_replicas():
@@ -84,22 +84,22 @@ def test_an_episode_leaves_its_replica_only_while_the_replica_fails(kind):
 def test_an_error_independent_of_the_replica_is_not_retried(kind):
     site = Site()
     site.failing = dict.fromkeys(NAMES, EngineError("no", kind=kind))
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(EngineError) as error:
         site.ask("e")
-    assert caught.value.kind == kind
+    assert error.value.kind == kind
     assert sum(len(engine.requests) for engine in site.engines.values()) == 1
 
 
 @pytest.mark.parametrize(
-    ("pauses", "soonest"), [((9.0, None, 2.0, 5.0), 2.0), ((None, None, None, None), None)]
+    ("pauses", "retry_after"), [((9.0, None, 2.0, 5.0), 2.0), ((None, None, None, None), None)]
 )
-def test_when_all_replicas_fail_the_error_has_the_shortest_retry_after(pauses, soonest):
+def test_when_all_replicas_fail_the_error_has_the_shortest_retry_after(pauses, retry_after):
     site = Site()
     for name, pause in zip(NAMES, pauses, strict=True):
         site.failing[name] = EngineError("gone", retry_after_seconds=pause)
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(EngineError) as error:
         site.ask("e")
-    assert caught.value.retry_after_seconds == soonest
+    assert error.value.retry_after_seconds == retry_after
     assert all(len(engine.requests) == 1 for engine in site.engines.values())
 
 
@@ -113,25 +113,25 @@ def test_a_replica_with_an_open_breaker_gets_no_requests():
 
 
 def test_a_pool_forwards_the_request_and_closes_all_replicas():
-    closed = []
+    closed_engines = []
 
-    class Closing(FakeEngine):
+    class ClosingEngine(FakeEngine):
         async def close(self):
-            closed.append(self)
+            closed_engines.append(self)
 
     async def work():
-        engine = Closing(lambda _: Completion("besa", 3, 2, "stop", -0.5))
+        engine = ClosingEngine(lambda _: Completion("besa", 3, 2, "stop", -0.5))
         pool = EnginePool(lambda url: Replica(url, engine, concurrency=1), urls=["one", "other"])
-        said = await pool.complete(CompletionRequest(ASKED, SAMPLING, 7, "e"))
+        completion = await pool.complete(CompletionRequest(MESSAGES, SAMPLING, 7, "e"))
         await pool.close()
         with pytest.raises(EngineError, match="connect again"):
-            await pool.complete(CompletionRequest(ASKED, SAMPLING))
-        return said, engine
+            await pool.complete(CompletionRequest(MESSAGES, SAMPLING))
+        return completion, engine
 
-    said, engine = asyncio.run(work())
-    assert said._replace(queued_seconds=0.0) == Completion("besa", 3, 2, "stop", -0.5)
-    assert engine.requests == [(ASKED, SAMPLING, 7, "e")]
-    assert closed == [engine, engine]
+    completion, engine = asyncio.run(work())
+    assert completion._replace(queued_seconds=0.0) == Completion("besa", 3, 2, "stop", -0.5)
+    assert engine.requests == [(MESSAGES, SAMPLING, 7, "e")]
+    assert closed_engines == [engine, engine]
 
 
 def test_an_engine_without_replicas_is_refused():

@@ -51,9 +51,9 @@ def test_an_engine_on_a_cpu_uses_half_of_the_cores(monkeypatch):
 def test_a_recipes_environment_overrides_the_defaults(monkeypatch):
     monkeypatch.setattr(programs, "has_gpu", lambda: False)
     recipe = EngineRecipe(environment={"OMP_NUM_THREADS": "3", "VLLM_BATCH_INVARIANT": "1"})
-    started_with = engine_environment(recipe)
-    assert recipe.environment.items() <= started_with.items()
-    assert started_with["HF_HUB_OFFLINE"] == "1"
+    environment = engine_environment(recipe)
+    assert recipe.environment.items() <= environment.items()
+    assert environment["HF_HUB_OFFLINE"] == "1"
 
 
 FAMILIES = "VLLM TORCH CUDA HF TRANSFORMERS OMP MKL KMP ATEN ONEDNN LD PYTHON".split()
@@ -61,14 +61,14 @@ FAMILIES = "VLLM TORCH CUDA HF TRANSFORMERS OMP MKL KMP ATEN ONEDNN LD PYTHON".s
 
 @pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
 def test_an_engine_inherits_no_library_variables_except_cuda_visible_devices(kind, monkeypatch):
-    before = engine_environment(EngineRecipe(kind=kind))
+    environment = engine_environment(EngineRecipe(kind=kind))
     for family in FAMILIES:
         monkeypatch.setenv(f"{family}_ANYTHING", "1")
     for name in ("OMP_NUM_THREADS", "VLLM_SERVER_DEV_MODE", "LD_PRELOAD", "PYTHONPATH"):
         monkeypatch.setenv(name, "1")
-    assert engine_environment(EngineRecipe(kind=kind)) == before
-    named = {name for name in INHERITED if name.partition("_")[0] in FAMILIES}
-    assert named == {"CUDA_VISIBLE_DEVICES"}
+    assert engine_environment(EngineRecipe(kind=kind)) == environment
+    inherited_names = {name for name in INHERITED if name.partition("_")[0] in FAMILIES}
+    assert inherited_names == {"CUDA_VISIBLE_DEVICES"}
 
 
 def test_transformers_gets_the_context_length_outside_the_pinned_arguments():

@@ -15,7 +15,7 @@ CONCURRENCY, QUEUE = 2, 3
 CUT_OFF = EngineError("no end", kind="cut-off")  # says nothing about the health of a replica
 
 
-def asked(name):
+def request_for(name):
     return CompletionRequest([{"role": "user", "content": name}], Sampling())
 
 
@@ -40,7 +40,7 @@ class Gate:
 
     async def ask(self, name):
         """A task whose request was sent, waits or was refused."""
-        task = asyncio.create_task(self.replica.complete(asked(name)))
+        task = asyncio.create_task(self.replica.complete(request_for(name)))
         await settle()
         return task
 
@@ -55,7 +55,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-def refused(task):
+def is_refused(task):
     return task.done() and isinstance(task.exception(), EngineError)
 
 
@@ -64,7 +64,7 @@ def test_a_request_beyond_concurrency_and_queue_is_refused_with_a_retry_after():
         gate = Gate()
         tasks = [await gate.ask(str(number)) for number in range(CONCURRENCY + QUEUE + 1)]
         assert list(gate.under_way) == ["0", "1"]
-        assert [refused(task) for task in tasks] == [False] * 5 + [True]
+        assert [is_refused(task) for task in tasks] == [False] * 5 + [True]
         return tasks[-1].exception()
 
     error = asyncio.run(work())
@@ -89,10 +89,10 @@ def test_a_canceled_waiting_request_frees_its_queue_place():
     async def work():
         gate = Gate(concurrency=1, queue=1)
         await gate.ask("0")
-        waiting = await gate.ask("1")
-        waiting.cancel()
+        waiting_task = await gate.ask("1")
+        waiting_task.cancel()
         await settle()
-        assert not refused(await gate.ask("2"))
+        assert not is_refused(await gate.ask("2"))
         await gate.answer("0")
         assert list(gate.under_way) == ["2"]
 
@@ -103,12 +103,12 @@ def test_a_request_canceled_when_its_turn_comes_passes_its_slot_on():
     async def work():
         gate = Gate(concurrency=1)
         await gate.ask("0")
-        waiting = await gate.ask("1")
+        waiting_task = await gate.ask("1")
         await gate.ask("2")
         gate.under_way["0"].set_result("besa")
         await asyncio.sleep(0)
         assert not gate.under_way
-        waiting.cancel()
+        waiting_task.cancel()
         await settle()
         assert list(gate.under_way) == ["2"]
 
@@ -129,7 +129,7 @@ def test_retry_after_is_estimated_from_the_answer_times():
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Requests come, are answered, fail and are given up in any order."""
+    """Requests arrive, are answered, fail and are canceled in any order."""
 
     def __init__(self):
         super().__init__()
@@ -151,7 +151,7 @@ class AnyOrder(RuleBasedStateMachine):
         elif len(self.waiting) < QUEUE:
             self.waiting.append(name)
         else:
-            assert refused(task)
+            assert is_refused(task)
             assert task.exception().kind == "capacity"
 
     @precondition(lambda self: self.asked)
@@ -159,7 +159,7 @@ class AnyOrder(RuleBasedStateMachine):
     def answer(self, data, answer):
         name = data.draw(st.sampled_from(self.asked))
         self.run(self.gate.answer(name, answer))
-        assert refused(self.tasks[name]) or self.tasks[name].result().text == answer
+        assert is_refused(self.tasks[name]) or self.tasks[name].result().text == answer
         self._leaves(name)
 
     @precondition(lambda self: self.asked)

@@ -48,9 +48,9 @@ def test_layers_that_transformers_does_not_batch_are_refused_before_an_engine_st
     tmp_path, is_nested
 ):
     folder = model(tmp_path, {"text_config": GATED_DELTA} if is_nested else GATED_DELTA)
-    refused = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
+    message = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
     options = {"sampling": Sampling(), "context_tokens": 256, "log": tmp_path / "engine.log"}
-    with pytest.raises(InputError, match=refused), serve(folder, TRANSFORMERS, **options):
+    with pytest.raises(InputError, match=message), serve(folder, TRANSFORMERS, **options):
         pass
     assert not (tmp_path / "engine.log").exists()
 
@@ -59,16 +59,16 @@ def test_vllm_without_torchvision_refuses_models_that_import_torchvision(tmp_pat
     folder = model(tmp_path, GATED_DELTA)
     assert accepts(check_servable, VLLM_BFLOAT16, folder)
     machine(torchvision=False)
-    refused = r"vllm needs torchvision for models of type qwen3_5_text, as \S+; install it"
-    with pytest.raises(InputError, match=refused):
+    message = r"vllm needs torchvision for models of type qwen3_5_text, as \S+; install it"
+    with pytest.raises(InputError, match=message):
         check_servable(VLLM_BFLOAT16, folder)
     assert accepts(check_servable, VLLM, model(tmp_path, {"model_type": "qwen3"}))
 
 
 def test_vllm_on_a_cpu_serves_gated_delta_layers_only_in_bfloat16(tmp_path, machine):
     folder = model(tmp_path, GATED_DELTA)
-    refused = r"layers of linear_attention, .* in bfloat16 alone, and the engine's dtype is float32"
-    with pytest.raises(InputError, match=refused):
+    message = r"layers of linear_attention, .* in bfloat16 alone, and the engine's dtype is float32"
+    with pytest.raises(InputError, match=message):
         check_servable(VLLM, folder)
     machine(gpu=True)
     assert accepts(check_servable, VLLM, folder)

@@ -1,4 +1,4 @@
-"""Real engines: they take seconds to start, and vLLM is there only where it was installed."""
+"""Real engines: they take seconds to start, and vLLM runs only where it is installed."""
 
 import asyncio
 import json
@@ -26,14 +26,14 @@ from make import records
 
 MAX_TOKENS, CONTEXT_TOKENS = 40, 256
 GREEDY = Sampling(max_tokens=MAX_TOKENS)
-DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
+RANDOM = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
 PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
 SYSTEM = "rimo.txt: kolu tane\n" * 12  # long enough for pages that prompts share
 DASHBOARD = Path(__file__).parents[3] / "charts/agentworld/dashboards/engines.json"
 CUT_OFF, EMPTY = "cut-off", "unparsable"
 
 
-def asked(prompt):
+def messages_for(prompt):
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
 
 
@@ -43,26 +43,26 @@ def serving(folder, logs, kind="transformers-serve", sampling=GREEDY):
     return serve(folder, recipe, sampling=sampling, context_tokens=CONTEXT_TOKENS, log=log)
 
 
-def pinned(served, context_tokens=CONTEXT_TOKENS):
-    """The engine behind the check that it is the pinned one."""
-    engine = {"kind": served.kind, "version": served.version, "lock": records.digest("lock")}
-    manifest = records.manifest(engine=engine, context_tokens=context_tokens)
-    server = OpenAIEngine(served.url, served.model, kind=served.kind, logprobs=True)
-    check = check_of(server, manifest, served.model)
-    replica = Replica(server.name, server, check, concurrency=served.concurrency)
-    return EnginePool(lambda _: replica, urls=[served.url])
+def pinned_engine(engine, context_tokens=CONTEXT_TOKENS):
+    """The engine, behind a check that it is the pinned engine."""
+    engine_pin = {"kind": engine.kind, "version": engine.version, "lock": records.digest("lock")}
+    manifest = records.manifest(engine=engine_pin, context_tokens=context_tokens)
+    server = OpenAIEngine(engine.url, engine.model, kind=engine.kind, logprobs=True)
+    check = check_of(server, manifest, engine.model)
+    replica = Replica(server.name, server, check, concurrency=engine.concurrency)
+    return EnginePool(lambda _: replica, urls=[engine.url])
 
 
 @pytest.fixture(scope="module")
 def vllm(tiny_model, tmp_path_factory):
-    with serving(tiny_model, tmp_path_factory.mktemp("vllm"), "vllm") as served:
-        yield served
+    with serving(tiny_model, tmp_path_factory.mktemp("vllm"), "vllm") as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
 def transformers_serve(tiny_model, tmp_path_factory):
-    with serving(tiny_model, tmp_path_factory.mktemp("transformers")) as served:
-        yield served
+    with serving(tiny_model, tmp_path_factory.mktemp("transformers")) as engine:
+        yield engine
 
 
 def complete_all(engine, prompts, sampling=GREEDY):
@@ -70,7 +70,7 @@ def complete_all(engine, prompts, sampling=GREEDY):
 
     async def complete(prompt):
         try:
-            return await engine.complete(CompletionRequest(asked(prompt), sampling))
+            return await engine.complete(CompletionRequest(messages_for(prompt), sampling))
         except EngineError as error:
             return error
 
@@ -82,17 +82,17 @@ def complete_all(engine, prompts, sampling=GREEDY):
     return asyncio.run(work())
 
 
-def say_all(served, prompts, sampling=GREEDY):
-    """The engine's text for each, or the kind of its error."""
-    return texts(complete_all(served.connect(), prompts, sampling))
+def ask_all(engine, prompts, sampling=GREEDY):
+    """The engine's text for each prompt, or the kind of its error."""
+    return texts(complete_all(engine.connect(), prompts, sampling))
 
 
 def texts(completions):
-    return [each.kind if isinstance(each, EngineError) else each.text for each in completions]
+    return [item.kind if isinstance(item, EngineError) else item.text for item in completions]
 
 
 def generate_all(folder, prompts):
-    """The text of transformers' own generate for each, or that it did not end."""
+    """The text of transformers' own generate for each prompt, or CUT_OFF if it did not end."""
     from transformers import AutoTokenizer, Qwen3ForCausalLM
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -101,11 +101,11 @@ def generate_all(folder, prompts):
 
 
 def _generate(tokenizer, model, prompt):
-    read = tokenizer.apply_chat_template(
-        asked(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
+    inputs = tokenizer.apply_chat_template(
+        messages_for(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    written = model.generate(**read, do_sample=False, max_new_tokens=MAX_TOKENS)
-    ids = written[0, read["input_ids"].shape[1] :]
+    outputs = model.generate(**inputs, do_sample=False, max_new_tokens=MAX_TOKENS)
+    ids = outputs[0, inputs["input_ids"].shape[1] :]
     if ids[-1] != tokenizer.eos_token_id:
         return CUT_OFF
     return tokenizer.decode(ids, skip_special_tokens=True) or EMPTY
@@ -114,36 +114,36 @@ def _generate(tokenizer, model, prompt):
 @pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
 def test_a_greedy_engine_gives_the_same_text_as_transformers_generate(kind, tiny_model, request):
-    served = request.getfixturevalue(kind)
+    engine = request.getfixturevalue(kind)
     expected = generate_all(tiny_model, PROMPTS)
     assert len(set(expected) - {CUT_OFF, EMPTY}) > 4
-    assert say_all(served, PROMPTS) == expected
-    assert say_all(served, PROMPTS[::-1]) == expected[::-1]
+    assert ask_all(engine, PROMPTS) == expected
+    assert ask_all(engine, PROMPTS[::-1]) == expected[::-1]
 
 
 @pytest.mark.compute
 def test_vllm_samples_each_answer_by_the_requests_sampling(vllm):
-    narrow = DRAWN.model_copy(update={"top_k": 1})
-    assert len(set(say_all(vllm, [PROMPTS[0]] * 12, DRAWN))) > 3
-    assert len(set(say_all(vllm, [PROMPTS[0]] * 12, narrow))) == 1
+    narrow = RANDOM.model_copy(update={"top_k": 1})
+    assert len(set(ask_all(vllm, [PROMPTS[0]] * 12, RANDOM))) > 3
+    assert len(set(ask_all(vllm, [PROMPTS[0]] * 12, narrow))) == 1
 
 
 @pytest.mark.compute
 def test_vllm_returns_a_mean_logprob_for_each_answer(vllm):
-    completions = complete_all(pinned(vllm), PROMPTS)
-    sure = [each.mean_logprob for each in completions if isinstance(each, Completion)]
-    assert len(set(sure)) > 4
-    assert all(-20 < each <= 0 for each in sure)
+    completions = complete_all(pinned_engine(vllm), PROMPTS)
+    logprobs = [item.mean_logprob for item in completions if isinstance(item, Completion)]
+    assert len(set(logprobs)) > 4
+    assert all(-20 < logprob <= 0 for logprob in logprobs)
 
 
 @pytest.mark.compute
 def test_vllm_reports_the_cached_tokens_of_each_prompt(vllm):
     prompts = [SYSTEM + prompt for prompt in PROMPTS]  # on a CPU its pages have 128 tokens
     complete_all(vllm.connect(), prompts)
-    again = complete_all(vllm.connect(), prompts)
-    told = [each for each in again if isinstance(each, Completion)]
-    assert told
-    assert all(0 < each.num_cached_tokens < each.num_prompt_tokens for each in told)
+    completions = complete_all(vllm.connect(), prompts)
+    answers = [item for item in completions if isinstance(item, Completion)]
+    assert answers
+    assert all(0 < answer.num_cached_tokens < answer.num_prompt_tokens for answer in answers)
 
 
 @pytest.mark.compute
@@ -159,59 +159,59 @@ def test_the_engines_dashboard_queries_only_metrics_that_vllm_exports(vllm):
 
 @pytest.mark.compute
 def test_a_vllm_that_differs_from_the_manifest_is_refused(vllm):
-    for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
-        assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]
-    (refused,) = complete_all(pinned(vllm, context_tokens=512), PROMPTS[:1])
-    assert "takes 256 tokens, but 512 is required" in str(refused)
+    for other_engine in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
+        assert texts(complete_all(pinned_engine(other_engine), PROMPTS[:1])) == ["engine"]
+    (error,) = complete_all(pinned_engine(vllm, context_tokens=512), PROMPTS[:1])
+    assert "takes 256 tokens, but 512 is required" in str(error)
 
 
 @pytest.mark.compute
 def test_transformers_serve_samples_only_with_the_sampling_given_at_its_start(tiny_model, tmp_path):
-    with serving(tiny_model, tmp_path, sampling=DRAWN) as served:
-        assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
+    with serving(tiny_model, tmp_path, sampling=RANDOM) as engine:
+        assert len(set(ask_all(engine, [PROMPTS[0]] * 12, RANDOM))) > 3
         with pytest.raises(InputError, match="start another one"):
-            say_all(served, PROMPTS[:1], GREEDY)
+            ask_all(engine, PROMPTS[:1], GREEDY)
 
 
 @pytest.mark.compute
 def test_transformers_serve_uses_the_top_k_given_at_its_start(tiny_model, tmp_path):
-    narrow = DRAWN.model_copy(update={"top_k": 1})
-    with serving(tiny_model, tmp_path, sampling=narrow) as served:
-        assert say_all(served, PROMPTS, narrow) == generate_all(tiny_model, PROMPTS)
+    narrow = RANDOM.model_copy(update={"top_k": 1})
+    with serving(tiny_model, tmp_path, sampling=narrow) as engine:
+        assert ask_all(engine, PROMPTS, narrow) == generate_all(tiny_model, PROMPTS)
 
 
 @pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
 def test_a_message_above_the_context_length_is_refused_and_others_are_answered(kind, request):
-    served = request.getfixturevalue(kind)
+    engine = request.getfixturevalue(kind)
     prompts = [PROMPTS[0], "kolu tane " * 10_000, *PROMPTS[1:]]
-    first, refused, *others = complete_all(served.connect(), prompts)
-    assert (refused.kind, refused.retryable) == ("context", False)
-    assert texts([first, *others]) == say_all(served, PROMPTS)
+    first_completion, error, *other_completions = complete_all(engine.connect(), prompts)
+    assert (error.kind, error.retryable) == ("context", False)
+    assert texts([first_completion, *other_completions]) == ask_all(engine, PROMPTS)
 
 
 @pytest.mark.compute
 def test_a_prompt_that_fits_the_context_but_not_the_cache_is_refused(tiny_model, tmp_path):
     recipe = EngineRecipe(cache_blocks=6, batch_tokens=256)  # of 32 tokens each
     log = tmp_path / "engine.log"
-    with serve(tiny_model, recipe, sampling=GREEDY, context_tokens=1024, log=log) as served:
+    with serve(tiny_model, recipe, sampling=GREEDY, context_tokens=1024, log=log) as engine:
         long, short = [{"role": "user", "content": "kolu " * 200}], [PROMPTS[0]]
-        with pytest.raises(EngineError, match="do not fit in the context length of 192") as refused:
-            asyncio.run(served.connect().complete(CompletionRequest(long, GREEDY)))
-        assert refused.value.kind == "context"
-        assert "engine" not in say_all(served, short)
+        with pytest.raises(EngineError, match="do not fit in the context length of 192") as error:
+            asyncio.run(engine.connect().complete(CompletionRequest(long, GREEDY)))
+        assert error.value.kind == "context"
+        assert "engine" not in ask_all(engine, short)
 
 
-def posts(served, *paths):
-    return [httpx.post(served.url + path, json={}, trust_env=False).status_code for path in paths]
+def post_all(engine, *paths):
+    return [httpx.post(engine.url + path, json={}, trust_env=False).status_code for path in paths]
 
 
 @pytest.mark.compute
 def test_transformers_serve_has_no_endpoint_to_reset_or_load_a_model(transformers_serve):
-    assert posts(transformers_serve, "/reset", "/load_model", "/v1/completions") == [404] * 3
+    assert post_all(transformers_serve, "/reset", "/load_model", "/v1/completions") == [404] * 3
 
 
-FULL = {
+ENVIRONMENT = {
     "VLLM_SERVER_DEV_MODE": "1",
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
     "VLLM_CPU_KVCACHE_SPACE": "7",
@@ -240,33 +240,35 @@ weights.
 def test_the_shells_environment_variables_change_no_answer_and_no_digest(
     kind, tiny_model, tmp_path, monkeypatch, request
 ):
-    def pin_and_ask(served):
+    def pin_and_ask(engine):
         recipe = EngineRecipe(kind=kind, cache_blocks=128, batch_tokens=256)
         lock = records.digest("lock")
-        made = pin(ArtifactManifest.of(tiny_model), world, recipe, lock=lock, context_tokens=512)
-        return made.digest, say_all(served, PROMPTS)
+        manifest = pin(
+            ArtifactManifest.of(tiny_model), world, recipe, lock=lock, context_tokens=512
+        )
+        return manifest.digest, ask_all(engine, PROMPTS)
 
     world = SimulateRecipe()
-    before = pin_and_ask(request.getfixturevalue(kind.replace("-", "_")))
-    for name, value in FULL.items():
+    expected = pin_and_ask(request.getfixturevalue(kind.replace("-", "_")))
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    with serving(tiny_model, tmp_path, kind) as served:
-        assert pin_and_ask(served) == before
-        environment = Path(f"/proc/{served.server.process.pid}/environ").read_bytes()
-        changing = ("/weight_checker", "/collective_rpc", "/v1/load_lora_adapter")
-        assert posts(served, *changing) == [404] * 3
-    given = dict(each.decode().split("=", 1) for each in environment.split(b"\0") if each)
-    same = {name for name, value in FULL.items() if given.get(name) == value}
-    assert same == {"CUDA_VISIBLE_DEVICES"}  # where it runs
+    with serving(tiny_model, tmp_path, kind) as engine:
+        assert pin_and_ask(engine) == expected
+        environment = Path(f"/proc/{engine.server.process.pid}/environ").read_bytes()
+        paths = ("/weight_checker", "/collective_rpc", "/v1/load_lora_adapter")
+        assert post_all(engine, *paths) == [404] * 3
+    variables = dict(entry.decode().split("=", 1) for entry in environment.split(b"\0") if entry)
+    unchanged = {name for name, value in ENVIRONMENT.items() if variables.get(name) == value}
+    assert unchanged == {"CUDA_VISIBLE_DEVICES"}  # which only selects its GPUs
 
 
 @pytest.mark.compute
 def test_a_dead_engine_is_an_engine_error_with_its_name_and_status(tiny_model, tmp_path):
     def work():
-        with serving(tiny_model, tmp_path) as served:
-            os.kill(served.server.process.pid, signal.SIGKILL)
-            served.server.process.wait()
-            assert say_all(served, PROMPTS[:1]) == ["engine"]
+        with serving(tiny_model, tmp_path) as engine:
+            os.kill(engine.server.process.pid, signal.SIGKILL)
+            engine.server.process.wait()
+            assert ask_all(engine, PROMPTS[:1]) == ["engine"]
 
     with pytest.raises(EngineError, match="transformers-serve ended with status -9; the end of"):
         work()
@@ -286,7 +288,7 @@ def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
 
 
 def lora(folder):
-    """A copy of a model merged with an adapter of rank 4, and another one with it beside."""
+    """Merges an adapter of rank 4 into one copy of a model, and saves it beside another copy."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -294,19 +296,19 @@ def lora(folder):
     from agentworld.train.model import load_model
     from agentworld.train.parent import Parent
 
-    merged, beside = folder / "merged", folder / "beside"
-    weights = load_file(merged / "model.safetensors")
+    merged_folder, adapter_folder = folder / "merged", folder / "beside"
+    weights = load_file(merged_folder / "model.safetensors")
     recipe = LoraRecipe(rank=4, alpha=8, target_modules=("q_proj",))
-    adapted = load_model(Parent(beside)).with_adapter(recipe, seed=0)
+    adapted_model = load_model(Parent(adapter_folder)).with_adapter(recipe, seed=0)
     torch.manual_seed(1)
     with torch.no_grad():
-        for number, layer in enumerate(adapted.model.model.layers):
+        for number, layer in enumerate(adapted_model.model.model.layers):
             down, up = torch.randn(4, 64), torch.randn(128, 4)
             layer.self_attn.q_proj.lora_A["default"].weight.copy_(down)
             layer.self_attn.q_proj.lora_B["default"].weight.copy_(up)
             weights[f"model.layers.{number}.self_attn.q_proj.weight"] += 2 * up @ down
-    save_file(weights, merged / "model.safetensors", metadata={"format": "pt"})
-    adapted.save(beside)
+    save_file(weights, merged_folder / "model.safetensors", metadata={"format": "pt"})
+    adapted_model.save(adapter_folder)
 
 
 @pytest.mark.compute
@@ -315,7 +317,7 @@ def test_an_engine_answers_with_an_adapter_as_with_the_merged_weights(kind, tiny
     for name in ("merged", "beside"):
         shutil.copytree(tiny_model, tmp_path / name)
     lora(tmp_path)
-    with serving(tmp_path / "beside", tmp_path, kind) as served:
-        said = texts(complete_all(pinned(served), PROMPTS))
-    assert said == generate_all(tmp_path / "merged", PROMPTS)
-    assert said != generate_all(tiny_model, PROMPTS)
+    with serving(tmp_path / "beside", tmp_path, kind) as engine:
+        answers = texts(complete_all(pinned_engine(engine), PROMPTS))
+    assert answers == generate_all(tmp_path / "merged", PROMPTS)
+    assert answers != generate_all(tiny_model, PROMPTS)

@@ -1,4 +1,4 @@
-"""An engine that ends by itself is started again, as often as it starts."""
+"""An engine that ends by itself is restarted as long as its starts succeed."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 from waiting import wait_for
 
-HOLD = [sys.executable, "-c", "import time; time.sleep(60)"]
-GONE = [sys.executable, "-c", "print('no memory')"]
+SLEEP_COMMAND = [sys.executable, "-c", "import time; time.sleep(60)"]
+EXIT_COMMAND = [sys.executable, "-c", "print('no memory')"]
 
 
 class Engines:
-    """Starts one after the other, with the commands of the test; the last one again and again."""
+    """Starts engines with the test's commands in order, and repeats the last command."""
 
     def __init__(self, folder, *commands):
         self.folder = folder
@@ -31,7 +31,7 @@ class Engines:
         port = free_port()
         command = self.commands.pop(0) if len(self.commands) > 1 else self.commands[0]
         with running("the engine", command, {}, port, self.folder / "engine.log") as server:
-            if command is not HOLD:
+            if command is not SLEEP_COMMAND:
                 server.wait_until_ready("/", 600, stopping)
             self.started.append(server.process)
             fields = "m", "vllm", "vllm 1", Sampling(), 1
@@ -43,20 +43,20 @@ class Engines:
 
 @pytest.mark.waits
 def test_an_ended_engine_is_restarted_and_both_events_are_logged(tmp_path, caplog):
-    engines = Engines(tmp_path, HOLD)
+    engines = Engines(tmp_path, SLEEP_COMMAND)
     with supervise(engines.start) as engine:
         for number in (1, 2):
             engines.kill()
             wait_for(lambda number=number: len(engines.started) == number + 1)
         engine.check()
     assert all(process.poll() is not None for process in engines.started)
-    told = [record.getMessage().partition(";")[0] for record in caplog.records]
-    assert told == ["the engine ended with status -9", "the engine answers again"] * 2
+    messages = [record.getMessage().partition(";")[0] for record in caplog.records]
+    assert messages == ["the engine ended with status -9", "the engine answers again"] * 2
 
 
 @pytest.mark.waits
 def test_an_engine_that_cannot_restart_ends_the_block_with_the_reason(tmp_path):
-    engines = Engines(tmp_path, HOLD, GONE)
+    engines = Engines(tmp_path, SLEEP_COMMAND, EXIT_COMMAND)
 
     def work():
         with supervise(engines.start) as engine:
@@ -70,18 +70,18 @@ def test_an_engine_that_cannot_restart_ends_the_block_with_the_reason(tmp_path):
 @pytest.mark.waits
 def test_an_error_at_an_engines_first_start_is_raised():
     @contextmanager
-    def wrong(_over):
+    def fail_to_start(_stopping):
         raise InputError("another file")
         yield
 
-    with pytest.raises(InputError, match="another file"), supervise(wrong):
+    with pytest.raises(InputError, match="another file"), supervise(fail_to_start):
         pass
 
 
 @pytest.mark.waits
 def test_leaving_the_block_does_not_wait_for_an_engines_restart(tmp_path):
-    starts = [sys.executable, "-c", "print('starting', flush=True); import time; time.sleep(60)"]
-    engines = Engines(tmp_path, HOLD, starts)
+    command = [sys.executable, "-c", "print('starting', flush=True); import time; time.sleep(60)"]
+    engines = Engines(tmp_path, SLEEP_COMMAND, command)
     with supervise(engines.start) as engine:
         engines.kill()
         wait_for(lambda: "starting" in (tmp_path / "engine.log").read_text())

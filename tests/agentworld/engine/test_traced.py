@@ -26,7 +26,7 @@ def spans():
 
 @pytest.fixture
 def trace(spans):
-    """Asks once through a traced engine."""
+    """A function that asks once through a traced engine."""
 
     def ask(answer, seed=None, **settings):
         provider = TracerProvider()
@@ -80,13 +80,13 @@ def test_message_content_is_in_no_span_by_default(trace, spans):
 def test_message_content_is_in_the_span_when_enabled(trace, spans):
     trace(lambda _: "kolu", with_content=True)
     (span,) = spans.get_finished_spans()
-    asked, said = (
-        json.loads(span.attributes[f"gen_ai.{way}.messages"]) for way in ("input", "output")
+    inputs, outputs = (
+        json.loads(span.attributes[f"gen_ai.{side}.messages"]) for side in ("input", "output")
     )
-    assert asked == [
+    assert inputs == [
         {"role": "user", "parts": [{"type": "text", "content": "cat half-\ud800.txt"}]}
     ]
-    assert said == [{"role": "assistant", "parts": [{"type": "text", "content": "kolu"}]}]
+    assert outputs == [{"role": "assistant", "parts": [{"type": "text", "content": "kolu"}]}]
 
 
 def test_a_failed_request_marks_its_span_with_the_error_kind_and_no_content(trace, spans):

@@ -18,7 +18,7 @@ class Server:
 
 
 class Batching:
-    """Works for so many looks."""
+    """Batching that is alive for this number of looks."""
 
     def __init__(self, looks):
         self.looks = looks

@@ -29,9 +29,9 @@ class Step(NamedTuple):
 
 
 class EchoWorld:
-    """Answers every `echo` as a shell would, or raises the error it was given.
+    """Answers every `echo` as a shell would, or raises its error.
 
-    It is not sure of what it shows for the action `unsure`.
+    Its observation for the action `unsure` has a low confidence.
     """
 
     def __init__(self, error=None, at_reset=None, unsure=None):
@@ -58,34 +58,34 @@ class EchoWorld:
         if self._error:
             raise self._error
         self._steps[episode] += 1
-        shown = action.removeprefix("echo ") + "\n[0] ~"
+        observation = action.removeprefix("echo ") + "\n[0] ~"
         task = self._tasks[episode]
-        ended = outcome(SHELL, task, task.turn_limit, self._steps[episode], action, shown)
-        self.num_open -= ended.done
-        return Step(shown, *ended, low_confidence=action == self._unsure)
+        result = outcome(SHELL, task, task.turn_limit, self._steps[episode], action, observation)
+        self.num_open -= result.done
+        return Step(observation, *result, low_confidence=action == self._unsure)
 
 
-def played(answer, world=None):
+def play_task(answer, world=None):
     policy = Policy(FakeEngine(answer), Sampling())
     return asyncio.run(play(policy, SHELL, world or EchoWorld(), TASK))
 
 
 def test_an_episode_ends_in_success():
-    found = played(lambda _: "echo besa")
-    assert found.success is True
-    assert [(turn.action, turn.observation) for turn in found.turns] == [
+    episode = play_task(lambda _: "echo besa")
+    assert episode.success is True
+    assert [(turn.action, turn.observation) for turn in episode.turns] == [
         ("echo besa", "besa\n[0] ~")
     ]
 
 
 def test_a_wrong_final_output_is_a_failure():
-    assert played(lambda _: "echo kolu").success is False
+    assert play_task(lambda _: "echo kolu").success is False
 
 
 def test_an_episode_without_a_closing_action_fails_at_the_turn_limit():
-    found = played(lambda _: "ls")
-    assert found.success is False
-    assert len(found.turns) == TASK.turn_limit
+    episode = play_task(lambda _: "ls")
+    assert episode.success is False
+    assert len(episode.turns) == TASK.turn_limit
 
 
 def test_the_policy_gets_the_task_its_actions_and_the_observations():
@@ -96,14 +96,14 @@ def test_the_policy_gets_the_task_its_actions_and_the_observations():
 
 
 def test_an_action_is_the_first_line_of_the_policys_text():
-    assert played(lambda _: "\n echo besa \nand then I am done").success is True
+    assert play_task(lambda _: "\n echo besa \nand then I am done").success is True
 
 
 def test_the_domain_parses_the_action_from_the_policys_text():
-    world, said = EchoWorld(), " echo besa\nand then\n"
-    engine = FakeEngine(lambda _: said)
+    world, text = EchoWorld(), " echo besa\nand then\n"
+    engine = FakeEngine(lambda _: text)
     episode = asyncio.run(play(Policy(engine, Sampling()), domain_of("text"), world, TASK))
-    assert episode.turns[0].action == said.strip()
+    assert episode.turns[0].action == text.strip()
 
 
 def test_a_world_gets_the_policys_full_text_and_weights_digest():
@@ -119,7 +119,7 @@ def test_a_world_gets_the_policys_full_text_and_weights_digest():
     ids=["blank", "cut off", "empty"],
 )
 def test_a_policy_without_an_action_fails_the_episode(failure):
-    assert played(lambda _: failure).success is False
+    assert play_task(lambda _: failure).success is False
 
 
 @pytest.mark.parametrize(
@@ -133,32 +133,32 @@ def test_a_policy_without_an_action_fails_the_episode(failure):
     ids=["policy's engine", "simulator", "simulator's engine", "reset"],
 )
 def test_an_engine_or_simulator_failure_leaves_a_hole(policy, world):
-    found = played(lambda _: policy, world)
-    assert found.success is None
-    assert found.problem
+    episode = play_task(lambda _: policy, world)
+    assert episode.success is None
+    assert episode.problem
 
 
 @pytest.mark.parametrize(("unsure", "success"), [("ls", True), ("echo besa", None)])
 def test_a_low_confidence_end_leaves_a_hole(unsure, success):
-    found = played(
+    episode = play_task(
         lambda messages: "ls" if len(messages) == 1 else "echo besa", EchoWorld(unsure=unsure)
     )
-    assert (found.success, len(found.turns)) == (success, 2)
-    assert bool(found.problem) == (success is None)
+    assert (episode.success, len(episode.turns)) == (success, 2)
+    assert bool(episode.problem) == (success is None)
 
 
 def test_a_sandbox_that_breaks_at_the_reset_leaves_a_hole():
-    assert played(lambda _: "ls", EchoWorld(at_reset=EnvironmentBroken("gone"))).success is None
+    assert play_task(lambda _: "ls", EchoWorld(at_reset=EnvironmentBroken("gone"))).success is None
 
 
 def test_a_sandbox_broken_by_a_command_is_the_agents_failure_without_a_turn():
-    found = played(lambda _: "ls", EchoWorld(EnvironmentBroken("gone")))
-    assert (found.success, found.turns, found.problem) == (False, (), "gone")
+    episode = play_task(lambda _: "ls", EchoWorld(EnvironmentBroken("gone")))
+    assert (episode.success, episode.turns, episode.problem) == (False, (), "gone")
 
 
 def test_an_unavailable_sandbox_raises():
     with pytest.raises(EnvironmentUnavailable):
-        played(lambda _: "ls", EchoWorld(at_reset=EnvironmentUnavailable("none")))
+        play_task(lambda _: "ls", EchoWorld(at_reset=EnvironmentUnavailable("none")))
 
 
 def play_tasks(answer, tasks, world=None, tick=ignore_progress, concurrency=16):
@@ -170,11 +170,11 @@ def play_tasks(answer, tasks, world=None, tick=ignore_progress, concurrency=16):
 
 def test_concurrent_episodes_are_limited_and_results_keep_the_task_order():
     tasks = [records.task(id=f"{n}") for n in range(9)]
-    world, told = EchoWorld(), []
-    found = play_tasks(lambda _: "echo besa", tasks, world, lambda *at: told.append(at), 3)
-    assert [each.task.id for each in found] == [task.id for task in tasks]
+    world, ticks = EchoWorld(), []
+    episodes = play_tasks(lambda _: "echo besa", tasks, world, lambda *tick: ticks.append(tick), 3)
+    assert [episode.task.id for episode in episodes] == [task.id for task in tasks]
     assert world.most_open == 3
-    assert told == [(done, 9) for done in range(1, 10)]
+    assert ticks == [(done, 9) for done in range(1, 10)]
 
 
 def test_an_error_is_raised_if_no_episode_could_be_played():
@@ -190,27 +190,27 @@ def test_the_held_out_tasks_are_determined_by_the_seed():
     assert tasks == held_out_tasks(RECIPE, task_of)
     assert len({task.id for task in tasks}) == 5
     assert {task.domain for task in tasks} == {"shell"}
-    other = RECIPE.model_copy(update={"seed": 1})
-    assert not set(held_out_tasks(other, task_of)) & set(tasks)
+    other_recipe = RECIPE.model_copy(update={"seed": 1})
+    assert not set(held_out_tasks(other_recipe, task_of)) & set(tasks)
 
 
-def some(successes, families=("find", "edit")):
+def episodes_of(successes, families=("find", "edit")):
     tasks = [records.task(id=f"{n}", family=families[n % 2]) for n in range(len(successes))]
-    found = play_tasks(lambda _: "echo besa", tasks)
-    return [each._replace(success=win) for each, win in zip(found, successes, strict=True)]
+    episodes = play_tasks(lambda _: "echo besa", tasks)
+    return [episode._replace(success=win) for episode, win in zip(episodes, successes, strict=True)]
 
 
 def test_a_score_contains_simulated_and_live_success_and_success_by_family():
-    score = agent_score(some([1, 1, 1, 1]), some([True, False, True, None]), RECIPE)
+    score = agent_score(episodes_of([1, 1, 1, 1]), episodes_of([True, False, True, None]), RECIPE)
     assert (score.simulated.mean, score.live.mean, score.live.holes) == (1, 2 / 3, 1)
-    assert {name: each.mean for name, each in score.by_family.items()} == {"edit": 0, "find": 1}
+    assert {name: figure.mean for name, figure in score.by_family.items()} == {"edit": 0, "find": 1}
 
 
 def test_the_gain_is_computed_per_task():
-    found = gain(some([True, True, None]), some([False, True, True]), RECIPE)
-    assert (found.mean, found.num, found.holes) == (0.5, 2, 1)
+    result = gain(episodes_of([True, True, None]), episodes_of([False, True, True]), RECIPE)
+    assert (result.mean, result.num, result.holes) == (0.5, 2, 1)
 
 
 def test_agents_that_played_different_tasks_are_not_compared():
     with pytest.raises(ValueError, match="different tasks"):
-        gain(some([True, True]), some([True, True], ("edit", "find")), RECIPE)
+        gain(episodes_of([True, True]), episodes_of([True, True], ("edit", "find")), RECIPE)

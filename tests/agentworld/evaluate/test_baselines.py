@@ -21,15 +21,15 @@ from make import records
 def episode(*turns, start="", number=0):
     """A sample of these actions and observations."""
     sample = records.sample(number, num_turns=len(turns))
-    changed = [
-        turn.model_copy(update={"action": action, "observation": shows})
-        for turn, (action, shows) in zip(sample.turns, turns, strict=True)
+    changed_turns = [
+        turn.model_copy(update={"action": action, "observation": observation})
+        for turn, (action, observation) in zip(sample.turns, turns, strict=True)
     ]
     prompt = sample.prompt.model_copy(update={"initial_state": start})
-    return sample.model_copy(update={"turns": tuple(changed), "prompt": prompt})
+    return sample.model_copy(update={"turns": tuple(changed_turns), "prompt": prompt})
 
 
-def says(engine, action, *history, start=""):
+def answer(engine, action, *history, start=""):
     prompt = records.sample().prompt.model_copy(update={"initial_state": start})
     turns = [Turn(action=a, observation=o) for a, o in history]
     messages = world_messages(prompt, turns, action)
@@ -37,17 +37,17 @@ def says(engine, action, *history, start=""):
 
 
 def test_copy_previous_predicts_an_empty_first_observation():
-    assert says(CopyPrevious(), "ls") == ""
+    assert answer(CopyPrevious(), "ls") == ""
 
 
 def test_copy_previous_predicts_the_last_observation():
-    assert says(CopyPrevious(), "ls", ("a", "kolu\n[0] ~"), ("b", "tane\n[1] ~")) == "tane\n[1] ~"
+    assert answer(CopyPrevious(), "ls", ("a", "kolu\n[0] ~"), ("b", "tane\n[1] ~")) == "tane\n[1] ~"
 
 
 def test_repeat_earlier_predicts_the_same_actions_last_observation_or_nothing():
     history = [("ls", "a"), ("ls", "b"), ("cat b", "c")]
-    assert says(RepeatEarlier(), "ls", *history) == "b"
-    assert says(RepeatEarlier(), "pwd", *history) == says(RepeatEarlier(), "ls") == ""
+    assert answer(RepeatEarlier(), "ls", *history) == "b"
+    assert answer(RepeatEarlier(), "pwd", *history) == answer(RepeatEarlier(), "ls") == ""
 
 
 def call(name, **arguments):
@@ -55,37 +55,37 @@ def call(name, **arguments):
 
 
 def test_most_frequent_predicts_the_tools_most_frequent_observation():
-    turns = [(call("get", id=n), shows) for n, shows in enumerate("abbc")]
+    turns = [(call("get", id=n), observation) for n, observation in enumerate("abbc")]
     turns += [("search[moon]", "d"), ("ls -l", "e"), ("ls", "e"), ("ls", "f")]
     engine = MostFrequent([episode(*turns)])
-    asked = [call("get", id=9), call("put", id=9), "search[sun]", "ls -a", ""]
-    assert [says(engine, action) for action in asked] == ["b", "", "d", "e", ""]
+    actions = [call("get", id=9), call("put", id=9), "search[sun]", "ls -a", ""]
+    assert [answer(engine, action) for action in actions] == ["b", "", "d", "e", ""]
 
 
 @given(st.lists(st.sampled_from("aab"), min_size=1, max_size=30))
 def test_most_frequent_drops_rare_observations_first_when_full(shown):
     rare = [("ls", f"rare {number}") for number in range(100)]
-    often = [("ls", text) for text in ["often"] * 50 + shown]
-    for turns in ([*often, *rare], [*often[:25], *rare, *often[25:]]):
-        assert says(MostFrequent([episode(*turns)], most_characters=2_000), "ls") == "often"
+    frequent = [("ls", text) for text in ["often"] * 50 + shown]
+    for turns in ([*frequent, *rare], [*frequent[:25], *rare, *frequent[25:]]):
+        assert answer(MostFrequent([episode(*turns)], most_characters=2_000), "ls") == "often"
 
 
 def test_the_nearest_call_has_the_same_tool_and_similar_arguments():
     users = [episode((call("get_user", id=name), f"user {name}")) for name in ("ada", "bob")]
     engine = NearestTransition([*users, episode((call("get_order", id="bob"), "order 1"))])
-    assert says(engine, call("get_user", id="bob", page=2)) == "user bob"
-    assert says(engine, call("get_order", id="ada")) == "order 1"
-    assert says(engine, call("put_order", id="ada")) == ""
+    assert answer(engine, call("get_user", id="bob", page=2)) == "user bob"
+    assert answer(engine, call("get_order", id="ada")) == "order 1"
+    assert answer(engine, call("put_order", id="ada")) == ""
 
 
 @pytest.mark.compute
 def test_nearest_transition_keeps_the_same_part_of_the_turns_when_full():
-    recorded = [random_episode(number) for number in range(40)]
-    whole, *short = (NearestTransition(recorded, room) for room in (10**9, 50_000, 50_000))
-    asked = [turn.action for sample in recorded for turn in sample.turns if "cat" in turn.action]
-    answers = [[says(engine, action) for action in asked] for engine in (whole, *short)]
+    samples = [random_episode(number) for number in range(40)]
+    full, *small = (NearestTransition(samples, size) for size in (10**9, 50_000, 50_000))
+    actions = [turn.action for sample in samples for turn in sample.turns if "cat" in turn.action]
+    answers = [[answer(engine, action) for action in actions] for engine in (full, *small)]
     assert answers[1] == answers[2] != answers[0]
-    assert says(NearestTransition(recorded, 0), asked[0]) == ""
+    assert answer(NearestTransition(samples, 0), actions[0]) == ""
 
 
 RECORDED = [
@@ -114,7 +114,7 @@ RECORDED = [
 def test_the_nearest_turn_has_the_same_first_word_and_the_most_similar_context(
     action, history, start, expected
 ):
-    assert says(NearestTransition(RECORDED), action, *history, start=start) == expected
+    assert answer(NearestTransition(RECORDED), action, *history, start=start) == expected
 
 
 def test_nearest_transition_finds_every_recorded_turn():
@@ -122,8 +122,8 @@ def test_nearest_transition_finds_every_recorded_turn():
     for sample in RECORDED:
         history = [(turn.action, turn.observation) for turn in sample.turns]
         start = sample.prompt.initial_state
-        for place, (action, shown) in enumerate(history):
-            assert says(engine, action, *history[:place], start=start) == shown
+        for index, (action, observation) in enumerate(history):
+            assert answer(engine, action, *history[:index], start=start) == observation
 
 
 def random_episode(number) -> Sample:
@@ -134,15 +134,15 @@ def random_episode(number) -> Sample:
             (f"echo {words[place]} > {words[place + 1]}.txt", "[0] ~"),
             (f"cat {words[place + 1]}.txt", f"{words[place]}\n[0] ~"),
         ]
-    recorded = episode(*turns, start=f"{words[9]}.txt: {words[8]}")
-    return recorded.model_copy(update={"trajectory": f"trajectory {number}"})
+    sample = episode(*turns, start=f"{words[9]}.txt: {words[8]}")
+    return sample.model_copy(update={"trajectory": f"trajectory {number}"})
 
 
 @pytest.mark.compute
 def test_two_thousand_queries_on_two_hundred_thousand_turns_take_under_20_seconds():
-    recorded = [random_episode(number) for number in range(16_700)]
-    started = time.process_time()
-    engine = NearestTransition(recorded)
+    samples = [random_episode(number) for number in range(16_700)]
+    start_time = time.process_time()
+    engine = NearestTransition(samples)
     for number in range(2_000):
-        says(engine, f"cat {training_words()[number % 1_500]}.txt")
-    assert time.process_time() - started < 20
+        answer(engine, f"cat {training_words()[number % 1_500]}.txt")
+    assert time.process_time() - start_time < 20

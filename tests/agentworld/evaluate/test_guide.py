@@ -1,4 +1,4 @@
-"""The guide to evaluation lists what exists."""
+"""The guide to evaluation lists the existing metrics and baselines, and the recipe's defaults."""
 
 import re
 from pathlib import Path
@@ -30,10 +30,10 @@ def test_the_guide_names_every_metric_of_a_judge():
 
 def test_the_guide_shows_the_default_recipe_and_a_recipe_with_a_judge():
     texts = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    defaults, judged = (
+    default_recipe, recipe_with_judge = (
         EvaluateRecipe.model_validate(yaml.safe_load(text)["evaluate"]) for text in texts
     )
-    assert defaults == EvaluateRecipe()
-    assert defaults.judge is None
-    assert judged.judge
-    assert judged.judge.key_from == "JUDGE_KEY"
+    assert default_recipe == EvaluateRecipe()
+    assert default_recipe.judge is None
+    assert recipe_with_judge.judge
+    assert recipe_with_judge.judge.key_from == "JUDGE_KEY"

@@ -19,7 +19,7 @@ from make.live_domains import ScriptedDomain, registered
 from waiting import DEADLINE
 
 TASK = records.task(turn_limit=4)
-SHOWN = TASK.model_copy(
+FILE_TASK = TASK.model_copy(
     update={"success": SuccessRule(closing=r"cat\ tane\.txt", output="kolu besa")}
 )
 
@@ -39,10 +39,10 @@ def steps(*actions, seconds=5.0, task=TASK):
 
 
 def test_an_episode_starts_with_the_tasks_files_and_ends_in_success():
-    (read, said), num_steps = steps("cat rimo.txt", "echo besa")
-    assert (read.observation, read.reward, read.done) == ("besa\n[0] ~", None, False)
-    assert (said.reward, said.done, said.truncated) == (1.0, True, False)
-    assert not read.low_confidence
+    (read_step, echo_step), num_steps = steps("cat rimo.txt", "echo besa")
+    assert (read_step.observation, read_step.reward, read_step.done) == ("besa\n[0] ~", None, False)
+    assert (echo_step.reward, echo_step.done, echo_step.truncated) == (1.0, True, False)
+    assert not read_step.low_confidence
     assert num_steps == 2
 
 
@@ -80,7 +80,7 @@ def test_a_broken_sandbox_accepts_no_further_step(action):
 
 
 @pytest.mark.parametrize(
-    ("first", "reward", "disagreements"),
+    ("command", "reward", "disagreements"),
     [
         ("echo kolu besa > tane.txt", 1.0, 0),
         ("mkdir a; cd a; printf 'kolu besa' > tane.txt", 1.0, 0),
@@ -93,14 +93,14 @@ def test_a_broken_sandbox_accepts_no_further_step(action):
     ],
     ids=["written", "elsewhere", "function", "alias", "another", "a name", "a text", "wrong"],
 )
-def test_a_success_is_checked_in_the_files_even_if_cat_is_redefined(first, reward, disagreements):
+def test_a_success_is_checked_in_the_files_even_if_cat_is_redefined(command, reward, disagreements):
     async def live():
         world = LiveWorld("shell", LiveSettings(step_seconds=60))
-        episode = await world.reset(SHOWN)
-        await world.step(episode, first)
-        seen = await world.step(episode, "cat tane.txt")
+        episode = await world.reset(FILE_TASK)
+        await world.step(episode, command)
+        step = await world.step(episode, "cat tane.txt")
         await world.close()
-        return (seen.reward, seen.done, world.num_disagreements)
+        return (step.reward, step.done, world.num_disagreements)
 
     assert asyncio.run(live()) == (reward, True, disagreements)
 
@@ -114,11 +114,11 @@ def test_a_finished_episode_accepts_no_step():
 def test_concurrent_episodes_have_separate_files():
     async def live():
         world = LiveWorld("shell")
-        one, other = await asyncio.gather(world.reset(TASK), world.reset(TASK))
-        await world.step(one, "echo kolu > tane.txt")
-        seen = await world.step(other, "ls")
+        first, second = await asyncio.gather(world.reset(TASK), world.reset(TASK))
+        await world.step(first, "echo kolu > tane.txt")
+        step = await world.step(second, "ls")
         await world.close()
-        return seen.observation
+        return step.observation
 
     assert asyncio.run(live()) == "rimo.txt\n[0] ~"
 
@@ -130,28 +130,28 @@ def test_a_closed_world_leaves_no_process_behind():
     async def live():
         world = LiveWorld("shell")
         await asyncio.gather(*(world.reset(TASK) for _ in range(3)))
-        family = set(psutil.Process().children(recursive=True)) - before
+        children = set(psutil.Process().children(recursive=True)) - before
         await world.close()
-        return family
+        return children
 
-    family = asyncio.run(live())
-    assert len(family) >= 3
-    _, alive = psutil.wait_procs(family, timeout=DEADLINE)
+    children = asyncio.run(live())
+    assert len(children) >= 3
+    _, alive = psutil.wait_procs(children, timeout=DEADLINE)
     assert not alive
 
 
 @pytest.mark.compute
 def test_a_policy_that_knows_the_steps_succeeds_at_every_task():
     solved_tasks = [solved_task(seed, held_out=True) for seed in range(6)]
-    steps_of = {each.task.instruction: each.steps for each in solved_tasks}
+    steps_of = {solution.task.instruction: solution.steps for solution in solved_tasks}
 
     def answer(messages):
         return steps_of[messages[0]["content"]][len(messages) // 2]
 
     async def live():
         world = LiveWorld("shell")
-        tasks = [each.task for each in solved_tasks]
-        played = await play_all(
+        tasks = [solution.task for solution in solved_tasks]
+        episodes = await play_all(
             Policy(FakeEngine(answer), Sampling()),
             domain_of("shell"),
             world,
@@ -159,27 +159,27 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_task():
             ignore_progress,
         )
         await world.close()
-        return played
+        return episodes
 
-    assert [each.success for each in asyncio.run(live())] == [True] * 6
+    assert [episode.success for episode in asyncio.run(live())] == [True] * 6
 
 
 def test_an_action_that_exits_the_shell_fails_the_episode():
     async def live():
         world = LiveWorld("shell")
-        played = await play(
+        episode = await play(
             Policy(FakeEngine(lambda _: "exit"), Sampling()), domain_of("shell"), world, TASK
         )
         await world.close()
-        return played
+        return episode
 
-    played = asyncio.run(live())
-    assert (played.success, played.turns) == (False, ())
-    assert "left the shell" in played.problem
+    episode = asyncio.run(live())
+    assert (episode.success, episode.turns) == (False, ())
+    assert "left the shell" in episode.problem
 
 
-def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
-    """The observations of a text world, its environments, and the number of failed checks."""
+def play_text(monkeypatch, *actions, is_right=None, answer=Observation):
+    """The steps of a text world, the number of failed checks, and the environment."""
     domain = ScriptedDomain(answer)
     domain.is_right = is_right
     registered(monkeypatch, "text", domain)
@@ -188,8 +188,8 @@ def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
     async def live():
         world = LiveWorld("shell")
         episode = await world.reset(task)
-        seen = [await world.step(episode, action) for action in actions]
-        return seen, world.num_disagreements
+        turns = [await world.step(episode, action) for action in actions]
+        return turns, world.num_disagreements
 
     return *asyncio.run(live()), domain.environments[0]
 
@@ -200,28 +200,30 @@ def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
 def test_the_environment_of_the_tasks_domain_can_refute_a_success(
     monkeypatch, is_right, reward, disagreements
 ):
-    seen, num_disagreements, environment = in_text(monkeypatch, "look", "buy", is_right=is_right)
-    assert seen[-1] == ("buy", reward, True, False, False)
+    turns, num_disagreements, environment = play_text(monkeypatch, "look", "buy", is_right=is_right)
+    assert turns[-1] == ("buy", reward, True, False, False)
     assert num_disagreements == disagreements
     assert not environment.is_open
 
 
 def test_an_environment_that_ends_before_the_task_is_done_gives_reward_zero(monkeypatch):
-    seen, _, environment = in_text(
+    turns, _, environment = play_text(
         monkeypatch, "leave", answer=lambda _: Observation("bye", done=True)
     )
-    assert seen == [("bye", 0.0, True, False, False)]
+    assert turns == [("bye", 0.0, True, False, False)]
     assert not environment.is_open
 
 
 def test_an_environment_that_ends_with_the_task_done_gives_full_reward(monkeypatch):
-    seen, _, _ = in_text(monkeypatch, "buy", answer=lambda action: Observation(action, done=True))
-    assert seen == [("buy", 1.0, True, False, False)]
+    turns, _, _ = play_text(
+        monkeypatch, "buy", answer=lambda action: Observation(action, done=True)
+    )
+    assert turns == [("buy", 1.0, True, False, False)]
 
 
 def test_an_error_of_an_environment_is_raised(monkeypatch):
     with pytest.raises(OSError, match="lost"):
-        in_text(monkeypatch, "look", answer=lambda _: OSError("lost"))
+        play_text(monkeypatch, "look", answer=lambda _: OSError("lost"))
 
 
 def test_a_live_episode_is_refused_during_a_simulated_training():

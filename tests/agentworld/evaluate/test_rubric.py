@@ -36,48 +36,48 @@ SAMPLES = [records.sample(seed, num_turns=4) for seed in range(4)]
 TRUTHS = {turn.action: turn.observation for sample in SAMPLES for turn in sample.turns}
 NUM_TURNS = 16
 
-Say = Callable[[Asked], str | int]
+Judge = Callable[[Asked], str | int]
 
 
-def says_by_action(read: str | EngineError) -> Callable[[Sequence[Message]], Answer]:
-    """A predictor that is right about writes, and returns this for reads."""
+def predictor(answer_to_reads: str | EngineError) -> Callable[[Sequence[Message]], Answer]:
+    """A predictor that is right about writes, and gives this answer to reads."""
 
-    def answer(messages: Sequence[Message]) -> Answer:
+    def respond(messages: Sequence[Message]) -> Answer:
         action = messages[-1]["content"]
-        return read if action.startswith("cat") else TRUTHS[action]
+        return answer_to_reads if action.startswith("cat") else TRUTHS[action]
 
-    return answer
+    return respond
 
 
-def approves_truth(asked: Asked) -> str:
+def approve_truth(request: Asked) -> str:
     """A judge with full scores for the truth, and 2 of 5 for anything else."""
-    _, _, texts = tracing.question_of(asked).partition("## Prediction\n```\n")
-    predicted, _, truth = texts.partition("\n```\n\n## Truth\n```\n")
-    return verdict(5 if f"{predicted}\n```" == truth else 2)
+    _, _, texts = tracing.question_of(request).partition("## Prediction\n```\n")
+    prediction, _, truth = texts.partition("\n```\n\n## Truth\n```\n")
+    return verdict(5 if f"{prediction}\n```" == truth else 2)
 
 
-def predicted(
-    folder: Path, read: str | EngineError = "wrong\n[0] ~", name: str = "rl"
+def predict(
+    folder: Path, answer_to_reads: str | EngineError = "wrong\n[0] ~", name: str = "rl"
 ) -> ScoredWorld:
-    """A predictor's verdicts, with what it said in a file."""
-    engine = FakeEngine(says_by_action(read))
-    world = evaluate_world(
+    """A predictor's verdicts; its answers are in a file."""
+    engine = FakeEngine(predictor(answer_to_reads))
+    evaluation = evaluate_world(
         engine, SAMPLES, RECIPE, ignore_progress, guesses_path=folder / f"{name}.json"
     )
-    return asyncio.run(world)
+    return asyncio.run(evaluation)
 
 
-def judged(
-    folder: Path, say: Say, world: ScoredWorld, name: str = "rl"
+def run_judge(
+    folder: Path, judge: Judge, world: ScoredWorld, name: str = "rl"
 ) -> tuple[ScoredWorld, JudgeUse, list[Asked]]:
     """The predictor with the judge's scores, the judge's usage, and its requests."""
-    with endpoint.running(say) as server:
+    with endpoint.running(judge) as server:
         recipe = EndpointRecipe(url=server.url, model="judge", concurrency=2)
         answers = AnswerStore(folder / "answers")
         with closing(RubricScorer(recipe, SAMPLES, RECIPE, answers, pause_seconds=0.0)) as scorer:
             guesses = read_guesses(folder / f"{name}.json")
-            scored = scorer.add_scores(name, world, guesses, ignore_progress)
-            return scored, scorer.use, server.asked
+            scored_world = scorer.add_scores(name, world, guesses, ignore_progress)
+            return scored_world, scorer.use, server.asked
 
 
 def test_judge_scores_from_1_to_5_are_scaled_to_0_to_1_and_0_is_missing() -> None:
@@ -97,8 +97,8 @@ def test_judge_scores_from_1_to_5_are_scaled_to_0_to_1_and_0_is_missing() -> Non
 def test_the_judges_scores_are_added_as_metrics_with_intervals_and_by_kind(
     tmp_path: Path,
 ) -> None:
-    before = predicted(tmp_path)
-    world, use, asked = judged(tmp_path, approves_truth, before)
+    prior_world = predict(tmp_path)
+    world, use, requests = run_judge(tmp_path, approve_truth, prior_world)
     score = world.score
     for name in JUDGE_METRICS:
         metric = score.metrics[name]
@@ -107,34 +107,34 @@ def test_the_judges_scores_are_added_as_metrics_with_intervals_and_by_kind(
         assert score.by_kind["write"].metrics[name].mean == 1
         assert score.by_kind["read"].metrics[name].mean == 0.25
     assert (use.num, use.holes, use.models) == (NUM_TURNS, 0, ("judge",))
-    assert use.usage.num_answers == len(asked) == NUM_TURNS
-    others = {name: score.metrics[name] for name in before.score.metrics}
-    assert others == before.score.metrics
-    assert score.exact_match == before.score.exact_match
-    assert (score.by_tag, score.answers) == (before.score.by_tag, before.score.answers)
+    assert use.usage.num_answers == len(requests) == NUM_TURNS
+    other_metrics = {name: score.metrics[name] for name in prior_world.score.metrics}
+    assert other_metrics == prior_world.score.metrics
+    assert score.exact_match == prior_world.score.exact_match
+    assert (score.by_tag, score.answers) == (prior_world.score.by_tag, prior_world.score.answers)
 
 
 @pytest.mark.compute
 def test_a_lead_contains_the_judges_scores(tmp_path: Path) -> None:
-    poor, good = predicted(tmp_path, name="copy"), predicted(tmp_path, "[0] ~", name="rl")
+    poor, good = predict(tmp_path, name="copy"), predict(tmp_path, "[0] ~", name="rl")
     worlds = {}
     for name, world in {"copy": poor, "rl": good}.items():
-        say = approves_truth if name == "copy" else lambda _: verdict(5)
-        worlds[name], _, _ = judged(tmp_path, say, world, name)
+        judge = approve_truth if name == "copy" else lambda _: verdict(5)
+        worlds[name], _, _ = run_judge(tmp_path, judge, world, name)
     lead = Comparison(SAMPLES, RECIPE).leads(worlds["rl"], {"copy": worlds["copy"]})["copy"]
-    # The writes have one verdict, since both said the same of them.
+    # Both predictors share their verdicts on writes, since their answers to these are equal.
     assert lead.metrics["judge"].mean == pytest.approx(0.375)
 
 
 @pytest.mark.compute
-@pytest.mark.parametrize("said", ["I would rather not", 400])
-def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, said: str | int) -> None:
-    first = f"## Action\n```\n{SAMPLES[0].turns[1].action}\n```"
+@pytest.mark.parametrize("reply", ["I would rather not", 400])
+def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, reply: str | int) -> None:
+    first_action = f"## Action\n```\n{SAMPLES[0].turns[1].action}\n```"
 
-    def say(asked: Asked) -> str | int:
-        return said if first in tracing.question_of(asked) else approves_truth(asked)
+    def judge(request: Asked) -> str | int:
+        return reply if first_action in tracing.question_of(request) else approve_truth(request)
 
-    world, use, _ = judged(tmp_path, say, predicted(tmp_path))
+    world, use, _ = run_judge(tmp_path, judge, predict(tmp_path))
     metric = world.score.metrics["judge"]
     assert (metric.num, metric.holes) == (NUM_TURNS - 1, 1)
     assert metric.mean == pytest.approx((8 + 7 * 0.25) / 15)
@@ -144,37 +144,39 @@ def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, said: str | 
 
 def test_a_cut_off_answer_scores_zero_without_asking_the_judge(tmp_path: Path) -> None:
     cut_off = EngineError("too long", kind="cut-off")
-    world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, cut_off))
+    world, use, requests = run_judge(tmp_path, approve_truth, predict(tmp_path, cut_off))
     metric = world.score.metrics["judge"]
     assert (metric.mean, metric.num, metric.holes) == (0.5, NUM_TURNS, 0)
-    assert use.num == len(asked) == NUM_TURNS // 2
+    assert use.num == len(requests) == NUM_TURNS // 2
 
 
 def test_an_unanswered_turn_is_a_hole_and_the_judge_is_not_asked(
     tmp_path: Path,
 ) -> None:
-    world, use, asked = judged(tmp_path, approves_truth, predicted(tmp_path, EngineError("gone")))
+    world, use, requests = run_judge(
+        tmp_path, approve_truth, predict(tmp_path, EngineError("gone"))
+    )
     metric = world.score.metrics["judge"]
     assert (metric.mean, metric.num, metric.holes) == (1, NUM_TURNS // 2, NUM_TURNS // 2)
-    assert (use.num, use.holes, len(asked)) == (NUM_TURNS // 2, 0, NUM_TURNS // 2)
+    assert (use.num, use.holes, len(requests)) == (NUM_TURNS // 2, 0, NUM_TURNS // 2)
 
 
 @pytest.mark.compute
 def test_half_of_the_verdicts_missing_raises_and_a_retry_asks_only_for_the_rest(
     tmp_path: Path,
 ) -> None:
-    world = predicted(tmp_path)
+    world = predict(tmp_path)
 
-    def writes_only(asked: Asked) -> str | int:
-        return 400 if "## Action\n```\ncat" in tracing.question_of(asked) else verdict(5)
+    def judge_writes(request: Asked) -> str | int:
+        return 400 if "## Action\n```\ncat" in tracing.question_of(request) else verdict(5)
 
     with pytest.raises(
         JudgeError, match="8 of 16 predictions of rl have no verdict.*run this again"
     ):
-        judged(tmp_path, writes_only, world)
-    scored, use, asked = judged(tmp_path, approves_truth, world)
-    assert scored.score.metrics["judge"].num == NUM_TURNS
-    assert len(asked) == NUM_TURNS // 2
+        run_judge(tmp_path, judge_writes, world)
+    scored_world, use, requests = run_judge(tmp_path, approve_truth, world)
+    assert scored_world.score.metrics["judge"].num == NUM_TURNS
+    assert len(requests) == NUM_TURNS // 2
     assert use.usage.num_answers == NUM_TURNS
 
 
@@ -187,12 +189,12 @@ def test_a_verdict_from_rl_is_reused_without_another_request(tmp_path: Path) -> 
             domain_of(sample.domain),
             "wrong\n[0] ~" if turn.action.startswith("cat") else turn.observation,
             turn.observation,
-            world_messages(sample.prompt, sample.turns[:place], turn.action),
+            world_messages(sample.prompt, sample.turns[:index], turn.action),
         )
         for sample in SAMPLES
-        for place, turn in enumerate(sample.turns)
+        for index, turn in enumerate(sample.turns)
     ]
-    with endpoint.running(approves_truth) as server:
+    with endpoint.running(approve_truth) as server:
         recipe = RewardRecipe(
             rubric="endpoint",
             rubric_weight=1,
@@ -201,8 +203,8 @@ def test_a_verdict_from_rl_is_reused_without_another_request(tmp_path: Path) -> 
         )
         Rewarder(recipe, answers=AnswerStore(tmp_path / "answers")).score_all(predictions)
         assert len(server.asked) == NUM_TURNS
-    world, _, asked = judged(tmp_path, approves_truth, predicted(tmp_path))
-    assert asked == []
+    world, _, requests = run_judge(tmp_path, approve_truth, predict(tmp_path))
+    assert requests == []
     assert world.score.metrics["judge"].mean == 0.625
 
 

@@ -1,3 +1,3 @@
-"""A service on a real ledger with an engine of no model, reached as its clients reach it."""
+"""A service with a real ledger and an engine without a model, used as its clients use it."""
 
 from make.served import listen, serve, told  # noqa: F401

@@ -26,51 +26,51 @@ pytestmark = pytest.mark.waits
 
 STATE = frame('{"type": "state"}')
 GOOD_BYE = frame('{"type": "close"}')
-IT_SAYS_GOOD_BYE = b"\x88\x02\x03\xe8"
+CLOSE_ANSWER = b"\x88\x02\x03\xe8"
 CLOSE = frame(b"", Opcode.CLOSE)
 
 
-def door(url) -> str:
-    """The path of an open run's door."""
+def run_path(url) -> str:
+    """The WebSocket path of an open run."""
     return f"/runs/{make.service.run(url)}/ws"
 
 
-def said(url, *parts) -> bytes:
+def reply(url, *parts) -> bytes:
     """A WebSocket's response to these bytes until it closes."""
-    with upgraded(url, door(url)) as wire:
+    with upgraded(url, run_path(url)) as wire:
         for part in parts:
             send_all(wire, part)
         return until_closed(wire)
 
 
-def answered(url, *parts) -> bytes:
-    """A WebSocket's response to these bytes until we close."""
-    with upgraded(url, door(url)) as wire:
+def read_answers(url, *parts) -> bytes:
+    """A WebSocket's response to these bytes until the client closes it."""
+    with upgraded(url, run_path(url)) as wire:
         wire.sendall(b"".join(parts) + GOOD_BYE)
-        return until(wire, IT_SAYS_GOOD_BYE)
+        return until(wire, CLOSE_ANSWER)
 
 
 def close_code(answer: bytes) -> int:
     """The code of the last close frame."""
-    place = answer.rindex(b"\x88")
-    code: int = struct.unpack("!H", answer[place + 2 : place + 4])[0]
+    index = answer.rindex(b"\x88")
+    code: int = struct.unpack("!H", answer[index + 2 : index + 4])[0]
     return code
 
 
 def test_a_message_that_declares_too_large_a_size_is_refused_at_once(listen):
     url = listen(body_bytes=1000)
-    assert close_code(said(url, frame("x" * 1001)[:10])) == 1009
+    assert close_code(reply(url, frame("x" * 1001)[:10])) == 1009
 
 
 def test_a_client_that_keeps_sending_a_refused_message_still_gets_the_refusal(listen):
-    with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
+    with upgraded(url := listen(body_bytes=1000), run_path(url)) as wire:
         wire.sendall(frame("x" * 20_000)[:5_000])
         send_after(wire, *[b"x" * 1000] * 5)
         assert close_code(until_closed(wire)) == 1009
 
 
 def test_a_message_of_the_maximum_size_is_accepted(listen):
-    answer = answered(listen(body_bytes=1000), frame("x" * 1000))
+    answer = read_answers(listen(body_bytes=1000), frame("x" * 1000))
     assert b"the frame is not JSON" in answer
 
 
@@ -88,85 +88,85 @@ def test_a_message_of_the_maximum_size_is_accepted(listen):
 )
 def test_an_invalid_frame_closes_the_connection(listen, told, data, code):
     url = listen()
-    assert close_code(said(url, data)) == code
+    assert close_code(reply(url, data)) == code
     assert answers(url)
     assert "Traceback" not in "".join(told())
 
 
 def test_a_close_frame_after_invalid_text_leaves_no_traceback(listen, told):
-    said(listen(), frame(b"\xff") + CLOSE)
+    reply(listen(), frame(b"\xff") + CLOSE)
     assert "Traceback" not in "".join(told())
 
 
 def test_a_fragmented_message_is_read_as_one_message(listen):
     parts = [frame('{"type"', last=False), frame(': "sta', Opcode.CONT, last=False)]
-    assert b"step_count" in answered(listen(), *parts, frame('te"}', Opcode.CONT))
+    assert b"step_count" in read_answers(listen(), *parts, frame('te"}', Opcode.CONT))
 
 
 def test_a_large_message_in_many_fragments_is_accepted(listen):
     part = frame("x" * 4096, Opcode.CONT, last=False)
-    answer = answered(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
+    answer = read_answers(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
     assert b"the frame is not JSON" in answer
 
 
 def test_the_size_limit_applies_to_each_message_separately(listen):
-    with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
+    with upgraded(url := listen(body_bytes=1000), run_path(url)) as wire:
         for _ in range(100):
             wire.sendall(frame("x" * 1000))
             assert b"the frame is not JSON" in wire.recv(2**16)
         wire.sendall(GOOD_BYE)
-        assert until(wire, IT_SAYS_GOOD_BYE)
+        assert until(wire, CLOSE_ANSWER)
 
 
 def test_a_message_in_endless_fragments_closes_the_connection(listen, told):
     parts = [frame("", last=False), *[frame("", Opcode.CONT, last=False)] * 20_000]
     url = listen(body_bytes=1000)
-    assert not said(url, b"".join(parts))
+    assert not reply(url, b"".join(parts))
     assert answers(url)
     assert "large 1" in "".join(told())
 
 
-@pytest.mark.parametrize("before", [b"", STATE], ids=["alone", "behind a whole one"])
-def test_an_incomplete_large_message_closes_the_connection(listen, told, before):
-    said(listen(body_seconds=0.5), before + frame("x" * 100_000)[:-1])
+@pytest.mark.parametrize("prefix", [b"", STATE], ids=["alone", "behind a whole one"])
+def test_an_incomplete_large_message_closes_the_connection(listen, told, prefix):
+    reply(listen(body_seconds=0.5), prefix + frame("x" * 100_000)[:-1])
     assert "slow 1" in "".join(told())
 
 
 def test_frames_split_across_reads_do_not_count_as_slow(listen):
-    with upgraded(url := listen(body_seconds=2), door(url)) as wire:
+    with upgraded(url := listen(body_seconds=2), run_path(url)) as wire:
         wire.sendall(STATE[:5])
-        since, num_answers = time.monotonic(), 0
-        while time.monotonic() < since + 3:
+        start_time, num_answers = time.monotonic(), 0
+        while time.monotonic() < start_time + 3:
             wire.sendall(STATE[5:] + STATE[:5])
             num_answers += wire.recv(2**16).count(b"step_count")
         wire.sendall(STATE[5:] + GOOD_BYE)
-        assert until(wire, IT_SAYS_GOOD_BYE).count(b"step_count") == 1
+        assert until(wire, CLOSE_ANSWER).count(b"step_count") == 1
     assert num_answers > 1
 
 
 def test_a_client_that_answers_no_ping_is_disconnected(listen):
-    assert close_code(said(listen(ping_seconds=0.2, pong_seconds=0.2))) == 1011
+    assert close_code(reply(listen(ping_seconds=0.2, pong_seconds=0.2))) == 1011
 
 
 def test_many_frames_are_answered_in_order_without_blocking_other_clients(listen):
     url = listen()
     frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
-    with upgraded(url, door(url)) as wire, connected(url) as other:
+    with upgraded(url, run_path(url)) as wire, connected(url) as other:
         wire.sendall(b"".join(frames) + GOOD_BYE)
         other.sendall(request())
         assert other.recv(2**16).startswith(b"HTTP/1.1 200 ")
-        answers = until(wire, IT_SAYS_GOOD_BYE)
-    places = [answers.index(b"'number %d'" % number) for number in range(2000)]
-    assert places == sorted(places)
+        response = until(wire, CLOSE_ANSWER)
+    positions = [response.index(b"'number %d'" % number) for number in range(2000)]
+    assert positions == sorted(positions)
 
 
 def test_a_flood_of_pings_closes_the_connection(listen):
-    assert said(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
+    assert reply(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
 
 
 def test_unread_answers_close_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
-    with upgraded(url, door(url), reads=False) as wire:
+    with upgraded(url, run_path(url), reads=False) as wire:
         wire.sendall(STATE * 2000)
         wait_for(lambda: "unread 1" in "".join(told()))
         assert len(until_closed(wire)) < 50_000
@@ -177,7 +177,7 @@ def test_unread_answers_close_the_connection(listen, told):
 def test_an_invalid_handshake_closes_the_connection(listen, told, field):
     url = listen()
     with connected(url) as wire:
-        send_all(wire, handshake(door(url)).replace(b"Host: a", f"Host: a\r\n{field}".encode()))
+        send_all(wire, handshake(run_path(url)).replace(b"Host: a", f"Host: a\r\n{field}".encode()))
         send_all(wire, b"abc")
         assert until_closed(wire) == b""
     assert "broken 1" in "".join(told())
@@ -186,10 +186,10 @@ def test_an_invalid_handshake_closes_the_connection(listen, told, field):
 
 def test_frames_sent_before_the_handshake_response_cause_no_error(listen, told):
     url = listen(ping_seconds=0.2, pong_seconds=0.2)
-    for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
+    for data in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
         with connected(url) as wire:
-            send_all(wire, handshake(door(url)))
-            send_all(wire, sent)
+            send_all(wire, handshake(run_path(url)))
+            send_all(wire, data)
             assert until_closed(wire).startswith(b"HTTP/1.1 101 ")
     assert "Traceback" not in "".join(told())
 
@@ -198,7 +198,7 @@ def test_a_service_stops_cleanly_while_a_closing_client_reads_nothing(tmp_path, 
     limits = Limits(unread_seconds=0.5)
     service = make.service.listening(make.service.service(tmp_path).app, limits, Server)
     url = service.__enter__()
-    with upgraded(url, door(url), reads=False) as wire:
+    with upgraded(url, run_path(url), reads=False) as wire:
         wire.sendall(STATE * 300 + CLOSE)
         assert all(answers(url) for _ in range(50))
         service.__exit__(None, None, None)

@@ -30,7 +30,7 @@ class Wire(asyncio.Transport):
 
 
 class Recorder(asyncio.Protocol):
-    """Keeps what it is given."""
+    """Keeps the data that it receives."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -42,7 +42,7 @@ class Recorder(asyncio.Protocol):
         self.received += data
 
 
-async def turn() -> None:
+async def run_loop() -> None:
     """Runs the event loop twice."""
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -62,10 +62,10 @@ def test_no_frame_is_parsed_before_the_handshake_was_answered():
         connection.begin("a handshake")
         http.transport.set_protocol(frames)
         connection.data_received(b"early")
-        await turn()
+        await run_loop()
         assert frames.received == b""
         http.transport.write(b"101")
-        await turn()
+        await run_loop()
         assert frames.received == b"early"
 
     asyncio.run(play())
@@ -77,9 +77,9 @@ def test_unread_answers_above_the_buffer_limit_abort_the_connection():
         for wire in wires:
             connect(wire, Recorder(), buffer_bytes=100).pause_writing()
         assert [wire.is_aborted for wire in wires] == [False, False]
-        guarded = Wire(unread=101)
-        connect(guarded, Recorder(), buffer_bytes=100).pause_writing()
-        assert guarded.is_aborted
+        large_wire = Wire(unread=101)
+        connect(large_wire, Recorder(), buffer_bytes=100).pause_writing()
+        assert large_wire.is_aborted
 
     asyncio.run(play())
 
@@ -90,10 +90,10 @@ def test_a_client_that_reads_no_answers_is_not_read():
         connection = connect(Wire(), recorder)
         connection.pause_writing()
         connection.data_received(b"more")
-        await turn()
+        await run_loop()
         assert recorder.received == b""
         connection.resume_writing()
-        await turn()
+        await run_loop()
         assert recorder.received == b"more"
 
     asyncio.run(play())
@@ -106,26 +106,26 @@ def test_a_service_limits_connections_and_aborts_a_large_excess():
         connections = [Connection(guard, Recorder) for _ in wires]
         for connection, wire in zip(connections, wires, strict=True):
             connection.connection_made(wire)
-        assert [each.is_extra for each in connections] == [False] + [True] * 69
+        assert [connection.is_extra for connection in connections] == [False] + [True] * 69
         assert [wire.is_aborted for wire in wires] == [False] * 65 + [True] * 5
 
     asyncio.run(play())
 
 
 def test_an_endpoint_that_waits_for_a_disconnect_has_no_timeout():
-    sent = []
+    responses = []
 
     async def endpoint(_scope, receive, _send):
-        assert await receive() == whole
-        assert await receive() == left
+        assert await receive() == request
+        assert await receive() == disconnect
 
     async def receive():
         if len(messages) == 1:
-            await turn()
+            await run_loop()
         return messages.pop(0)
 
     async def send(message):
-        sent.append(message)
+        responses.append(message)
 
     async def play():
         connection = connect(Wire(), Recorder(), body_seconds=0.0)
@@ -133,8 +133,8 @@ def test_an_endpoint_that_waits_for_a_disconnect_has_no_timeout():
         app = LimitedApp(endpoint, connection.guard)
         await app({"type": "http", "path": "/", "headers": []}, receive, send)
 
-    whole = {"type": "http.request", "body": b"", "more_body": False}
-    left = {"type": "http.disconnect"}
-    messages = [whole, left]
+    request = {"type": "http.request", "body": b"", "more_body": False}
+    disconnect = {"type": "http.disconnect"}
+    messages = [request, disconnect]
     asyncio.run(play())
-    assert sent == []
+    assert responses == []

@@ -1,4 +1,4 @@
-"""Requests that no careful client sends are refused in one sentence, and are no mistake of ours."""
+"""Requests that no careful client sends are refused in one sentence, and are no server errors."""
 
 import sqlite3
 from contextlib import closing
@@ -8,7 +8,7 @@ import pytest
 from make import records
 
 OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
-HALF = "\ud800"
+LONE_SURROGATE = "\ud800"
 """Half of a surrogate pair: valid in JSON, but not Unicode."""
 
 
@@ -19,13 +19,13 @@ def problem(response):
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/steps", {"episode": HALF, "action": "ls", "step": 1}),
-        ("/runs", {**OPENING, "agent": HALF}),
-        ("/runs", {**OPENING, "simulator": HALF}),
-        ("/episodes", {"run": HALF}),
-        ("/episodes", {"run": "r", "fork": {"episode": HALF, "step": 0}}),
-        ("/runs/r/close", {"final_weights": records.digest("final"), "signature": HALF}),
-        ("/runs/r/step", {"episode_id": HALF, "action": {"action": "ls"}}),
+        ("/steps", {"episode": LONE_SURROGATE, "action": "ls", "step": 1}),
+        ("/runs", {**OPENING, "agent": LONE_SURROGATE}),
+        ("/runs", {**OPENING, "simulator": LONE_SURROGATE}),
+        ("/episodes", {"run": LONE_SURROGATE}),
+        ("/episodes", {"run": "r", "fork": {"episode": LONE_SURROGATE, "step": 0}}),
+        ("/runs/r/close", {"final_weights": records.digest("final"), "signature": LONE_SURROGATE}),
+        ("/runs/r/step", {"episode_id": LONE_SURROGATE, "action": {"action": "ls"}}),
     ],
 )
 def test_a_name_with_a_lone_surrogate_is_refused(serve, path, body):
@@ -41,14 +41,14 @@ def test_a_request_that_is_nested_too_deep_is_refused(serve, path, status):
 
 
 def test_a_step_whose_row_is_not_written_fails_and_can_be_repeated(serve, tmp_path):
-    served = serve()
-    episode = served.reset()
+    service = serve()
+    episode = service.reset()
     drop = "CREATE TRIGGER drops BEFORE INSERT ON steps BEGIN SELECT RAISE(IGNORE); END"
     for statement, status in ((drop, 503), ("DROP TRIGGER drops", 200)):
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
             database.execute(statement)
-        assert served.step(episode, "ls", 1).status_code == status
-    assert [step.action for step in served.ledger.episode(episode).steps] == ["ls"]
+        assert service.step(episode, "ls", 1).status_code == status
+    assert [step.action for step in service.ledger.episode(episode).steps] == ["ls"]
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_a_step_whose_row_is_not_written_fails_and_can_be_repeated(serve, tmp_pa
     ],
 )
 def test_a_path_lists_its_allowed_methods(serve, path, methods):
-    served = serve()
-    told = served.http("OPTIONS", path)
-    assert (told.status_code, told.headers["allow"], told.content) == (204, methods, b"")
+    service = serve()
+    options = service.http("OPTIONS", path)
+    assert (options.status_code, options.headers["allow"], options.content) == (204, methods, b"")
     for method in ("PATCH", "TRACE"):
-        refused = served.http(method, path)
-        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
-        assert f"does not take {method}; send {methods}" in refused.json()["error"]["message"]
+        response = service.http(method, path)
+        assert (response.status_code, response.headers["allow"]) == (405, methods)
+        assert f"does not take {method}; send {methods}" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
 def test_an_unknown_path_is_not_found_and_lists_no_methods(serve, method):
-    refused = serve().http(method, "/nowhere")
-    assert (refused.status_code, "allow" in refused.headers) == (404, False)
-    assert "nothing is at '/nowhere'" in refused.json()["error"]["message"]
+    response = serve().http(method, "/nowhere")
+    assert (response.status_code, "allow" in response.headers) == (404, False)
+    assert "nothing is at '/nowhere'" in response.json()["error"]["message"]

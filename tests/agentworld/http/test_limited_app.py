@@ -29,7 +29,7 @@ KEY = f"Authorization: {make.access.bearer('acme-agent')}"
 CHUNK = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
 
 
-def said(url, *parts) -> bytes:
+def reply(url, *parts) -> bytes:
     """The service's response to these bytes until it closes."""
     with connected(url) as wire:
         for part in parts:
@@ -38,7 +38,7 @@ def said(url, *parts) -> bytes:
 
 
 def refusal(answer: bytes) -> tuple[int, str]:
-    """The status and the message of our failure's body."""
+    """The status and the message of a refusal by the service."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert f"{SIMULATOR_HEADER}: {SIMULATOR}".encode() in head
     assert b"connection: close" in head
@@ -46,10 +46,10 @@ def refusal(answer: bytes) -> tuple[int, str]:
 
 
 def drip(wire: socket.socket, data: bytes) -> bytes:
-    """Sends this a byte now and then, for as long as the service listens; returns what it said."""
+    """Sends the data byte by byte until the service responds or hangs up; returns its response."""
     wire.settimeout(0.05)
-    for place in range(len(data)):
-        send_all(wire, data[place : place + 1])
+    for index in range(len(data)):
+        send_all(wire, data[index : index + 1])
         try:
             return wire.recv(2**16)
         except TimeoutError:
@@ -62,13 +62,13 @@ def drip(wire: socket.socket, data: bytes) -> bytes:
 def test_a_body_with_too_large_a_content_length_is_refused_unread(listen):
     url = listen(body_bytes=1000)
     head = b"POST /steps HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n"
-    assert refusal(said(url, head)) == (413, "a body has at most 1,000 bytes; send less")
+    assert refusal(reply(url, head)) == (413, "a body has at most 1,000 bytes; send less")
 
 
 @pytest.mark.parametrize("path", [b"/steps", b"/runs"])
 def test_a_chunked_body_above_the_limit_is_refused(listen, path):
     url = listen(body_bytes=2500)
-    assert refusal(said(url, CHUNKED.replace(b"/steps", path), *[CHUNK] * 3))[0] == 413
+    assert refusal(reply(url, CHUNKED.replace(b"/steps", path), *[CHUNK] * 3))[0] == 413
 
 
 def test_a_client_that_keeps_sending_a_refused_body_still_gets_the_refusal(listen):
@@ -77,7 +77,7 @@ def test_a_client_that_keeps_sending_a_refused_body_still_gets_the_refusal(liste
         wire.sendall(CHUNKED + CHUNK * 11)
         assert refusal(until_closed(wire))[0] == 413
         for _ in range(5):
-            wire.sendall(CHUNK)  # fails where the other side has hung up
+            wire.sendall(CHUNK)  # fails if the service has closed the connection
 
 
 @pytest.mark.waits
@@ -105,9 +105,9 @@ def test_the_simulator_client_raises_the_body_limit_as_an_input_error(listen):
         finally:
             await client.close()
 
-    with pytest.raises(SimulatorError, match="at most 10,000 bytes") as failed:
+    with pytest.raises(SimulatorError, match="at most 10,000 bytes") as error:
         asyncio.run(send())
-    assert (failed.value.kind, failed.value.retryable) == ("input", False)
+    assert (error.value.kind, error.value.retryable) == ("input", False)
 
 
 @pytest.mark.waits
@@ -115,7 +115,7 @@ def test_the_simulator_client_raises_the_body_limit_as_an_input_error(listen):
 def test_a_body_that_does_not_arrive_is_408(listen, path):
     url = listen(body_seconds=0.2)
     body = request(path, b"x" * 100, method="POST")[:-1]
-    assert refusal(said(url, body)) == (408, "the request did not arrive in 0.2 s; try again")
+    assert refusal(reply(url, body)) == (408, "the request did not arrive in 0.2 s; try again")
 
 
 @pytest.mark.waits
@@ -129,15 +129,15 @@ def test_a_body_sent_too_slowly_is_408(listen):
 @pytest.mark.waits
 def test_an_incomplete_body_that_no_endpoint_reads_closes_the_connection(listen):
     url = listen(body_seconds=2)  # the answer comes earlier
-    answer = said(url, request("/nothing", b"x" * 100, method="POST")[:-1])
+    answer = reply(url, request("/nothing", b"x" * 100, method="POST")[:-1])
     assert answer.startswith(b"HTTP/1.1 404 ")
     assert answer.count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("sent", [b"", b"GET /hea"], ids=["none", "half"])
-def test_a_connection_without_a_whole_head_is_closed(listen, sent):
-    assert said(listen(head_seconds=0.2), sent) == b""
+@pytest.mark.parametrize("data", [b"", b"GET /hea"], ids=["none", "half"])
+def test_a_connection_without_a_whole_head_is_closed(listen, data):
+    assert reply(listen(head_seconds=0.2), data) == b""
 
 
 @pytest.mark.waits
@@ -155,7 +155,7 @@ def test_a_slow_second_head_closes_the_connection(listen):
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "data",
     [
         b"\x16\x03\x01 hello",
         b"\r\n\r\n",
@@ -166,15 +166,15 @@ def test_a_slow_second_head_closes_the_connection(listen):
     ],
     ids=["bytes", "lines", "long head", "long path", "many fields", "at the end"],
 )
-def test_invalid_http_or_too_large_a_head_is_400(listen, sent):
+def test_invalid_http_or_too_large_a_head_is_400(listen, data):
     url = listen(head_bytes=1000)
-    assert said(url, sent).startswith(b"HTTP/1.1 400 ")
+    assert reply(url, data).startswith(b"HTTP/1.1 400 ")
     assert answers(url)
 
 
 def test_a_refusal_follows_the_answer_to_an_earlier_request(listen):
-    answers = said(listen(), request() + b"no request\r\n\r\n").split(b"HTTP/1.1 ")[1:]
-    assert [answer[:3] for answer in answers] == [b"200", b"400"]
+    responses = reply(listen(), request() + b"no request\r\n\r\n").split(b"HTTP/1.1 ")[1:]
+    assert [answer[:3] for answer in responses] == [b"200", b"400"]
 
 
 def test_pipelined_requests_are_answered_in_order(listen):
@@ -219,8 +219,8 @@ def test_a_stopping_service_waits_for_an_incomplete_body_only_until_its_timeout(
     assert "Traceback" not in "".join(told())
 
 
-def in_chunks(path: str, body: bytes, head: str = "", trailer: str = "") -> bytes:
-    """A request in chunks, with a field of its head and one behind its body."""
+def chunked_request(path: str, body: bytes, head: str = "", trailer: str = "") -> bytes:
+    """A request in chunks, with a field in its head and another one after its body."""
     lines = f"POST {path} HTTP/1.1", "Host: a", "Content-Type: application/json", head
     fields = [*filter(None, lines), "Connection: close", "Transfer-Encoding: chunked", "", ""]
     last = f"{trailer}\r\n\r\n".encode() if trailer else b"\r\n"
@@ -243,16 +243,16 @@ def test_a_trailer_after_the_body_is_no_credential(tmp_path, head, trailer, stat
     access = make.access.Checked(tmp_path)
     body = make.service.OPENING.model_dump_json().encode()
     with make.service.listening(make.service.service(tmp_path, access=access).app) as url:
-        answer = said(url, in_chunks("/runs", body, head, trailer))
+        answer = reply(url, chunked_request("/runs", body, head, trailer))
     assert answer.split()[1] == str(status).encode()
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/runs/r/v1/embeddings?a=1"])
 def test_a_refusal_on_an_openai_path_has_the_openai_error_format(listen, path):
-    answer = said(listen(body_bytes=1000), request(path, b"x" * 1001, method="POST"))
+    answer = reply(listen(body_bytes=1000), request(path, b"x" * 1001, method="POST"))
     head, _, body = answer.partition(b"\r\n\r\n")
-    told = json.loads(body)["error"]
+    error = json.loads(body)["error"]
     assert int(head.split()[1]) == 413
-    assert told.keys() == {"message", "type", "param", "code"}
-    assert (told["type"], told["code"]) == ("invalid_request_error", "input")
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert (error["type"], error["code"]) == ("invalid_request_error", "input")
     assert b"x-should-retry: false" in head

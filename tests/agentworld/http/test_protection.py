@@ -44,10 +44,10 @@ def test_a_connection_above_the_limit_gets_503_and_the_others_continue(listen):
         for wire in (first, second):
             wire.sendall(request())
             assert read_status(wire) == 200
-        refused = httpx.get(f"{url}/health")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert refused.headers[SIMULATOR_HEADER] == SIMULATOR
-        assert refused.json()["error"]["kind"] == "capacity"
+        response = httpx.get(f"{url}/health")
+        assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+        assert response.headers[SIMULATOR_HEADER] == SIMULATOR
+        assert response.json()["error"]["kind"] == "capacity"
         first.sendall(request())
         assert read_status(first) == 200
     wait_for(lambda: answers(url))
@@ -67,10 +67,10 @@ def test_hundreds_of_connections_above_the_limit_do_not_affect_an_open_connectio
         first.sendall(request())
         assert read_status(first) == 200
         crowd = [connected(url) for _ in range(300)]
-        for each in crowd:
-            each.__enter__()
-        for each in crowd:
-            each.__exit__(None, None, None)
+        for connection in crowd:
+            connection.__enter__()
+        for connection in crowd:
+            connection.__exit__(None, None, None)
         first.sendall(request())
         assert read_status(first) == 200
 
@@ -81,12 +81,12 @@ def test_a_full_body_buffer_refuses_large_bodies_and_accepts_small_bodies(
     url = listen(buffer_bytes=100_000)
     with connected(url) as first, connected(url) as second:
         first.sendall(CHUNKED + LARGE_CHUNK)
-        wait_for(lambda: full(url))
+        wait_for(lambda: is_full(url))
         second.sendall(CHUNKED + LARGE_CHUNK)
         assert until_closed(second).startswith(b"HTTP/1.1 503 ")
         assert answers(url)
         assert b" 422 " in ask(url, "/steps", b"x" * 1000, method="POST")
-    wait_for(lambda: not full(url))
+    wait_for(lambda: not is_full(url))
 
 
 def test_a_processed_large_message_uses_no_buffer_space(listen):
@@ -98,7 +98,7 @@ def test_a_processed_large_message_uses_no_buffer_space(listen):
             assert b"the frame is not JSON" in wire.recv(2**16)
 
 
-def full(url) -> bool:
+def is_full(url) -> bool:
     return b" 503 " in ask(url, "/steps", b"x" * 70_000, method="POST")
 
 
@@ -109,7 +109,7 @@ def test_a_full_body_buffer_refuses_a_large_message(listen):
         upgraded(url, f"/runs/{make.service.run(url)}/ws") as second,
     ):
         first.sendall(CHUNKED + LARGE_CHUNK)
-        wait_for(lambda: full(url))
+        wait_for(lambda: is_full(url))
         send_all(second, frame("x" * 80_000)[:-1])
         assert until_closed(second) == b""
 
@@ -118,22 +118,22 @@ def test_hundreds_of_refused_bodies_are_one_line_in_the_log(listen, told):
     url = listen(body_bytes=10)
     for _ in range(250):
         assert b" 413 " in ask(url, "/steps", b"x" * 11, method="POST")
-    ours = [line for line in told() if "protection" in line]
-    assert len(ours) == 1
+    lines = [line for line in told() if "protection" in line]
+    assert len(lines) == 1
     assert "Traceback" not in "".join(told())
 
 
 @pytest.mark.parametrize("method", ["POST", "CONNECT", "HEAD"])
-@pytest.mark.parametrize("before", [b"", request()], ids=["first", "second"])
-def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method, before):
+@pytest.mark.parametrize("prefix", [b"", request()], ids=["first", "second"])
+def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method, prefix):
     url = listen()
-    bad = CHUNKED.replace(b"POST", method.encode()) + b"zz\r\n"
+    bad_request = CHUNKED.replace(b"POST", method.encode()) + b"zz\r\n"
     for _ in range(40):
         with connected(url) as wire:
-            send_all(wire, before + bad)
+            send_all(wire, prefix + bad_request)
             reset(wire)
     with connected(url) as wire:
-        send_all(wire, before + bad)
+        send_all(wire, prefix + bad_request)
         assert b"HTTP/1.1 400 " in until_closed(wire)
     assert answers(url)
     assert "Traceback" not in "".join(told())
@@ -152,11 +152,11 @@ def test_a_closed_connection_leaves_no_objects_in_memory(listen, end):
             until(wire, b"\r\n\r\n")
             send_all(wire, end)
             until_closed(wire)
-    wait_for(lambda: not kept(Connection, ServerProtocol))
+    wait_for(lambda: not live_objects(Connection, ServerProtocol))
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "data",
     [
         b"GET /hea",
         request("/steps", b"x", method="POST")[:-1],
@@ -166,18 +166,18 @@ def test_a_closed_connection_leaves_no_objects_in_memory(listen, end):
     ],
     ids=["head", "body", "two requests", "handshake", "garbage"],
 )
-def test_a_reset_connection_leaves_no_objects_in_memory(listen, sent):
+def test_a_reset_connection_leaves_no_objects_in_memory(listen, data):
     url = listen(body_seconds=0.5, linger_seconds=0.1)
     with connected(url) as wire:
-        wire.sendall(sent)
+        wire.sendall(data)
         reset(wire)
     ask(url, "/nothing", b"x")
-    wait_for(lambda: not kept(Connection, ServerProtocol))
+    wait_for(lambda: not live_objects(Connection, ServerProtocol))
 
 
-def kept(*kinds: type) -> list[object]:
+def live_objects(*kinds: type) -> list[object]:
     gc.collect()
-    return [thing for thing in gc.get_objects() if issubclass(type(thing), kinds)]
+    return [item for item in gc.get_objects() if issubclass(type(item), kinds)]
 
 
 ROUTES = ["/runs", "/episodes", "/steps", "/health", "/runs/a/ws", "/runs/a/v1/models", "/%00"]
@@ -209,7 +209,7 @@ FRAMES = st.builds(
     st.booleans(),
 )
 PARTS = st.lists(
-    REQUESTS | BODIES | st.builds(lambda whole: whole[: len(whole) // 2], REQUESTS), max_size=4
+    REQUESTS | BODIES | st.builds(lambda data: data[: len(data) // 2], REQUESTS), max_size=4
 )
 SHORT = Limits(
     body_bytes=10_000,
@@ -231,38 +231,38 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def door(address):
+def run_path(address):
     return f"/runs/{make.service.run(address)}/ws"
 
 
-hard = settings(
+fuzzed = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
-@hard
-@given(parts=PARTS, resets=st.booleans())
+@fuzzed
+@given(parts=PARTS, is_reset=st.booleans())
 def test_arbitrary_bytes_cause_no_server_error_and_block_no_other_client(
-    address, told, parts, resets
+    address, told, parts, is_reset
 ):
     with connected(address) as wire:
         for part in [*parts, request("/health", b"", "Connection: close")]:
             send_all(wire, part)
-        said = reset(wire) if resets else until_closed(wire)
+        response = reset(wire) if is_reset else until_closed(wire)
     assert answers(address)
-    assert not re.search(rb"HTTP/1.1 5", said or b"")
+    assert not re.search(rb"HTTP/1.1 5", response or b"")
     assert "Traceback" not in "".join(told())
 
 
-@hard
-@given(parts=st.lists(FRAMES | BODIES, max_size=6), resets=st.booleans())
+@fuzzed
+@given(parts=st.lists(FRAMES | BODIES, max_size=6), is_reset=st.booleans())
 def test_arbitrary_frames_cause_no_traceback_and_block_no_other_client(
-    address, door, told, parts, resets
+    address, run_path, told, parts, is_reset
 ):
-    with upgraded(address, door) as wire:
+    with upgraded(address, run_path) as wire:
         for part in [*parts, frame(b"", Opcode.CLOSE)]:
             send_all(wire, part)
-        if resets:
+        if is_reset:
             reset(wire)
         else:
             until_closed(wire)

@@ -10,10 +10,10 @@ def log():
     """A logger with a test clock: `log.passed` seconds."""
     logger = logging.getLogger("seldom")
     logger.passed = 0.0
-    seldom = RateLimitedLog(["nobody needs this"], seconds=60.0, clock=lambda: logger.passed)
-    logger.addFilter(seldom)
+    log_filter = RateLimitedLog(["nobody needs this"], seconds=60.0, clock=lambda: logger.passed)
+    logger.addFilter(log_filter)
     yield logger
-    logger.removeFilter(seldom)
+    logger.removeFilter(log_filter)
 
 
 def test_a_repeated_line_is_logged_once_per_interval_with_a_count(log, caplog):

@@ -16,7 +16,7 @@ def url(request, tmp_path):
 
 @pytest.fixture
 def ledger(url):
-    """Without an object store."""
+    """A ledger without an object store."""
     ledger = Ledger(laid(url))
     yield ledger
     ledger.close()

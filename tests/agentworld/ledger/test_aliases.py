@@ -11,7 +11,7 @@ from make import records
 
 OLD, NEW = records.digest("old"), records.digest("new")
 CANARY = Canary(simulator=NEW, percent=10)
-SHOWN = {
+DETAILS = {
     "canary": CANARY,
     "report": records.digest("report"),
     "gate": (GateResult(metric="live_gain", least=0.2, value=0.1),),
@@ -21,10 +21,10 @@ SHOWN = {
 
 
 def test_an_alias_change_keeps_its_canary_report_gate_override_and_request(ledger):
-    change = ledger.aliases.set("stable", OLD, "ada", **SHOWN)
+    change = ledger.aliases.set("stable", OLD, "ada", **DETAILS)
     assert ledger.aliases.history("stable") == [change]
-    assert change.model_dump(include=SHOWN.keys()).keys() == SHOWN.keys()
-    assert {name: getattr(change, name) for name in SHOWN} == SHOWN
+    assert change.model_dump(include=DETAILS.keys()).keys() == DETAILS.keys()
+    assert {name: getattr(change, name) for name in DETAILS} == DETAILS
 
 
 def test_an_alias_change_repeated_with_the_same_key_is_recorded_once(ledger):
@@ -37,17 +37,17 @@ def test_an_alias_change_repeated_with_the_same_key_is_recorded_once(ledger):
 
 def test_an_ended_alias_means_nothing_and_keeps_its_history(ledger):
     ledger.aliases.set("stable", OLD, "ada")
-    ended = ledger.aliases.end("stable", "bob", key="one", request="an-object/3")
-    assert ledger.aliases.end("stable", "bob", key="one") == ended
+    ending = ledger.aliases.end("stable", "bob", key="one", request="an-object/3")
+    assert ledger.aliases.end("stable", "bob", key="one") == ending
     assert ledger.aliases.history("stable")[-1].request == "an-object/3"
-    for ask in (ledger.aliases.resolve, ledger.aliases.meaning):
+    for look_up in (ledger.aliases.resolve, ledger.aliases.meaning):
         with pytest.raises(NotFound, match="there is no alias 'stable'"):
-            ask("stable")
-    assert ledger.aliases.end("stable", "ada", key="two", request="an-object/3") == ended
+            look_up("stable")
+    assert ledger.aliases.end("stable", "ada", key="two", request="an-object/3") == ending
     with pytest.raises(NotFound):
         ledger.aliases.end("nobody", "bob", key="two")
-    told = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
-    assert told == [("ada", Meaning(OLD)), ("bob", None)]
+    changes = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
+    assert changes == [("ada", Meaning(OLD)), ("bob", None)]
 
 
 def test_an_ended_alias_can_be_set_again(ledger):
@@ -62,14 +62,14 @@ def test_an_end_by_command_is_recorded_after_an_end_by_custom_resource(ledger):
     ledger.aliases.end("stable", "ada", request="an-object/3")
     ledger.aliases.end("stable", "bob")
     ledger.aliases.end("stable", "ada", request="an-object/3")
-    assert [each.request for each in ledger.aliases.history()] == [
+    assert [change.request for change in ledger.aliases.history()] == [
         "an-object/3",
         "an-object/3",
         None,
     ]
 
 
-class _Contended:
+class _ContendedDatabase:
     """A database in which another writer moves the alias after each transaction."""
 
     def __init__(self, ledger):
@@ -84,7 +84,7 @@ class _Contended:
 
 def test_an_end_records_the_current_target_despite_concurrent_moves(ledger):
     ledger.aliases.set("stable", OLD, "ada")
-    Aliases(_Contended(ledger)).end("stable", "ada")
+    Aliases(_ContendedDatabase(ledger)).end("stable", "ada")
     changes = ledger.aliases.history("stable")
     (end,) = (number for number, change in enumerate(changes) if change.ended)
     assert changes[end].simulator == changes[end - 1].simulator
@@ -98,10 +98,10 @@ def test_a_keyed_change_of_an_invalid_alias_is_rejected(ledger):
 
 def test_a_canary_gets_its_share_of_the_runs(ledger):
     ledger.aliases.set("stable", OLD, "ada", canary=CANARY)
-    meant = [ledger.aliases.resolve("stable", f"run-{number}") for number in range(400)]
-    tried = [gets_canary("stable", f"run-{number}", 10) for number in range(400)]
-    assert meant == [NEW if each else OLD for each in tried]
-    assert set(meant) == {OLD, NEW}
+    targets = [ledger.aliases.resolve("stable", f"run-{number}") for number in range(400)]
+    canaries = [gets_canary("stable", f"run-{number}", 10) for number in range(400)]
+    assert targets == [NEW if is_canary else OLD for is_canary in canaries]
+    assert set(targets) == {OLD, NEW}
 
 
 def test_resolving_an_alias_without_a_run_never_returns_the_canary(ledger):

@@ -4,32 +4,32 @@ from agentworld.errors import Conflict
 from agentworld.records.attestation import Attestation
 from make.ledger import OPENING, SIMULATOR
 
-MADE = Attestation("agent-edges/r/1", "edge", "artifact", "simulator", "r", "now", b"signed")
+ATTESTATION = Attestation("agent-edges/r/1", "edge", "artifact", "simulator", "r", "now", b"signed")
 
 
 def test_attestations_are_found_by_kind_simulator_run_and_subject(ledger):
-    other = MADE._replace(name="agent-edges/q/1", run="q", subject="another")
-    for each in (MADE, other):
-        ledger.attestations.add(each)
-    assert ledger.attestations.find("edge") == [MADE, other]
-    assert ledger.attestations.find("edge", simulator="simulator") == [MADE, other]
+    other = ATTESTATION._replace(name="agent-edges/q/1", run="q", subject="another")
+    for attestation in (ATTESTATION, other):
+        ledger.attestations.add(attestation)
+    assert ledger.attestations.find("edge") == [ATTESTATION, other]
+    assert ledger.attestations.find("edge", simulator="simulator") == [ATTESTATION, other]
     assert ledger.attestations.find("edge", run="q") == [other]
     assert ledger.attestations.find("edge", subject="artifact", run="q") == []
 
 
 def test_an_attestation_name_can_be_used_only_once(ledger):
-    ledger.attestations.add(MADE)
+    ledger.attestations.add(ATTESTATION)
     with pytest.raises(Conflict):
-        ledger.attestations.add(MADE._replace(envelope=b"another"))
-    assert ledger.attestations.find("edge") == [MADE]
+        ledger.attestations.add(ATTESTATION._replace(envelope=b"another"))
+    assert ledger.attestations.find("edge") == [ATTESTATION]
 
 
 def test_attestations_are_found_by_kind_and_name_prefix(ledger):
     for name in ("a/b/1", "a/b/2", "A/b/1", "a/bc/1", "a_b/1"):
-        ledger.attestations.add(MADE._replace(name=name, kind="alias"))
-    found = ledger.attestations.find_under("alias", "a/b/")
-    assert [each.name for each in found] == ["a/b/1", "a/b/2"]
-    assert [each.name for each in ledger.attestations.find_under("alias", "a_b")] == ["a_b/1"]
+        ledger.attestations.add(ATTESTATION._replace(name=name, kind="alias"))
+    attestations = ledger.attestations.find_under("alias", "a/b/")
+    assert [attestation.name for attestation in attestations] == ["a/b/1", "a/b/2"]
+    assert [row.name for row in ledger.attestations.find_under("alias", "a_b")] == ["a_b/1"]
     assert ledger.attestations.find_under("edge", "a/b/") == []
 
 

@@ -1,4 +1,4 @@
-"""A database may drop a row and say nothing; the ledger then acknowledges nothing."""
+"""A database may drop a row without an error; the ledger then acknowledges no write."""
 
 from contextlib import closing
 from functools import partial
@@ -24,34 +24,34 @@ _POSTGRESQL = (
 )
 
 
-def drop_rows(url, how, table, when="1 = 1"):
+def drop_rows(url, event, table, condition="1 = 1"):
     """Drops rows of a table from now on, as an owner of the schema could."""
     engine = connect(url)
     with engine.begin() as connection:
         for statement in _SQLITE if url.startswith("sqlite") else _POSTGRESQL:
-            connection.exec_driver_sql(statement.format(how=how, table=table, when=when))
+            connection.exec_driver_sql(statement.format(how=event, table=table, when=condition))
     engine.dispose()
 
 
-def declared(told):
-    return Attestation(told.path, told.kind, *told.columns, told.canonical)
+def declare(statement):
+    return Attestation(statement.path, statement.kind, *statement.columns, statement.canonical)
 
 
 def end(ledger, episode, head):
     ledger.write([EpisodeClosed(episode.run, episode.id, 1, head, "closed")])
 
 
-def set_alias(ledger, *_, **told):
-    ledger.aliases.set("stable", SIMULATOR, "ada", **told)
+def set_alias(ledger, *_, **options):
+    ledger.aliases.set("stable", SIMULATOR, "ada", **options)
 
 
 def erase(ledger, episode):
-    ledger.erase_texts(episode.id, "ada", declared)
+    ledger.erase_texts(episode.id, "ada", declare)
 
 
 def begin(ledger, episode):
-    begun = Episode.new("another", SIMULATOR, EpisodeOpening(run=episode.run))
-    ledger.write([EpisodeOpened(begun)])
+    new_episode = Episode.new("another", SIMULATOR, EpisodeOpening(run=episode.run))
+    ledger.write([EpisodeOpened(new_episode)])
 
 
 def step(ledger, episode):
@@ -80,7 +80,7 @@ WRITES = {
         lambda ledger, episode: ledger.logs.add_checkpoint(episode.run, 1, b"envelope"),
     ),
     "an alias": ("INSERT", "aliases", set_alias),
-    "its statement": ("INSERT", "attestations", partial(set_alias, declare=declared)),
+    "its statement": ("INSERT", "attestations", partial(set_alias, declare=declare)),
     "a statement": (
         "INSERT",
         "attestations",
@@ -92,15 +92,17 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize(("how", "table", "write"), WRITES.values(), ids=WRITES)
-def test_a_write_that_the_database_drops_raises_and_is_rolled_back(ledger, url, how, table, write):
+@pytest.mark.parametrize(("event", "table", "write"), WRITES.values(), ids=WRITES)
+def test_a_write_that_the_database_drops_raises_and_is_rolled_back(
+    ledger, url, event, table, write
+):
     episode = open_episode(ledger)
-    before = everything(url)
-    drop_rows(url, how, table)
-    with pytest.raises(StoreError, match=f"table {table} stored 0 of 1 rows") as told:
+    before = read_rows(url)
+    drop_rows(url, event, table)
+    with pytest.raises(StoreError, match=f"table {table} stored 0 of 1 rows") as error:
         write(ledger, episode)
-    assert not told.value.retryable
-    assert everything(url) == before
+    assert not error.value.retryable
+    assert read_rows(url) == before
 
 
 @pytest.mark.parametrize("table", ["episodes", "steps"])
@@ -108,11 +110,11 @@ def test_an_erasure_that_the_database_drops_raises_and_is_rolled_back(ledger, ur
     episode = open_episode(ledger)
     ledger.write(taken(episode, "a", "b"))
     ledger.close_run(episode.run, make.closing())
-    before = everything(url)
+    before = read_rows(url)
     drop_rows(url, "UPDATE", table)
     with pytest.raises(StoreError, match=f"table {table} stored 0 of [12] rows"):
         erase(ledger, episode)
-    assert everything(url) == before
+    assert read_rows(url) == before
 
 
 def test_a_single_dropped_row_of_many_is_detected(ledger, url):
@@ -123,12 +125,12 @@ def test_a_single_dropped_row_of_many_is_detected(ledger, url):
     assert ledger.episode(episode.id).steps == ()
 
 
-def everything(url):
-    """All that a ledger's tables hold."""
+def read_rows(url):
+    """The rows of all tables of a ledger."""
     engine = connect(url)
     with closing(engine.connect()) as connection:
-        found = {
+        rows = {
             str(table): connection.execute(table.select()).all() for table in METADATA.sorted_tables
         }
     engine.dispose()
-    return found
+    return rows

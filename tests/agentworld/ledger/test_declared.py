@@ -12,12 +12,12 @@ from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
 OLD, NEW = records.digest("old"), records.digest("new")
 
 
-def declare(told):
-    """Signs nothing: a ledger does not look into an envelope."""
-    return Attestation(told.path, told.kind, *told.columns, told.canonical)
+def declare(statement):
+    """Signs nothing, as a ledger does not read the envelope."""
+    return Attestation(statement.path, statement.kind, *statement.columns, statement.canonical)
 
 
-def fail(_told):
+def fail(_statement):
     raise StoreError("killed")
 
 
@@ -29,10 +29,10 @@ def test_an_alias_change_is_stored_with_its_statement(ledger):
     for simulator in (OLD, NEW):
         ledger.aliases.set("stable", simulator, "ada", declare=declare)
     ledger.aliases.end("stable", "bob", declare=declare)
-    kept = ledger.attestations.find("alias", subject="stable")
+    statements = ledger.attestations.find("alias", subject="stable")
     changes = ledger.aliases.history("stable")
-    assert [(each.simulator, each.at) for each in kept] == [
-        (each.simulator, each.at) for each in changes
+    assert [(statement.simulator, statement.at) for statement in statements] == [
+        (change.simulator, change.at) for change in changes
     ]
     assert len(ledger.attestations.names()) == 3
 
@@ -60,8 +60,8 @@ def test_an_erasure_is_stored_with_one_statement(ledger):
     for _ in range(2):
         ledger.erase_texts(episode.id, "ada", declare)
     assert ledger.erased_episodes() == [episode.id]
-    (kept,) = ledger.attestations.find("erasure", run=episode.run)
-    assert (kept.subject, kept.simulator) == (episode.id, SIMULATOR)
+    (statement,) = ledger.attestations.find("erasure", run=episode.run)
+    assert (statement.subject, statement.simulator) == (episode.id, SIMULATOR)
 
 
 def test_repeating_an_undeclared_erasure_declares_the_erasure(ledger):
@@ -76,19 +76,19 @@ def test_repeating_an_undeclared_erasure_declares_the_erasure(ledger):
 def test_attestations_are_read_from_a_given_position_on(ledger):
     assert ledger.attestations.after(0) == ([], 0)
     ledger.aliases.set("stable", OLD, "ada", declare=declare)
-    first, place = ledger.attestations.after(0)
+    first_statements, position = ledger.attestations.after(0)
     ledger.aliases.set("stable", NEW, "ada", declare=declare)
-    (second,), newest = ledger.attestations.after(place)
-    assert [*first, second] == ledger.attestations.find("alias")
-    assert ledger.attestations.after(newest) == ([], newest)
+    (second,), last_position = ledger.attestations.after(position)
+    assert [*first_statements, second] == ledger.attestations.find("alias")
+    assert ledger.attestations.after(last_position) == ([], last_position)
 
 
 def test_a_run_that_lost_entries_refuses_writes(ledger):
     episode, other = open_episode(ledger), open_episode(ledger)
     lose(ledger, episode.run)
-    for write in (taken(episode, "x"), [end(episode)]):
+    for writes in (taken(episode, "x"), [end(episode)]):
         with pytest.raises(Conflict, match=f"run {episode.run} lost entries"):
-            ledger.write(write)
+            ledger.write(writes)
     with pytest.raises(Conflict, match="lost entries"):
         ledger.close_run(episode.run, closing())
     assert ledger.run(episode.run).log_length == 2
@@ -110,16 +110,16 @@ def test_a_run_that_lost_entries_is_not_counted_as_open(ledger):
     assert ledger.counts.num_open_runs(simulator=SIMULATOR) == 1
     assert ledger.counts.open_episodes() == {SIMULATOR: 1}
     assert ledger.counts.num_open_episodes(tenant="local") == 1
-    assert [each.run for each in ledger.idle_episodes(None, 1e12)] == [other.run]
+    assert [write.run for write in ledger.idle_episodes(None, 1e12)] == [other.run]
 
 
 def test_a_lost_run_cannot_be_opened_again_under_its_name(ledger):
     lose(ledger, "gone")
     with pytest.raises(Conflict, match="run gone was lost when the ledger was restored"):
         ledger.open_run(OPENING, SIMULATOR, "gone")
-    kept = ledger.open_run(OPENING, SIMULATOR, "kept")
+    run = ledger.open_run(OPENING, SIMULATOR, "kept")
     lose(ledger, "kept")
-    assert ledger.open_run(OPENING, SIMULATOR, "kept") == kept
+    assert ledger.open_run(OPENING, SIMULATOR, "kept") == run
 
 
 def test_an_alias_row_with_an_incomplete_canary_is_garbled(ledger):

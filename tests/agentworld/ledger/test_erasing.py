@@ -20,10 +20,10 @@ def test_an_erased_episode_still_verifies(url, tmp_path, times):
     ledger.write([*taken(episode, "secret" * times, "more"), *taken(other, "secret" * times)])
     ledger.write([end(ledger.episode(episode.id), 2)])
     ledger.erase_texts(episode.id)
-    found = ledger.episode(episode.id)
-    assert found.opening is None
-    assert [(step.action, step.observation) for step in found.steps] == [(None, None)] * 2
-    assert found.intact
+    erased_episode = ledger.episode(episode.id)
+    assert erased_episode.opening is None
+    assert [(step.action, step.observation) for step in erased_episode.steps] == [(None, None)] * 2
+    assert erased_episode.intact
     assert ledger.episode(other.id).steps[0].observation == "secret" * times
     assert len([path for path in (tmp_path / "objects").rglob("*") if path.is_file()]) == (
         times > 1
@@ -33,16 +33,16 @@ def test_an_erased_episode_still_verifies(url, tmp_path, times):
 
 def test_a_lost_long_text_is_not_treated_as_erased(url, tmp_path):
     objects = ObjectStore(str(tmp_path / "objects"))
-    ledger, blind = Ledger(url, objects), Ledger(url)
+    ledger, ledger_without_objects = Ledger(url, objects), Ledger(url)
     episode = open_episode(ledger)
     ledger.write(taken(episode, "long" * 3_000))
     with pytest.raises(StoreError, match="is missing and was not erased"):
-        blind.episode(episode.id)
+        ledger_without_objects.episode(episode.id)
     objects.erase(text_digest("long" * 3_000))
     with pytest.raises(StoreError, match="is missing and was not erased"):
         ledger.episode(episode.id)
     ledger.close()
-    blind.close()
+    ledger_without_objects.close()
 
 
 def test_a_long_text_with_a_changed_digest_is_reported_as_missing(tmp_path):
@@ -58,16 +58,16 @@ def test_erasing_the_last_episode_with_a_long_text_deletes_the_text(url, tmp_pat
     for episode in episodes:
         ledger.write(taken(episode, "long" * 3_000))
         ledger.write([end(ledger.episode(episode.id), 1)])
-    left = []
+    presence = []
     for episode in episodes:
         ledger.erase_texts(episode.id)
-        left.append(objects.has(text_digest("long" * 3_000)))
-    assert left == [True, True, False]
+        presence.append(objects.has(text_digest("long" * 3_000)))
+    assert presence == [True, True, False]
     ledger.close()
 
 
-class Failing(ObjectStore):
-    """A bucket that takes away one object and then fails."""
+class FailingStore(ObjectStore):
+    """An object store whose second erasure fails."""
 
     num_erased = 0
 
@@ -79,7 +79,7 @@ class Failing(ObjectStore):
 
 
 def test_a_repeated_erasure_completes_an_interrupted_erasure(url, tmp_path):
-    ledger = Ledger(url, Failing(str(tmp_path / "objects")))
+    ledger = Ledger(url, FailingStore(str(tmp_path / "objects")))
     episode = open_episode(ledger, initial_state="tree" * 3_000)
     ledger.write(taken(episode, "long" * 3_000, "other" * 3_000))
     ledger.write([end(ledger.episode(episode.id), 2)])
@@ -111,16 +111,16 @@ def test_an_open_episode_is_not_erased(ledger):
     assert ledger.episode(episode.id).opening == episode.opening
 
 
-class Interrupted(ObjectStore):
-    """Does something else once, right after a `put` or a `has`."""
+class InterruptedStore(ObjectStore):
+    """Calls a function once, right after a `put` or a `has`."""
 
     after = "put"
     then = staticmethod(lambda: None)
 
-    def _interrupted(self, call):
-        if call == self.after:
-            then, self.then = self.then, lambda: None
-            then()
+    def _interrupted(self, method):
+        if method == self.after:
+            action, self.then = self.then, lambda: None
+            action()
 
     def put(self, data):
         digest = super().put(data)
@@ -128,30 +128,30 @@ class Interrupted(ObjectStore):
         return digest
 
     def has(self, digest):
-        found = super().has(digest)
+        is_present = super().has(digest)
         self._interrupted("has")
-        return found
+        return is_present
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("after", ["put", "has"])
-def test_an_erasure_keeps_a_text_that_another_episode_writes_concurrently(url, tmp_path, after):
-    """Before the row that names it is written, and before that row is committed."""
-    objects = Interrupted(str(tmp_path / "objects"))
+@pytest.mark.parametrize("method", ["put", "has"])
+def test_an_erasure_keeps_a_text_that_another_episode_writes_concurrently(url, tmp_path, method):
+    """The erasure begins before the row with the text is written, or before it is committed."""
+    objects = InterruptedStore(str(tmp_path / "objects"))
     ledger, eraser = Ledger(url, objects), Ledger(url, ObjectStore(str(tmp_path / "objects")))
-    erased, other = open_episode(ledger), open_episode(ledger)
-    ledger.write(taken(erased, "long" * 3_000))
-    ledger.write([end(ledger.episode(erased.id), 1)])
-    thread = threading.Thread(target=eraser.erase_texts, args=(erased.id,))
+    erased_episode, other = open_episode(ledger), open_episode(ledger)
+    ledger.write(taken(erased_episode, "long" * 3_000))
+    ledger.write([end(ledger.episode(erased_episode.id), 1)])
+    thread = threading.Thread(target=eraser.erase_texts, args=(erased_episode.id,))
 
     def erase():
         thread.start()
-        thread.join(0.5)  # where it has to wait for us, it does so
+        thread.join(0.5)  # the erasure may have to wait for the write
 
-    objects.after, objects.then = after, erase
+    objects.after, objects.then = method, erase
     ledger.write(taken(other, "long" * 3_000))
     thread.join()
-    assert ledger.episode(erased.id).steps[0].observation is None
+    assert ledger.episode(erased_episode.id).steps[0].observation is None
     assert ledger.episode(other.id).steps[0].observation == "long" * 3_000
     ledger.close()
     eraser.close()

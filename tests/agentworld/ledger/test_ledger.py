@@ -30,40 +30,40 @@ def test_a_run_counts_its_episodes_and_steps(ledger):
 def test_the_counts_of_a_runs_row_match_its_episodes_and_steps(ledger):
     first = open_episode(ledger)
     ledger.write(taken(first, "a", "b"))
-    forked = ledger.episode(first.id)._replace(id="forked", num_copied=2)
-    ledger.write([EpisodeOpened(forked._replace(steps=steps(forked._replace(steps=()), "a", "b")))])
+    fork = ledger.episode(first.id)._replace(id="forked", num_copied=2)
+    ledger.write([EpisodeOpened(fork._replace(steps=steps(fork._replace(steps=()), "a", "b")))])
     ledger.close_run(first.run, closing())
     run = ledger.run(first.run)
-    assert (run.num_episodes, run.num_steps) == (2, 2)  # the fork's are the other episode's
+    assert (run.num_episodes, run.num_steps) == (2, 2)  # the fork's steps are the other episode's
     assert ledger.counted_run(first.run) == run
 
 
 def test_reading_several_episodes_leaves_out_missing_episodes(ledger):
     first, empty = open_episode(ledger), open_episode(ledger)
     ledger.write(taken(first, "a", "b"))
-    found = ledger.episodes_named([first.id, "missing", empty.id])
-    assert found == {name: ledger.episode(name) for name in (first.id, empty.id)}
-    assert (len(found[first.id].steps), found[empty.id].steps) == (2, ())
+    episodes = ledger.episodes_named([first.id, "missing", empty.id])
+    assert episodes == {name: ledger.episode(name) for name in (first.id, empty.id)}
+    assert (len(episodes[first.id].steps), episodes[empty.id].steps) == (2, ())
 
 
 def test_closing_a_run_records_its_final_weights(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    closed = ledger.close_run(run, closing())
-    assert closed.closing == closing()
-    assert ledger.close_run(run, closing()) == closed
+    closed_run = ledger.close_run(run, closing())
+    assert closed_run.closing == closing()
+    assert ledger.close_run(run, closing()) == closed_run
 
 
 def test_two_replicas_can_close_the_same_run_at_once(ledger, url):
     run = ledger.open_run(OPENING, SIMULATOR).id
 
-    class Overtaken(Ledger):
+    class OvertakenLedger(Ledger):
         def run(self, run):
-            """The run before the other replica closed it."""
-            found = super().run(run)
+            """Returns the run as it was before the other replica closed it."""
+            record = super().run(run)
             ledger.close_run(run, closing())
-            return found
+            return record
 
-    replica = Overtaken(url)
+    replica = OvertakenLedger(url)
     assert replica.close_run(run, closing()).closing == closing()
     replica.close()
 
@@ -88,27 +88,27 @@ def test_a_run_is_opened_once_under_a_name(ledger):
 def test_the_newest_run_comes_first(ledger, monkeypatch):
     clock = itertools.count(time.time_ns(), 1_000_000)
     monkeypatch.setattr(time, "time_ns", lambda: next(clock))
-    opened = [ledger.open_run(OPENING, SIMULATOR) for _ in range(4)]
-    assert ledger.runs() == opened[::-1]
+    runs = [ledger.open_run(OPENING, SIMULATOR) for _ in range(4)]
+    assert ledger.runs() == runs[::-1]
 
 
 def test_closing_a_run_closes_its_open_episodes(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    begun, stepped, over = (open_episode(ledger, run) for _ in range(3))
-    elsewhere = open_episode(ledger)
-    ledger.write([*taken(stepped, "a", "b"), end(over, reason="done")])
+    empty, stepped, ended = (open_episode(ledger, run) for _ in range(3))
+    other = open_episode(ledger)
+    ledger.write([*taken(stepped, "a", "b"), end(ended, reason="done")])
     ledger.close_run(run, closing())
-    reasons = [ledger.episode(each.id).closed for each in (begun, stepped, over, elsewhere)]
+    reasons = [ledger.episode(episode.id).closed for episode in (empty, stepped, ended, other)]
     assert reasons == ["closed", "closed", "done", None]
-    told = [entry.fields for entry in ledger.logs.entries(run)]
-    assert [each["kind"] for each in told][-3:] == [
+    entries = [entry.fields for entry in ledger.logs.entries(run)]
+    assert [entry["kind"] for entry in entries][-3:] == [
         "episode-closed",
         "episode-closed",
         "run-closed",
     ]
-    ends = {each["episode"]: (each["num_steps"], each["head"]) for each in told[-3:-1]}
+    ends = {entry["episode"]: (entry["num_steps"], entry["head"]) for entry in entries[-3:-1]}
     assert ends == {
-        begun.id: (0, begun.head),
+        empty.id: (0, empty.head),
         stepped.id: (2, steps(stepped, "a", "b")[-1].head),
     }
 
@@ -116,9 +116,9 @@ def test_closing_a_run_closes_its_open_episodes(ledger):
 def test_runs_are_found_by_simulator_and_by_final_weights(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     other = ledger.open_run(OPENING, records.digest("another simulator"))
-    closed = ledger.close_run(other.id, closing())
+    closed_run = ledger.close_run(other.id, closing())
     assert ledger.readable_runs(simulator=SIMULATOR).records == [run]
-    assert ledger.runs(final_weights=records.digest("final")) == [closed]
+    assert ledger.runs(final_weights=records.digest("final")) == [closed_run]
     assert ledger.runs(final_weights=records.digest("starting")) == []
 
 
@@ -136,17 +136,17 @@ def test_an_episode_is_read_with_its_steps_in_order(ledger):
 def test_any_text_is_read_back_unchanged(ledger, text):
     episode = open_episode(ledger)
     ledger.write(taken(episode, text))
-    found = ledger.episode(episode.id)
-    assert found.steps[0].observation == text
-    assert found.intact
+    stored_episode = ledger.episode(episode.id)
+    assert stored_episode.steps[0].observation == text
+    assert stored_episode.intact
 
 
 def test_long_texts_are_kept_in_the_object_store_and_short_texts_in_rows(url, tmp_path):
     ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
     episode = open_episode(ledger)
     ledger.write(taken(episode, "long" * 3_000, "short"))
-    kept = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
-    assert [path.stat().st_size for path in kept] == [12_000]
+    files = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    assert [path.stat().st_size for path in files] == [12_000]
     assert ledger.episode(episode.id).steps[0].observation == "long" * 3_000
     ledger.close()
 
@@ -154,8 +154,8 @@ def test_long_texts_are_kept_in_the_object_store_and_short_texts_in_rows(url, tm
 def test_a_long_opening_is_kept_in_the_object_store(url, tmp_path):
     ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
     episode = open_episode(ledger, initial_state="tree" * 3_000)
-    (kept,) = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
-    assert text_digest(kept.read_text()) == episode.opening_digest
+    (file,) = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    assert text_digest(file.read_text()) == episode.opening_digest
     assert ledger.episode(episode.id) == episode
     ledger.close()
 
@@ -202,10 +202,10 @@ def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
         for number in range(300)
     ]
     ledger.write(list(map(EpisodeOpened, episodes)))
-    ledger.write([write for each in episodes for write in taken(each, each.id)])
-    for run, own in zip(runs, (episodes[::2], episodes[1::2]), strict=True):
-        told = {each.id: each.steps for each in ledger.episodes(run)}
-        assert told == {each.id: steps(each, each.id) for each in own}
+    ledger.write([write for episode in episodes for write in taken(episode, episode.id)])
+    for run, expected in zip(runs, (episodes[::2], episodes[1::2]), strict=True):
+        steps_by_episode = {episode.id: episode.steps for episode in ledger.episodes(run)}
+        assert steps_by_episode == {episode.id: steps(episode, episode.id) for episode in expected}
         assert sum(map(len, ledger.logs.heads_by_entry(run).values())) == 150
 
 
@@ -218,9 +218,9 @@ def test_an_episode_is_opened_once(ledger):
 
 def test_a_write_with_a_step_of_a_missing_episode_changes_nothing(ledger):
     episode = open_episode(ledger)
-    ghost = episode._replace(id="nobody")
+    missing_episode = episode._replace(id="nobody")
     with pytest.raises(Conflict, match="reset to begin one"):
-        ledger.write([*taken(episode, "a"), *taken(ghost, "a")])
+        ledger.write([*taken(episode, "a"), *taken(missing_episode, "a")])
     run = ledger.run(episode.run)
     assert (run.num_episodes, run.num_steps, run.log_length) == (1, 0, 2)
 
@@ -287,34 +287,34 @@ def test_the_log_contains_all_events_of_a_run_in_order(ledger):
 
 def test_a_runs_episodes_are_listed_in_opening_order(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    opened = [open_episode(ledger, run).id for _ in range(5)]
-    assert [episode.id for episode in ledger.episodes(run)] == opened
+    names = [open_episode(ledger, run).id for _ in range(5)]
+    assert [episode.id for episode in ledger.episodes(run)] == names
 
 
 def test_an_episode_is_idle_since_its_last_step_or_its_opening(ledger):
-    before = time.time() + 60
-    fresh, stepped = open_episode(ledger), open_episode(ledger)
-    over = open_episode(ledger)
-    ledger.write([*taken(stepped, "a"), end(over)])
-    idle = {closed.episode: closed for closed in ledger.idle_episodes(SIMULATOR, before)}
-    assert idle.keys() == {fresh.id, stepped.id}
-    assert idle[fresh.id].head == fresh.head
+    deadline = time.time() + 60
+    empty, stepped = open_episode(ledger), open_episode(ledger)
+    ended = open_episode(ledger)
+    ledger.write([*taken(stepped, "a"), end(ended)])
+    idle = {write.episode: write for write in ledger.idle_episodes(SIMULATOR, deadline)}
+    assert idle.keys() == {empty.id, stepped.id}
+    assert idle[empty.id].head == empty.head
     assert (idle[stepped.id].num_steps, idle[stepped.id].reason) == (1, "expired")
-    assert ledger.idle_episodes(SIMULATOR, before - 120) == []
+    assert ledger.idle_episodes(SIMULATOR, deadline - 120) == []
     ledger.write(list(idle.values()))
-    assert ledger.idle_episodes(SIMULATOR, before) == []
+    assert ledger.idle_episodes(SIMULATOR, deadline) == []
 
 
 def test_idle_episodes_and_unsealed_runs_are_found_for_one_or_all_simulators(ledger):
-    second, before = records.digest("another simulator"), time.time() + 60
-    runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
-    idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
-    for each in runs:
-        assert ledger.logs.unsealed_runs(each) == [runs[each]]
-        assert [end.episode for end in ledger.idle_episodes(each, before)] == [idle[each]]
-        assert ledger.owner(runs[each]) == ("local", each)
+    other_simulator, deadline = records.digest("another simulator"), time.time() + 60
+    runs = {digest: ledger.open_run(OPENING, digest).id for digest in (SIMULATOR, other_simulator)}
+    idle = {digest: open_episode(ledger, run, digest).id for digest, run in runs.items()}
+    for digest in runs:
+        assert ledger.logs.unsealed_runs(digest) == [runs[digest]]
+        assert [write.episode for write in ledger.idle_episodes(digest, deadline)] == [idle[digest]]
+        assert ledger.owner(runs[digest]) == ("local", digest)
     assert sorted(ledger.logs.unsealed_runs()) == sorted(runs.values())
-    assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
+    assert {write.episode for write in ledger.idle_episodes(None, deadline)} == set(idle.values())
 
 
 def test_an_alias_resolves_to_its_last_target_and_keeps_its_history(ledger):
@@ -333,7 +333,7 @@ def test_an_invalid_alias_is_rejected(ledger, name):
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda ledger: ledger.run("nobody"),
         lambda ledger: ledger.episode("nobody"),
@@ -343,16 +343,16 @@ def test_an_invalid_alias_is_rejected(ledger, name):
     ],
     ids=["run", "episode", "close", "open episode", "alias"],
 )
-def test_using_a_missing_run_episode_or_alias_raises_not_found(ledger, ask):
+def test_using_a_missing_run_episode_or_alias_raises_not_found(ledger, call):
     with pytest.raises(NotFound, match="nobody"):
-        ask(ledger)
+        call(ledger)
 
 
-@pytest.mark.parametrize("ask", [Ledger.run, Ledger.counted_run, Ledger.owner])
-def test_the_error_for_a_missing_run_suggests_a_restore_not_a_new_run(ledger, ask):
-    with pytest.raises(NotFound, match="or restore the ledger if it had this run") as caught:
-        ask(ledger, "taken")
-    assert "open" not in str(caught.value)
+@pytest.mark.parametrize("call", [Ledger.run, Ledger.counted_run, Ledger.owner])
+def test_the_error_for_a_missing_run_suggests_a_restore_not_a_new_run(ledger, call):
+    with pytest.raises(NotFound, match="or restore the ledger if it had this run") as error:
+        call(ledger, "taken")
+    assert "open" not in str(error.value)
 
 
 def test_a_second_ledger_of_the_same_database_reads_the_written_records(ledger, url):

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 MIGRATIONS = Path(database.__file__).parent / "migrations"
 OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 
-LATER = """
+NEW_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
@@ -34,7 +34,7 @@ def upgrade():
     {last}
 """
 
-MIGRATES_WHEN_TOLD = """
+MIGRATE_ON_INPUT = """
 import sys
 from agentworld.ledger.database import connect, migrate
 engine = connect(sys.argv[1])
@@ -62,16 +62,16 @@ def ledger(engine, url):
 
 @pytest.fixture
 def later(tmp_path, monkeypatch):
-    """Makes this program a later one that has a further revision."""
+    """A function that adds a revision to this program, as a later version would have."""
 
-    def become(last=""):
+    def add_revision(last=""):
         shutil.copytree(MIGRATIONS, tmp_path / "later")
         newest = max((MIGRATIONS / "versions").glob("r*.py")).name[1:5]
         file = tmp_path / "later" / "versions" / "later.py"
-        file.write_text(LATER.format(newest=newest, last=last))
+        file.write_text(NEW_REVISION.format(newest=newest, last=last))
         monkeypatch.setattr(database, "_REVISIONS", str(tmp_path / "later"))
 
-    return become
+    return add_revision
 
 
 def schema(engine):
@@ -109,7 +109,7 @@ def test_migrating_an_up_to_date_database_takes_no_lock(engine):
 @pytest.mark.waits
 def test_processes_that_migrate_at_once_all_succeed(engine):
     url = engine.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-c", MIGRATES_WHEN_TOLD, url]
+    command = [sys.executable, "-c", MIGRATE_ON_INPUT, url]
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -147,9 +147,9 @@ def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, mo
     monkeypatch.undo()
     with pytest.raises(
         Conflict, match="revision later, which this version of agentworld does not"
-    ) as told:
+    ) as error:
         migrate(engine)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_database_with_tables_of_an_unknown_schema_is_refused(engine):
@@ -161,11 +161,11 @@ def test_a_database_with_tables_of_an_unknown_schema_is_refused(engine):
 @pytest.mark.waits
 def test_the_wheel_contains_the_migrations(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    ours = {path.relative_to(MIGRATIONS).as_posix() for path in MIGRATIONS.rglob("*.py")}
-    assert ours > {"env.py"}
-    start = "agentworld/ledger/migrations/"
-    names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(start)]
-    assert ours <= {name.removeprefix(start) for name in names}
+    migrations = {path.relative_to(MIGRATIONS).as_posix() for path in MIGRATIONS.rglob("*.py")}
+    assert migrations > {"env.py"}
+    prefix = "agentworld/ledger/migrations/"
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(prefix)]
+    assert migrations <= {name.removeprefix(prefix) for name in names}

@@ -14,8 +14,8 @@ def test_a_new_ledger_has_no_signing_keys(keys):
 
 def test_the_current_signing_key_has_no_end_time(keys):
     keys.use("one", "its PEM")
-    (told,) = keys.all()
-    assert (told.key, told.public, told.until) == ("one", "its PEM", None)
+    (signing_key,) = keys.all()
+    assert (signing_key.key, signing_key.public, signing_key.until) == ("one", "its PEM", None)
 
 
 def test_a_key_that_is_used_repeatedly_is_listed_once(keys):
@@ -35,4 +35,4 @@ def test_a_keys_end_time_is_the_start_time_of_the_next_key(keys):
 def test_a_key_used_again_after_another_key_is_listed_twice(keys):
     for key in ("one", "two", "one"):
         keys.use(key, "its PEM")
-    assert [told.key for told in keys.all()] == ["one", "two", "one"]
+    assert [signing_key.key for signing_key in keys.all()] == ["one", "two", "one"]

@@ -1,4 +1,4 @@
-"""One MLflow server for all tests of the registry, and what stands before it."""
+"""One MLflow server for all tests of the registry, and a proxy in front of it."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from machines.mlflow_server import Door, MlflowServer, door, serving
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    """A test that kills it starts it again."""
+    """The server; a test that kills it starts it again."""
     with serving(tmp_path_factory.mktemp("mlflow")) as server:
         yield server
 

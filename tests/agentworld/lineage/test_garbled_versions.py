@@ -1,4 +1,4 @@
-"""Other programs' entries in MLflow with our tags are named, and block nothing."""
+"""Other programs' entries in MLflow with the platform's tags are reported, and block nothing."""
 
 import sqlite3
 from contextlib import closing
@@ -47,14 +47,14 @@ class Place:
             assert database.execute(statement, values).rowcount != 0
 
     def problems(self) -> list[str]:
-        """The problems, beside a world model with changed files."""
+        """The problems, without those of a run whose steps were changed."""
         (self.told.store / "steps").mkdir(exist_ok=True)
         with closing(sqlite3.connect(self.told.store / "ledger.db")) as database, database:
             database.execute("UPDATE steps SET reward = 1.0")
-        found = verify_everything(self.told.sources).problems
-        assert any(each.startswith(f"run {self.told.run.id}: ") for each in found), found
+        problems = verify_everything(self.told.sources).problems
+        assert any(line.startswith(f"run {self.told.run.id}: ") for line in problems), problems
         audit_agents(self.told.sources)
-        return [each for each in found if not each.startswith(f"run {self.told.run.id}: ")]
+        return [line for line in problems if not line.startswith(f"run {self.told.run.id}: ")]
 
     def pages(self) -> dict[str, int]:
         """The responses of the console's lists."""
@@ -84,43 +84,43 @@ def test_a_version_with_an_invalid_name_is_reported_and_blocks_nothing(
     assert place.pages() == dict.fromkeys(("/", "/agents", "/in-use"), 200)
 
 
-DIFFERS = "hero@1: mirror differs in "
-OF_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
+PREFIX = "hero@1: mirror differs in "
+UPDATE_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
 
 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("run_id = NULL", DIFFERS + "run state: MLflow says 'missing'"),
-        ("run_id = ''", DIFFERS + "run state: MLflow says 'missing'"),
-        ("run_id = 'no; run'", DIFFERS + "run state: MLflow says 'missing'"),
-        ("status = 'FAILED_REGISTRATION'", DIFFERS + "status: MLflow says 'FAILED_REGISTRATION'"),
-        ("status = 'PENDING_REGISTRATION'", DIFFERS + "status: MLflow says 'PENDING_REGISTRATION'"),
+        ("run_id = NULL", PREFIX + "run state: MLflow says 'missing'"),
+        ("run_id = ''", PREFIX + "run state: MLflow says 'missing'"),
+        ("run_id = 'no; run'", PREFIX + "run state: MLflow says 'missing'"),
+        ("status = 'FAILED_REGISTRATION'", PREFIX + "status: MLflow says 'FAILED_REGISTRATION'"),
+        ("status = 'PENDING_REGISTRATION'", PREFIX + "status: MLflow says 'PENDING_REGISTRATION'"),
         ("creation_time = 9223372036854775807", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = 'now'", "the registry's version 1 of 'hero' is garbled: "),
         ("creation_time = NULL", "the registry's version 1 of 'hero' is garbled: "),
-        ("source = 'models:/../..'", DIFFERS + "model state: MLflow says 'missing'"),
-        ("source = x'ff'", DIFFERS + "model state: MLflow says 'missing'"),
-        ("status = CAST(x'ff' AS TEXT)", DIFFERS + "status: MLflow says '\\udcff'"),
+        ("source = 'models:/../..'", PREFIX + "model state: MLflow says 'missing'"),
+        ("source = x'ff'", PREFIX + "model state: MLflow says 'missing'"),
+        ("status = CAST(x'ff' AS TEXT)", PREFIX + "status: MLflow says '\\udcff'"),
     ],
 )
 def test_a_garbled_version_is_reported_and_blocks_nothing(
     place: Place, statement: str, words: str
 ) -> None:
-    place.change(OF_HERO.format(statement))
-    found = place.problems()
-    assert [each for each in found if each.startswith(words)], found
-    assert not [each for each in found if "invalid literal" in each or "Error)" in each]
+    place.change(UPDATE_HERO.format(statement))
+    problems = place.problems()
+    assert [line for line in problems if line.startswith(words)], problems
+    assert not [line for line in problems if "invalid literal" in line or "Error)" in line]
 
 
 def test_a_version_with_an_invalid_number_is_reported_and_blocks_nothing(place: Place) -> None:
     for table in ("model_versions", "model_version_tags"):
         place.change(f"UPDATE {table} SET version = 'one' WHERE name = 'hero'")
-    found = place.problems()
+    problems = place.problems()
     assert any(
-        each.startswith("the registry's version 'one' of 'hero' is garbled: ") for each in found
+        line.startswith("the registry's version 'one' of 'hero' is garbled: ") for line in problems
     )
-    assert any(each.startswith(DIFFERS + "version: MLflow says nothing") for each in found)
+    assert any(line.startswith(PREFIX + "version: MLflow says nothing") for line in problems)
     assert set(place.pages().values()) == {200}
 
 
@@ -128,7 +128,7 @@ def test_an_alias_with_an_invalid_version_is_reported_and_blocks_nothing(place: 
     place.registry.set_alias(place.told.agent, "shop")
     place.change("UPDATE registered_model_aliases SET version = 'x'")
     assert any(
-        "the registry's alias 'shop' of 'hero' is garbled" in each for each in place.problems()
+        "the registry's alias 'shop' of 'hero' is garbled" in line for line in place.problems()
     )
     assert set(place.pages().values()) == {200}
 
@@ -136,15 +136,15 @@ def test_an_alias_with_an_invalid_version_is_reported_and_blocks_nothing(place: 
 def test_a_record_nested_too_deeply_is_reported_and_blocks_nothing(place: Place) -> None:
     run = place.folder / "artifacts" / place.version.run_id / "artifacts"
     (run / "lineage.json").write_text("[" * 200_000)
-    found = place.problems()
-    assert any(each.startswith("hero@1: its record cannot be read") for each in found), found
+    problems = place.problems()
+    assert any(line.startswith("hero@1: its record cannot be read") for line in problems), problems
 
 
 def test_a_tag_that_is_not_text_is_reported_and_blocks_nothing(place: Place) -> None:
-    own = "name = 'hero' AND key = 'agentworld.run'"
-    place.change(f"UPDATE model_version_tags SET value = CAST(x'ff' AS TEXT) WHERE {own}")
+    condition = "name = 'hero' AND key = 'agentworld.run'"
+    place.change(f"UPDATE model_version_tags SET value = CAST(x'ff' AS TEXT) WHERE {condition}")
     assert any(
-        each.startswith(DIFFERS + "tag run: MLflow says '\\udcff'") for each in place.problems()
+        line.startswith(PREFIX + "tag run: MLflow says '\\udcff'") for line in place.problems()
     )
     assert set(place.pages().values()) == {200}
 
@@ -153,7 +153,7 @@ def test_an_mlflow_listing_failure_is_a_problem_without_a_traceback(
     place: Place, capfd, caplog
 ) -> None:
     place.change("DROP TABLE registered_model_aliases")
-    found = place.problems()
-    assert any(each.startswith("the registry is garbled: the registry sqlite") for each in found)
+    problems = place.problems()
+    assert any(line.startswith("the registry is garbled: the registry sqlite") for line in problems)
     out, err = capfd.readouterr()
     assert "Traceback" not in out + err + caplog.text

@@ -49,16 +49,16 @@ def run_of(url: str, ref):
 
 
 def agent(run: str) -> Agent:
-    made = records.checkpoint(
+    checkpoint = records.checkpoint(
         "agent", artifact=records.digest("agent"), simulator=records.digest("s")
     )
-    return Agent(checkpoint=made, run=run)
+    return Agent(checkpoint=checkpoint, run=run)
 
 
-def told(run) -> dict[str, tuple[str, str]]:
+def datasets_of(run) -> dict[str, tuple[str, str]]:
     """The digest and the readers of each data set."""
     inputs = run.inputs.dataset_inputs
-    return {each.dataset.name: (each.dataset.digest, each.tags[0].value) for each in inputs}
+    return {entry.dataset.name: (entry.dataset.digest, entry.tags[0].value) for entry in inputs}
 
 
 def test_a_world_models_run_has_its_data_as_inputs_with_the_stages_that_read_it(
@@ -66,7 +66,7 @@ def test_a_world_models_run_has_its_data_as_inputs_with_the_stages_that_read_it(
 ):
     ref = registry.register_world_model("inputs", world_of(records.digest("inputs")), model)
     _, run = run_of(url, ref)
-    assert told(run) == {
+    assert datasets_of(run) == {
         EARLY_DATA: (EARLY_DATA[7:43], "cpt"),
         DATA: (DATA[7:43], "sft rl"),
     }
@@ -77,7 +77,7 @@ def test_an_agents_run_has_the_world_model_of_its_simulator_as_an_input(registry
     ref = registry.register_agent("linked", agent("r1"), model, world_model=world)
     version, _ = run_of(url, world)
     _, run = run_of(url, ref)
-    assert [f"models:/{each.model_id}" for each in run.inputs.model_inputs] == [version.source]
+    assert [f"models:/{entry.model_id}" for entry in run.inputs.model_inputs] == [version.source]
 
 
 def test_an_agent_of_an_unknown_world_model_has_no_model_input(registry, url, model):
@@ -89,10 +89,10 @@ def test_a_version_is_found_by_the_data_digest_of_a_stage(registry, url, model):
     from mlflow import MlflowClient
 
     ref = registry.register_world_model("searched", world_of(records.digest("searched")), model)
-    found = MlflowClient(url, url).search_model_versions(
+    versions = MlflowClient(url, url).search_model_versions(
         f"name = 'searched' and tags.`agentworld.cpt.data` = '{EARLY_DATA}'"
     )
-    assert [int(each.version) for each in found] == [ref.version]
+    assert [int(version.version) for version in versions] == [ref.version]
 
 
 def test_a_repeated_registration_has_its_inputs_once(before, model):
@@ -106,17 +106,17 @@ def test_a_repeated_registration_has_its_inputs_once(before, model):
         registry.register_world_model(f"others-{run}", other_world_model, model)
     before.status = lambda _number: 0
     ref = registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
-    other = registry.register_world_model(f"others-{run}", other_world_model, model)
+    other_ref = registry.register_world_model(f"others-{run}", other_world_model, model)
     assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
-    assert len(run_of(before.url, other)[1].inputs.dataset_inputs) == 2
+    assert len(run_of(before.url, other_ref)[1].inputs.dataset_inputs) == 2
 
 
 def dataset(name: str):
-    """With names that MLflow accepts in no metric."""
+    """A data set with names that MLflow accepts in no metric."""
     return records.dataset().model_copy(update={"sources": {f"<b>{name}</b> \u202e": 9}})
 
 
-def trained_on(data: str) -> WorldModel:
+def model_trained_on(data: str) -> WorldModel:
     stage = records.checkpoint("cpt", data=data, artifact=records.digest(f"on {data}"))
     return WorldModel(stages=(stage,), report=records.digest("report"))
 
@@ -128,61 +128,61 @@ def runs_with(registry: MlflowRegistry, data: str):
 
 
 def test_one_search_finds_a_data_set_and_the_world_models_trained_on_it(registry, model):
-    what = dataset("searched")
-    run = registry.register_dataset(what)
-    registry.register_world_model("on-data", trained_on(what.digest), model)
-    runs = {each.info.run_id: each for each in runs_with(registry, what.digest)}
+    manifest = dataset("searched")
+    run = registry.register_dataset(manifest)
+    registry.register_world_model("on-data", model_trained_on(manifest.digest), model)
+    runs = {entry.info.run_id: entry for entry in runs_with(registry, manifest.digest)}
     assert len(runs) == 2
     assert runs[run].data.tags["agentworld.kind"] == "data-set"
-    contexts = {each.inputs.dataset_inputs[0].tags[0].value for each in runs.values()}
+    contexts = {entry.inputs.dataset_inputs[0].tags[0].value for entry in runs.values()}
     assert contexts == {"prepared", "cpt"}
 
 
 def test_a_data_sets_run_has_its_manifest_recipe_and_metrics(registry):
-    what = dataset("told")
-    run = registry._client.get_run(registry.register_dataset(what))
+    manifest = dataset("told")
+    run = registry._client.get_run(registry.register_dataset(manifest))
     (data_input,) = run.inputs.dataset_inputs
-    assert json.loads(data_input.dataset.profile) == what.model_dump(mode="json")
+    assert json.loads(data_input.dataset.profile) == manifest.model_dump(mode="json")
     assert run.data.params == {"min_turns": "2"}
     assert run.data.metrics["trajectories"] == 9
     assert run.info.status == "FINISHED"
-    assert [each.path for each in registry._client.list_artifacts(run.info.run_id)] == [
+    assert [artifact.path for artifact in registry._client.list_artifacts(run.info.run_id)] == [
         "dataset.json"
     ]
 
 
 def test_a_data_set_is_registered_once(registry):
-    what = dataset("once")
-    assert registry.register_dataset(what) == registry.register_dataset(what)
-    assert len(runs_with(registry, what.digest)) == 1
+    manifest = dataset("once")
+    assert registry.register_dataset(manifest) == registry.register_dataset(manifest)
+    assert len(runs_with(registry, manifest.digest)) == 1
 
 
 def test_a_data_sets_manifest_does_not_change_the_stored_inputs(registry, model):
-    what = dataset("audited")
-    registry.register_dataset(what)
-    world = trained_on(what.digest)
-    stored = registry.stored(registry.register_world_model("audited", world, model))
-    assert stored.data == data_inputs(world.stages)
+    manifest = dataset("audited")
+    registry.register_dataset(manifest)
+    model_record = model_trained_on(manifest.digest)
+    entry = registry.stored(registry.register_world_model("audited", model_record, model))
+    assert entry.data == data_inputs(model_record.stages)
 
 
 def test_a_changed_data_set_profile_is_returned_as_extra(tmp_path, model):
     registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
-    what = dataset("changed")
-    registry.register_dataset(what)
-    ref = registry.register_world_model("changed", trained_on(what.digest), model)
+    manifest = dataset("changed")
+    registry.register_dataset(manifest)
+    ref = registry.register_world_model("changed", model_trained_on(manifest.digest), model)
     with sqlite3.connect(tmp_path / "mlflow.db") as database:
-        changed = "REPLACE(dataset_profile, '\"shell\":9', '\"shell\":8')"
-        database.execute(f"UPDATE datasets SET dataset_profile = {changed}")
+        expression = "REPLACE(dataset_profile, '\"shell\":9', '\"shell\":8')"
+        database.execute(f"UPDATE datasets SET dataset_profile = {expression}")
     (data_input,) = registry.stored(ref).data
     assert '"shell":8' in data_input.extra
 
 
 def test_repeating_an_interrupted_data_set_registration_makes_no_duplicate(before):
-    registry, what = MlflowRegistry(before.url), dataset(new_name())
+    registry, manifest = MlflowRegistry(before.url), dataset(new_name())
     before.status = lambda number: 400 * ("runs/log-batch" in before.asked[number])
     with pytest.raises(StoreError):
-        registry.register_dataset(what)
+        registry.register_dataset(manifest)
     before.status = lambda _number: 0
-    run = registry.register_dataset(what)
-    assert [each.info.run_id for each in runs_with(registry, what.digest)] == [run]
+    run = registry.register_dataset(manifest)
+    assert [entry.info.run_id for entry in runs_with(registry, manifest.digest)] == [run]
     assert len(registry._client.get_metric_history(run, "trajectories")) == 1

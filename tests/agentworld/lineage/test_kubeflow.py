@@ -1,9 +1,9 @@
-"""What Kubeflow gives a step of its MLflow, and what the step makes of it.
+"""The registrations of steps in the MLflow server of Kubeflow.
 
 The server is MLflow's own with Kubeflow's released plugin: its workspaces are the namespaces of a
-real API server, which says whom a token names and what that account may. A step has the files of
-its account where a pod has them, in a mount namespace of the test's own; the runs that Kubeflow's
-driver opens, and the variables that name them, are made here as its source makes them.
+real API server, which authenticates tokens and authorizes accounts. A step has the files of its
+account where a pod has them, in a separate mount namespace; the tests open the runs of Kubeflow's
+driver and set the variables that name them, as the driver's source does.
 """
 
 import json
@@ -43,14 +43,14 @@ from machines.mlflow_server import MlflowServer, serving
 from make import records
 from waiting import DEADLINE
 
-pytestmark = pytest.mark.waits  # as root, for what it mounts
+pytestmark = pytest.mark.waits  # as root, since it mounts file systems
 
-TEAM, OTHER, HOME = "worlds-a", "worlds-b", "worlds-mlflow"
+TEAM, OTHER_TEAM, HOME = "worlds-a", "worlds-b", "worlds-mlflow"
 RUNNER = "pipeline-runner"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLE = guide_role("agentworld-registry")
-# What the plugin's own documents give the server's account.
-WATCHES = [
+# The rights of the server's account in the plugin's own documents.
+SERVER_RULES = [
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
     {
         "apiGroups": ["mlflow.kubeflow.org"],
@@ -58,7 +58,7 @@ WATCHES = [
         "verbs": ["list", "watch"],
     },
 ]
-ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
+ACCOUNT_PATH = "/run/secrets/kubernetes.io/serviceaccount"
 STEPS = """
 import json, os, sys
 from agentworld.steps.run import run_by_name
@@ -72,12 +72,12 @@ print(json.dumps([made, left == given]))
 
 
 def unique(name: str) -> str:
-    """One that no repetition of a test has used."""
+    """A name that no repetition of a test has used."""
     return f"{name}-{uuid4().hex[:8]}"
 
 
 class Cluster:
-    """Its accounts and their rights."""
+    """A cluster's accounts and their rights."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self.control = cluster
@@ -87,10 +87,10 @@ class Cluster:
         self._server.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
 
     def account(self, namespace: str, name: str, *rules: Object, everywhere: bool = False) -> str:
-        """A new one with these rights; its token."""
-        at = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-        self._server.call("POST", at, body={"metadata": {"name": name}})
-        kind, within = ("ClusterRole", "") if everywhere else ("Role", f"/namespaces/{namespace}")
+        """Creates an account with these rights; returns its token."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self._server.call("POST", path, body={"metadata": {"name": name}})
+        kind, scope = ("ClusterRole", "") if everywhere else ("Role", f"/namespaces/{namespace}")
         metadata = {"name": f"mlflow-{name}"}
         role = {"metadata": metadata, "rules": list(rules)}
         group = {"apiGroup": "rbac.authorization.k8s.io"}
@@ -99,25 +99,25 @@ class Cluster:
             "roleRef": {**group, "kind": kind, **metadata},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         }
-        kinds = f"{RBAC}{within}/{kind.lower()}"
+        kinds = f"{RBAC}{scope}/{kind.lower()}"
         self._server.call("POST", f"{kinds}s", body=role)
         self._server.call("POST", f"{kinds}bindings", body=binding)
-        asked = {"spec": {"audiences": []}}
-        told = self._server.call("POST", f"{at}/{name}/token", body=asked)
-        return str(told["status"]["token"])
+        body = {"spec": {"audiences": []}}
+        response = self._server.call("POST", f"{path}/{name}/token", body=body)
+        return str(response["status"]["token"])
 
 
 @pytest.fixture(scope="module")
 def cluster(control_plane: ControlPlane) -> Cluster:
     cluster = Cluster(control_plane)
-    for name in (TEAM, OTHER, HOME):
+    for name in (TEAM, OTHER_TEAM, HOME):
         cluster.namespace(name)
     return cluster
 
 
 @pytest.fixture(scope="module")
 def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    token = cluster.account(HOME, "mlflow", *WATCHES, everywhere=True)
+    token = cluster.account(HOME, "mlflow", *SERVER_RULES, everywhere=True)
     folder = tmp_path_factory.mktemp("mlflow")
     with serving(folder, cluster.control.kubeconfig_of(token)) as server:
         yield server
@@ -126,10 +126,10 @@ def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="module")
 def tokens(cluster: Cluster) -> dict[str, str]:
     """The tokens of the accounts of each namespace's pods."""
-    return {each: cluster.account(each, RUNNER, *ROLE["rules"]) for each in (TEAM, OTHER)}
+    return {name: cluster.account(name, RUNNER, *ROLE["rules"]) for name in (TEAM, OTHER_TEAM)}
 
 
-class Asked:
+class AccountClient:
     """The server, used from this process as any account."""
 
     def __init__(self, server: MlflowServer, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -143,14 +143,14 @@ class Asked:
         self._patch.setenv("MLFLOW_WORKSPACE", workspace)
 
     def register(self, name: str, seed: str = "") -> VersionRef:
-        """Every operation of a registry."""
-        registry, what = open_registry(self._folder), world_model(seed or name)
+        """Uses every operation of a registry."""
+        registry, world = open_registry(self._folder), world_model(seed or name)
         model = self._folder / "model"
         model.mkdir(exist_ok=True)
         (model / "weights").write_bytes(b"weights")
-        ref = registry.register_world_model(name, what, model)
-        assert registry.world_model(ref) == what
-        assert registry.world_models_of(what.artifact) == [ref]
+        ref = registry.register_world_model(name, world, model)
+        assert registry.world_model(ref) == world
+        assert registry.world_models_of(world.artifact) == [ref]
         registry.fetch(ref, self._folder / "fetched")
         return ref
 
@@ -161,8 +161,8 @@ def world_model(seed: str) -> WorldModel:
 
 
 @pytest.fixture
-def asked(server: MlflowServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    return Asked(server, tmp_path, monkeypatch)
+def client(server: MlflowServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AccountClient:
+    return AccountClient(server, tmp_path, monkeypatch)
 
 
 class Driver:
@@ -179,10 +179,10 @@ class Driver:
         self._run = self.client.create_run(self.experiment).info.run_id
 
     def open_run(self) -> dict[str, str]:
-        """The variables that name a new run."""
-        under = {"mlflow.parentRunId": self._run}
-        made = self.client.create_run(self.experiment, run_name="register", tags=under)
-        return {"MLFLOW_RUN_ID": made.info.run_id, "MLFLOW_EXPERIMENT_ID": self.experiment}
+        """Opens a run; returns the variables that name it."""
+        tags = {"mlflow.parentRunId": self._run}
+        run = self.client.create_run(self.experiment, run_name="register", tags=tags)
+        return {"MLFLOW_RUN_ID": run.info.run_id, "MLFLOW_EXPERIMENT_ID": self.experiment}
 
 
 def closed_run(store: Path) -> AgentRun:
@@ -195,17 +195,17 @@ def closed_run(store: Path) -> AgentRun:
         return ledger.close_run(run.id, make.ledger.closing("trained"))
 
 
-def finished(store: Path, seed: str) -> dict[str, list[str]]:
-    """The outputs of the steps before the registrations, as the arguments of these."""
+def prepare(store: Path, seed: str) -> dict[str, list[str]]:
+    """The outputs of the steps before the registrations, as the registrations' arguments."""
     run, weights = closed_run(store), records.digest("trained")
     rl = records.checkpoint("rl", artifact=records.digest(seed))
     stages = {"cpt": records.checkpoint("cpt"), "sft": records.checkpoint("sft"), "rl": rl}
-    known = {"parents": [run.opening.starting_weights], "simulator": run.simulator}
-    stages["agent"] = records.checkpoint("agent", artifact=weights, **known)
+    fields = {"parents": [run.opening.starting_weights], "simulator": run.simulator}
+    stages["agent"] = records.checkpoint("agent", artifact=weights, **fields)
     folders = {}
-    for name, made in stages.items():
-        folders[name] = records.finished_step(store, name, made.artifact)
-        made.write(folders[name] / CHECKPOINT)
+    for name, checkpoint in stages.items():
+        folders[name] = records.finished_step(store, name, checkpoint.artifact)
+        checkpoint.write(folders[name] / CHECKPOINT)
         (folders[name] / "model").mkdir()
         (folders[name] / "model/weights").write_bytes(b"weights")
     Practice(run=run, live_steps=0).write(folders["agent"] / PRACTICE)
@@ -214,26 +214,26 @@ def finished(store: Path, seed: str) -> dict[str, list[str]]:
     for name, report in {"report": records.world_report(), "tried": records.agent_report()}.items():
         folders[name] = records.finished_step(store, name, report.digest, agent=weights)
         report.write(folders[name] / REPORT)
-    told = {name: str(folder) for name, folder in folders.items()}
+    paths = {name: str(folder) for name, folder in folders.items()}
     return {
-        "register": ["smoke", str(store), told["report"], told["cpt"], told["sft"], told["rl"]],
-        "register_agent": ["smoke", str(store), told["agent"], told["closed"], told["tried"]],
+        "register": ["smoke", str(store), paths["report"], paths["cpt"], paths["sft"], paths["rl"]],
+        "register_agent": ["smoke", str(store), paths["agent"], paths["closed"], paths["tried"]],
     }
 
 
-def tried(
-    folder: Path, told: object, token: str, **variables: str
+def run_steps(
+    folder: Path, arguments: object, token: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Both steps by a process that has a pod's account and these variables."""
+    """Runs both steps in a process with a pod's account and these variables."""
     (folder / "steps.py").write_text(STEPS)
-    files = f"printf %s {token} >{ACCOUNT}/token && printf %s {TEAM} >{ACCOUNT}/namespace"
-    script = f"mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT} && {files} && exec"
-    program = [sys.executable, folder / "steps.py", json.dumps(told)]
-    kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
-    given = {"MLFLOW_TRACKING_AUTH": "kubernetes-namespaced", **variables}
+    files = f"printf %s {token} >{ACCOUNT_PATH}/token && printf %s {TEAM} >{ACCOUNT_PATH}/namespace"
+    script = f"mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT_PATH} && {files} && exec"
+    program = [sys.executable, folder / "steps.py", json.dumps(arguments)]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")}
+    settings = {"MLFLOW_TRACKING_AUTH": "kubernetes-namespaced", **variables}
     return subprocess.run(
         ["unshare", "--mount", "sh", "-c", f'{script} "$@"', "sh", *program],
-        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **given},
+        env={**inherited, "PYTHONPATH": os.pathsep.join(sys.path), **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -241,91 +241,91 @@ def tried(
     )
 
 
-def registered(folder: Path, told: object, token: str, **variables: str) -> list[Path]:
-    """The folders of both steps, which leave the environment as it was."""
-    done = tried(folder, told, token, **variables)
-    assert done.returncode == 0, done.stderr
-    made, is_environment_kept = json.loads(done.stdout.splitlines()[-1])
+def register_both(folder: Path, arguments: object, token: str, **variables: str) -> list[Path]:
+    """The folders of both steps, which leave the environment unchanged."""
+    process = run_steps(folder, arguments, token, **variables)
+    assert process.returncode == 0, process.stderr
+    folders, is_environment_kept = json.loads(process.stdout.splitlines()[-1])
     assert is_environment_kept
-    return [Path(each) for each in made]
+    return [Path(path) for path in folders]
 
 
-@pytest.mark.parametrize("named", [{"MLFLOW_WORKSPACE": TEAM}, {}], ids=["named", "of the pod"])
+@pytest.mark.parametrize("variables", [{"MLFLOW_WORKSPACE": TEAM}, {}], ids=["named", "of the pod"])
 def test_repeated_steps_make_each_version_once_linked_to_the_first_tasks_run(
-    tmp_path: Path, asked: Asked, tokens: dict[str, str], named: dict[str, str]
+    tmp_path: Path, client: AccountClient, tokens: dict[str, str], variables: dict[str, str]
 ) -> None:
-    asked.by(tokens[TEAM])
-    driver, arguments = Driver(asked.url), finished(tmp_path, unique("named"))
-    at = {"MLFLOW_TRACKING_URI": asked.url, **named}
+    client.by(tokens[TEAM])
+    driver, arguments = Driver(client.url), prepare(tmp_path, unique("named"))
+    settings = {"MLFLOW_TRACKING_URI": client.url, **variables}
     tasks = [driver.open_run(), driver.open_run()]
     runs = [task["MLFLOW_RUN_ID"] for task in tasks]
-    untouched = [driver.client.get_run(run).to_dictionary() for run in runs]
-    made = []
+    driver_runs = [driver.client.get_run(run).to_dictionary() for run in runs]
+    refs = []
     for task in tasks:
-        worlds, agents = registered(tmp_path, arguments, tokens[TEAM], **at, **task)
-        made.append([VersionRef.read(worlds / VERSION), TrainedAgent.read(agents / AGENT).version])
-        for folder in (worlds, agents):  # as if it had been killed just before its end
+        worlds, agents = register_both(tmp_path, arguments, tokens[TEAM], **settings, **task)
+        refs.append([VersionRef.read(worlds / VERSION), TrainedAgent.read(agents / AGENT).version])
+        for folder in (worlds, agents):  # as if the step was killed just before its end
             (folder / "receipt.json").unlink()
-    assert made[0] == made[1]
-    assert [driver.client.get_run(run).to_dictionary() for run in runs] == untouched
-    version = driver.client.get_model_version(made[0][0].name, str(made[0][0].version))
-    ours = driver.client.get_run(version.run_id)
+    assert refs[0] == refs[1]
+    assert [driver.client.get_run(run).to_dictionary() for run in runs] == driver_runs
+    version = driver.client.get_model_version(refs[0][0].name, str(refs[0][0].version))
+    step_run = driver.client.get_run(version.run_id)
     assert version.tags["agentworld.kubeflow_run"] == runs[0]
-    assert ours.data.tags["agentworld.kubeflow_run"] == runs[0]
-    assert ours.data.tags["mlflow.parentRunId"] == runs[0]
-    assert (ours.info.experiment_id, ours.info.status) == (driver.experiment, "FINISHED")
-    assert ours.info.user_id == f"system:serviceaccount:{TEAM}:{RUNNER}"
+    assert step_run.data.tags["agentworld.kubeflow_run"] == runs[0]
+    assert step_run.data.tags["mlflow.parentRunId"] == runs[0]
+    assert (step_run.info.experiment_id, step_run.info.status) == (driver.experiment, "FINISHED")
+    assert step_run.info.user_id == f"system:serviceaccount:{TEAM}:{RUNNER}"
 
 
 def test_namespaces_do_not_see_each_others_versions_and_number_their_own(
-    asked: Asked, tokens: dict[str, str]
+    client: AccountClient, tokens: dict[str, str]
 ) -> None:
-    asked.by(tokens[TEAM])
+    client.by(tokens[TEAM])
     shared, first, second = unique("shared"), unique("first"), unique("second")
-    mine = [asked.register(shared, seed) for seed in (first, second)]
-    asked.by(tokens[OTHER], OTHER)
-    theirs = open_registry(Path("unused"))
-    assert theirs.world_models_of(world_model(first).artifact) == []
+    refs = [client.register(shared, seed) for seed in (first, second)]
+    client.by(tokens[OTHER_TEAM], OTHER_TEAM)
+    other_registry = open_registry(Path("unused"))
+    assert other_registry.world_models_of(world_model(first).artifact) == []
     with pytest.raises(NotFound, match=f"nothing is registered as '{shared}'; "):
-        theirs.world_model(mine[0])
-    assert [*mine, asked.register(shared, first)] == [
+        other_registry.world_model(refs[0])
+    assert [*refs, client.register(shared, first)] == [
         VersionRef(name=shared, version=version) for version in (1, 2, 1)
     ]
 
 
 @pytest.mark.parametrize(
-    ("rights", "workspace", "why"),
+    ("rights", "workspace", "cause"),
     [
         ([], TEAM, "PERMISSION_DENIED: Permission denied for requested operation"),
-        (ROLE["rules"], OTHER, "PERMISSION_DENIED: Permission denied for requested operation"),
+        (ROLE["rules"], OTHER_TEAM, "PERMISSION_DENIED: Permission denied for requested operation"),
         (ROLE["rules"], "nowhere", "RESOURCE_DOES_NOT_EXIST: Workspace 'nowhere' not found .*"),
         (None, TEAM, "UNAUTHENTICATED: .* token may be invalid or expired"),
     ],
     ids=["no rights", "another namespace", "no namespace", "nobody's token"],
 )
 def test_an_account_without_rights_gets_a_non_retryable_error_with_the_reason(
-    asked: Asked, cluster: Cluster, rights: list[Object] | None, workspace: str, why: str
+    client: AccountClient, cluster: Cluster, rights: list[Object] | None, workspace: str, cause: str
 ) -> None:
-    known = rights is not None and cluster.account(TEAM, unique("visitor"), *rights)
-    asked.by(known or "nobodys.token.x", workspace)
-    with pytest.raises(StoreError) as failed:
-        asked.register("refused")
+    token = rights is not None and cluster.account(TEAM, unique("visitor"), *rights)
+    client.by(token or "nobodys.token.x", workspace)
+    with pytest.raises(StoreError) as error:
+        client.register("refused")
     assert re.fullmatch(
-        f"the registry {asked.url} refused: {why}; "
+        f"the registry {client.url} refused: {cause}; "
         f"check the account's token and its rights in workspace '{workspace}'",
-        str(failed.value),
+        str(error.value),
     )
-    assert not failed.value.retryable
+    assert not error.value.retryable
 
 
 def test_the_error_of_a_refused_pod_contains_its_own_namespace(
-    tmp_path: Path, asked: Asked, cluster: Cluster
+    tmp_path: Path, client: AccountClient, cluster: Cluster
 ) -> None:
     token = cluster.account(TEAM, unique("nobody"))
-    done = tried(tmp_path, finished(tmp_path, "rl"), token, MLFLOW_TRACKING_URI=asked.url)
-    *_, last = done.stderr.splitlines()
-    assert last.startswith(f"agentworld.errors.StoreError: the registry {asked.url} refused: ")
-    assert last.endswith(f"rights in workspace '{TEAM}'")
+    process = run_steps(tmp_path, prepare(tmp_path, "rl"), token, MLFLOW_TRACKING_URI=client.url)
+    *_, line = process.stderr.splitlines()
+    assert line.startswith(f"agentworld.errors.StoreError: the registry {client.url} refused: ")
+    assert line.endswith(f"rights in workspace '{TEAM}'")
 
 
 RIGHTS = [
@@ -333,30 +333,30 @@ RIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "verb"), RIGHTS, ids=lambda each: each)
+@pytest.mark.parametrize(("kind", "verb"), RIGHTS, ids=lambda name: name)
 def test_every_right_of_the_guides_role_is_needed(
-    asked: Asked, cluster: Cluster, kind: str, verb: str
+    client: AccountClient, cluster: Cluster, kind: str, verb: str
 ) -> None:
-    fewer = [
-        {"apiGroups": ["mlflow.kubeflow.org"], "resources": [each], "verbs": [right]}
-        for each, right in RIGHTS
-        if (each, right) != (kind, verb)
+    rules = [
+        {"apiGroups": ["mlflow.kubeflow.org"], "resources": [other_kind], "verbs": [other_verb]}
+        for other_kind, other_verb in RIGHTS
+        if (other_kind, other_verb) != (kind, verb)
     ]
     namespace = unique(f"less-{kind}-{verb}")
     cluster.namespace(namespace)
-    asked.by(cluster.account(namespace, RUNNER, *fewer), namespace)
+    client.by(cluster.account(namespace, RUNNER, *rules), namespace)
     with pytest.raises(StoreError, match=f"refused: .* in workspace '{namespace}'"):
-        asked.register("less")
+        client.register("less")
 
 
 def test_an_api_server_that_is_down_is_an_outage_and_no_refusal(
-    asked: Asked, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    client: AccountClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked.by(cluster.account(TEAM, unique("patient"), *ROLE["rules"]))
+    client.by(cluster.account(TEAM, unique("patient"), *ROLE["rules"]))
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1")
     with (
         cluster.control.outage(),
-        pytest.raises(StoreError, match=f"the registry {asked.url} did not respond for . s: "),
+        pytest.raises(StoreError, match=f"the registry {client.url} did not respond for . s: "),
     ):
-        asked.register(unique("patient"))
-    assert asked.register(unique("patient")).version == 1
+        client.register(unique("patient"))
+    assert client.register(unique("patient")).version == 1

@@ -7,7 +7,7 @@ from waiting import wait_for
 
 
 class Server:
-    """Takes points, unless it is down."""
+    """A server that takes points, unless it is down."""
 
     def __init__(self) -> None:
         self.is_down = False
@@ -78,18 +78,18 @@ def test_a_training_without_metrics_does_not_use_the_server() -> None:
 
 
 def test_a_hanging_server_does_not_block_a_training() -> None:
-    release, asked = Event(), Event()
+    release, arrival = Event(), Event()
 
-    class Hanging(Server):
+    class HangingServer(Server):
         def write(self, points: Sequence[Point]) -> None:
-            asked.set()
+            arrival.set()
             release.wait()
             super().write(points)
 
-    server = Hanging()
+    server = HangingServer()
     with MetricLog(server, 0.001) as log:
         log.add(1, {"loss": 1.0})
-        asked.wait()
+        arrival.wait()
         for step in range(2, 40):
             log.add(step, {"loss": 1.0})
         release.set()

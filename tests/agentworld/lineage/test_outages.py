@@ -1,4 +1,4 @@
-"""A registry behind an MLflow server that is real, and does not always answer."""
+"""A registry on a real MLflow server that does not always answer."""
 
 import threading
 import traceback
@@ -40,13 +40,13 @@ def test_a_lost_response_registers_nothing_twice(before: Door, model: Path) -> N
     num_requests = len(before.asked)
     assert num_requests > 10
     before.asked.clear()
-    for wanted in range(num_requests):
-        what, first = world_model(f"counted {wanted}"), len(before.asked)
-        before.loses = (first + wanted).__eq__
-        ref = registry.register_world_model("counted", what, model)
-        assert registry.world_model(ref) == what
-        found = counted(before.url, what.artifact)
-        assert found == {"versions": 1, "runs": 1, "models": 1, "values": 1}, before.asked[first:]
+    for index in range(num_requests):
+        world, start = world_model(f"counted {index}"), len(before.asked)
+        before.loses = (start + index).__eq__
+        ref = registry.register_world_model("counted", world, model)
+        assert registry.world_model(ref) == world
+        counts = counted(before.url, world.artifact)
+        assert counts == {"versions": 1, "runs": 1, "models": 1, "values": 1}, before.asked[start:]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 504])
@@ -54,21 +54,21 @@ def test_a_temporary_server_error_is_retried(before: Door, model: Path, status: 
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: status * (number < 2)
-    what = world_model(f"waited {status}")
-    ref = MlflowRegistry(before.url).register_world_model(f"waited-{status}", what, model)
+    world = world_model(f"waited {status}")
+    ref = MlflowRegistry(before.url).register_world_model(f"waited-{status}", world, model)
     assert ref.version == 1
 
 
 @pytest.mark.parametrize(
-    ("status", "how"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
+    ("status", "verb"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
 )
 def test_a_refusal_is_raised_without_a_retry(
-    before: Door, model: Path, status: int, how: str
+    before: Door, model: Path, status: int, verb: str
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda _number: status
-    with pytest.raises(StoreError, match=f"the registry {before.url} {how}: .*{status}"):
+    with pytest.raises(StoreError, match=f"the registry {before.url} {verb}: .*{status}"):
         MlflowRegistry(before.url).register_world_model("refused", world_model("refused"), model)
     assert len(before.asked) == 1
 
@@ -91,20 +91,20 @@ def test_a_fetch_retries_temporarily_unavailable_files(
     registry.fetch(ref, tmp_path / "first")
     before.asked.clear()
     registry.fetch(ref, tmp_path / "whole")
-    for wanted in range(len(before.asked)):
-        first = len(before.asked)
-        before.status = lambda number, at=first + wanted: 503 * (number == at)
-        registry.fetch(ref, tmp_path / str(wanted))
-        assert (tmp_path / str(wanted) / "nested/config").read_text() == "{}"
-        assert len(before.asked) > first + wanted + 1
+    for index in range(len(before.asked)):
+        start = len(before.asked)
+        before.status = lambda number, failing=start + index: 503 * (number == failing)
+        registry.fetch(ref, tmp_path / str(index))
+        assert (tmp_path / str(index) / "nested/config").read_text() == "{}"
+        assert len(before.asked) > start + index + 1
 
 
 def test_an_unreachable_server_is_retried_for_patience_seconds(caplog) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     url = f"http://{LOOPBACK}:{free_port()}"
-    gone = rf"the registry {url} did not respond for [2-9] s: .*; check"
-    with pytest.raises(StoreError, match=gone):
+    message = rf"the registry {url} did not respond for [2-9] s: .*; check"
+    with pytest.raises(StoreError, match=message):
         MlflowRegistry(url, patience_seconds=3).agents_of("run")
     (line,) = (line for line in caplog.messages if line.startswith("the registry"))
     assert line.startswith(f"the registry {url} does not respond; waiting 3 s: ")
@@ -124,17 +124,17 @@ def test_a_server_that_restarts_during_a_registration_has_one_version(
 
     restarts: list[threading.Timer] = []
     before.status = die
-    what = world_model(str(tmp_path))
+    world = world_model(str(tmp_path))
     registry = MlflowRegistry(before.url)
     try:
-        ref = registry.register_world_model("died", what, model)
+        ref = registry.register_world_model("died", world, model)
     finally:
         for restart in restarts:
             restart.join()
-            server.wait()  # the next tests ask it too
+            server.wait()  # the next tests use it too
     assert restarts
-    assert registry.world_model(ref) == what
-    assert counted(before.url, what.artifact) == dict.fromkeys(
+    assert registry.world_model(ref) == world
+    assert counted(before.url, world.artifact) == dict.fromkeys(
         ("versions", "runs", "models", "values"), 1
     )
     registry.fetch(ref, tmp_path / "copy")
@@ -149,11 +149,11 @@ def test_a_password_in_the_address_is_in_no_log_error_or_record(
     url = before.url.replace("//", "//anna:hidden@")
     registry = MlflowRegistry(url, patience_seconds=2)
     ref = registry.register_world_model("secret", world_model("secret"), model)
-    told = [ref.canonical, *vars(registry.world_model(ref)).values()]
+    texts = [ref.canonical, *vars(registry.world_model(ref)).values()]
     for status in (403, 503):
         before.status = lambda _number, status=status: status
-        with pytest.raises(StoreError, match=r"the registry http://anna:\*\*\*@") as failed:
+        with pytest.raises(StoreError, match=r"the registry http://anna:\*\*\*@") as error:
             registry.world_model(ref)
-        told.append("".join(traceback.format_exception(failed.value)))
+        texts.append("".join(traceback.format_exception(error.value)))
     assert any("does not respond" in line for line in caplog.messages)
-    assert "hidden" not in "".join(map(str, [*told, caplog.text, *capfd.readouterr()]))
+    assert "hidden" not in "".join(map(str, [*texts, caplog.text, *capfd.readouterr()]))

@@ -39,23 +39,23 @@ def model(tmp_path) -> Path:
 
 def world_model(seed: str, **metrics: float) -> WorldModel:
     stages = ("cpt", "sft", "rl")
-    made = tuple(
+    checkpoints = tuple(
         records.checkpoint(stage, artifact=digest_bytes(f"{seed} {stage}".encode()))
         for stage in stages
     )
-    return WorldModel(stages=made, report=digest_bytes(b"report"), metrics=metrics)
+    return WorldModel(stages=checkpoints, report=digest_bytes(b"report"), metrics=metrics)
 
 
 def agent(seed: str, run: str, simulator: str = "a simulator") -> Agent:
-    made = records.checkpoint(
+    checkpoint = records.checkpoint(
         "agent", artifact=digest_bytes(seed.encode()), simulator=digest_bytes(simulator.encode())
     )
-    return Agent(checkpoint=made, run=run)
+    return Agent(checkpoint=checkpoint, run=run)
 
 
 def test_a_version_returns_the_registered_world_model(registry, model):
-    what = world_model("leads back", exact_match=0.8)
-    assert registry.world_model(registry.register_world_model("worlds", what, model)) == what
+    world = world_model("leads back", exact_match=0.8)
+    assert registry.world_model(registry.register_world_model("worlds", world, model)) == world
 
 
 def test_registering_the_same_artifact_again_makes_no_new_version(registry, model):
@@ -78,8 +78,8 @@ def test_the_same_weights_from_another_run_are_another_version(registry, model):
 
 
 def test_an_agents_version_returns_its_run_and_simulator(registry, model):
-    what = agent("leads back", "run-7")
-    assert registry.agent(registry.register_agent("agents", what, model)) == what
+    record = agent("leads back", "run-7")
+    assert registry.agent(registry.register_agent("agents", record, model)) == record
 
 
 def test_the_agents_of_a_run_are_found(registry, model):
@@ -89,33 +89,33 @@ def test_the_agents_of_a_run_are_found(registry, model):
 
 
 def test_an_agent_registered_again_with_an_edge_is_a_new_version(registry, model):
-    what = agent("edged", "a run whose edge comes later")
-    first = registry.register_agent("edged", what, model)
+    record = agent("edged", "a run whose edge comes later")
+    first = registry.register_agent("edged", record, model)
     claim = Claim(
         agent="edged",
-        artifact=what.artifact,
+        artifact=record.artifact,
         starting_weights=digest_bytes(b"s"),
         simulator=digest_bytes(b"w"),
     )
-    told = {"claim": claim, "run": what.run, "tenant": "local", "simulator": claim.simulator}
-    edge = Edge(**told, traffic=Traffic(), log_length=1, root=None, grade="proven", at="now")
-    signed = what.model_copy(update={"edge": SignedEdge(edge=edge, envelope="signed")})
-    second = registry.register_agent("edged", signed, model)
+    fields = {"claim": claim, "run": record.run, "tenant": "local", "simulator": claim.simulator}
+    edge = Edge(**fields, traffic=Traffic(), log_length=1, root=None, grade="proven", at="now")
+    signed_record = record.model_copy(update={"edge": SignedEdge(edge=edge, envelope="signed")})
+    second = registry.register_agent("edged", signed_record, model)
     assert (first.version, second.version) == (1, 2)
-    assert registry.register_agent("edged", signed, model) == second
-    assert registry.register_agent("edged", what, model) in (first, second)
-    assert registry.agent(second).edge == signed.edge
+    assert registry.register_agent("edged", signed_record, model) == second
+    assert registry.register_agent("edged", record, model) in (first, second)
+    assert registry.agent(second).edge == signed_record.edge
 
 
 def test_the_agents_of_a_simulator_are_found_with_their_tags(registry, model):
-    what = agent("in it", "a run in it", "a simulator of its own")
-    ref = registry.register_agent("in-it", what, model)
+    record = agent("in it", "a run in it", "a simulator of its own")
+    ref = registry.register_agent("in-it", record, model)
     registry.register_agent("in-it", agent("elsewhere", "another run"), model)
-    assert what.checkpoint.simulator
-    (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
-    found = RegisteredAgent.from_tags(version)
-    assert found == RegisteredAgent.of(ref, what)
-    assert (found.artifact, found.run, found.edge_digest) == (what.artifact, what.run, None)
+    assert record.checkpoint.simulator
+    (version,) = registry.versions(kind="agent", simulator=record.checkpoint.simulator)
+    entry = RegisteredAgent.from_tags(version)
+    assert entry == RegisteredAgent.of(ref, record)
+    assert (entry.artifact, entry.run, entry.edge_digest) == (record.artifact, record.run, None)
 
 
 @pytest.mark.waits
@@ -123,20 +123,20 @@ def test_an_agent_is_not_read_from_garbled_tags(model, tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(make.registry.database(tmp_path), tmp_path / "artifacts")
-    what = agent("garbled", "its run", "a simulator whose agent's tags are garbled")
-    ref = registry.register_agent("garbled", what, model)
+    record = agent("garbled", "its run", "a simulator whose agent's tags are garbled")
+    ref = registry.register_agent("garbled", record, model)
     tag = ref.name, str(ref.version), "agentworld.artifact"
     registry._client.set_model_version_tag(*tag, "no digest")
-    assert what.checkpoint.simulator
-    (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
+    assert record.checkpoint.simulator
+    (version,) = registry.versions(kind="agent", simulator=record.checkpoint.simulator)
     assert RegisteredAgent.from_tags(version) is None
     assert registry.agents_of("its run") == [ref]
 
 
 def test_the_versions_of_an_artifact_are_found(registry, model):
-    what = world_model("to be found")
-    ref = registry.register_world_model("found-world", what, model)
-    assert registry.world_models_of(what.artifact) == [ref]
+    world = world_model("to be found")
+    ref = registry.register_world_model("found-world", world, model)
+    assert registry.world_models_of(world.artifact) == [ref]
 
 
 def test_fetching_a_version_copies_every_file(registry, model, tmp_path):
@@ -165,26 +165,26 @@ def test_an_agents_version_is_refused_as_a_world_model(registry, model):
 
 
 def test_versions_are_listed_in_order_with_tags_and_time(registry, model):
-    before = datetime.now(UTC) - timedelta(milliseconds=1)
-    what = world_model("glance")
+    start_time = datetime.now(UTC) - timedelta(milliseconds=1)
+    world = world_model("glance")
     refs = [registry.register_agent("glance-b", agent("glance", "r8"), model)]
     refs.append(registry.register_agent("glance-b", agent("glance 2", "r8"), model))
-    refs.append(registry.register_world_model("glance-a", what, model))
-    found = [each for each in registry.versions() if each.ref in refs]
-    assert [str(each.ref) for each in found] == ["glance-a@1", "glance-b@1", "glance-b@2"]
-    assert all(before <= each.at <= datetime.now(UTC) for each in found)
-    assert found[0].tags["artifact"] == what.artifact
-    assert registry.versions(kind="agent", run="r8") == found[1:]
-    assert registry.version(refs[0]) == found[1]
+    refs.append(registry.register_world_model("glance-a", world, model))
+    versions = [version for version in registry.versions() if version.ref in refs]
+    assert [str(version.ref) for version in versions] == ["glance-a@1", "glance-b@1", "glance-b@2"]
+    assert all(start_time <= version.at <= datetime.now(UTC) for version in versions)
+    assert versions[0].tags["artifact"] == world.artifact
+    assert registry.versions(kind="agent", run="r8") == versions[1:]
+    assert registry.version(refs[0]) == versions[1]
 
 
 def test_the_record_and_its_signature_are_stored_unchanged(registry, model):
-    what = agent("stored", "r9")
-    ref = registry.register_agent("stored", what, model, signature='{"signed":true}')
-    stored = registry.stored(ref)
-    assert stored.record == what.model_dump_json()
-    assert stored.signature == '{"signed":true}'
-    assert (stored.version, stored.run, stored.model) == (registry.version(ref), "present", "whole")
+    record = agent("stored", "r9")
+    ref = registry.register_agent("stored", record, model, signature='{"signed":true}')
+    entry = registry.stored(ref)
+    assert entry.record == record.model_dump_json()
+    assert entry.signature == '{"signed":true}'
+    assert (entry.version, entry.run, entry.model) == (registry.version(ref), "present", "whole")
 
 
 def test_an_unsigned_version_has_no_signature(registry, model):
@@ -206,13 +206,13 @@ def test_two_registries_in_one_process_are_independent(tmp_path, model, monkeypa
     from agentworld.lineage.mlflow import MlflowRegistry
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    one, other = (
+    registry, other_registry = (
         MlflowRegistry(f"sqlite:///{tmp_path}/{name}.db", tmp_path / name) for name in "ab"
     )
-    what = world_model("of one")
-    ref = one.register_world_model("worlds", what, model)
-    assert one.world_model(ref) == what
-    assert other.world_models_of(what.artifact) == []
+    world = world_model("of one")
+    ref = registry.register_world_model("worlds", world, model)
+    assert registry.world_model(ref) == world
+    assert other_registry.world_models_of(world.artifact) == []
     assert "MLFLOW_TRACKING_URI" not in os.environ
 
 
@@ -222,14 +222,14 @@ def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
 
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    what = world_model("tagged")
+    world = world_model("tagged")
     uri = make.registry.database(database)
     registry = MlflowRegistry(uri, database / "artifacts")
-    ref = registry.register_world_model("tagged", what, model)
+    ref = registry.register_world_model("tagged", world, model)
     tags = MlflowClient(uri, uri).get_model_version(ref.name, str(ref.version)).tags
-    assert tags["agentworld.artifact"] == what.artifact
-    assert [tags[f"agentworld.{made.stage}.artifact"] for made in what.stages] == [
-        made.artifact for made in what.stages
+    assert tags["agentworld.artifact"] == world.artifact
+    assert [tags[f"agentworld.{stage.stage}.artifact"] for stage in world.stages] == [
+        stage.artifact for stage in world.stages
     ]
 
 
@@ -248,10 +248,10 @@ def test_agents_are_listed_newest_first_up_to_the_limit(registry, model):
         registry.register_agent("listed", agent(f"listed {n}", f"run {n}"), model) for n in range(3)
     ]
     registry.register_world_model("listed-world", world_model("listed"), model)
-    found = registry.agents(2)
-    assert [each.ref for each in found] == [refs[2], refs[1]]
-    assert (found[0].tags["run"], found[0].tags["artifact"]) == ("run 2", digest_bytes(b"listed 2"))
-    assert found[0].tags["simulator"] == digest_bytes(b"a simulator")
+    rows = registry.agents(2)
+    assert [row.ref for row in rows] == [refs[2], refs[1]]
+    assert (rows[0].tags["run"], rows[0].tags["artifact"]) == ("run 2", digest_bytes(b"listed 2"))
+    assert rows[0].tags["simulator"] == digest_bytes(b"a simulator")
 
 
 def test_an_alias_names_the_version_set_last_until_its_removal(registry, model):
@@ -265,7 +265,7 @@ def test_an_alias_names_the_version_set_last_until_its_removal(registry, model):
     registry.set_alias(first, "trial")
     registry.remove_alias("aliased", "production")
     registry.remove_alias("aliased", "production")
-    assert {known: is_ for known, is_ in registry.aliases().items() if known[0] == "aliased"} == {
+    assert {key: version for key, version in registry.aliases().items() if key[0] == "aliased"} == {
         ("aliased", "trial"): 1
     }
 
@@ -277,24 +277,24 @@ def test_removing_an_unknown_alias_succeeds(registry):
 
 def test_versions_are_found_by_their_tags(registry, model):
     ref = registry.register_agent("tagged-agent", agent("by tag", "a run with tags"), model)
-    (found,) = registry.versions(kind="agent", run="a run with tags")
-    assert (found.ref, found.tags["artifact"]) == (ref, digest_bytes(b"by tag"))
+    (version,) = registry.versions(kind="agent", run="a run with tags")
+    assert (version.ref, version.tags["artifact"]) == (ref, digest_bytes(b"by tag"))
     assert registry.versions(kind="world-model", run="a run with tags") == []
 
 
 def test_setting_and_removing_a_mark_changes_nothing_else(registry, model):
-    what = agent("marked", "a run that is marked")
-    ref = registry.register_agent("marked", what, model)
+    record = agent("marked", "a run that is marked")
+    ref = registry.register_agent("marked", record, model)
 
     def tags():
-        (found,) = registry.versions(run="a run that is marked")
-        return found.tags
+        (version,) = registry.versions(run="a run that is marked")
+        return version.tags
 
-    before = tags()
+    initial_tags = tags()
     for value in ("why", "another why", "another why"):
         registry.mark(ref, "revalidate", value)
-        assert tags() == before | {"revalidate": value}
+        assert tags() == initial_tags | {"revalidate": value}
     for _ in range(2):
         registry.mark(ref, "revalidate", None)
-        assert tags() == before
-    assert registry.agent(ref) == what
+        assert tags() == initial_tags
+    assert registry.agent(ref) == record

@@ -1,4 +1,4 @@
-"""An outside trainer opens a run, plays, closes it without a signature, and brings its weights."""
+"""An outside trainer opens a run, plays, closes it without a signature, and submits its weights."""
 
 import asyncio
 import json
@@ -44,10 +44,10 @@ def trained(tmp_path):
 @pytest.fixture
 def trainer(store, trained):
     """The actions of an external trainer in the store's simulator; returns the run's name."""
-    served = make.service.service(store, pinned=records.pinned(store).manifest)
+    service = make.service.service(store, pinned=records.pinned(store).manifest)
 
     async def work(close):
-        client = served.client()
+        client = service.client()
         await client.open_run(OPENING)
         await make.service.play(client, "echo a", "echo b", run=client.run.id)
         if close:
@@ -58,47 +58,47 @@ def trainer(store, trained):
     return lambda close=True: asyncio.run(work(close))
 
 
-def adopted(store, folder, run, name="their-agent"):
-    made = Path(adopt(str(store), str(folder), run, name))
-    return made, AdoptionResult.read(made / ADOPTED)
+def adopt_model(store, folder, run, name="their-agent"):
+    output = Path(adopt(str(store), str(folder), run, name))
+    return output, AdoptionResult.read(output / ADOPTED)
 
 
 def test_the_final_weights_of_a_run_are_adopted_with_grade_observed(store, trained, trainer):
     run = trainer()
-    folder, made = adopted(store, trained, run)
-    assert (str(made.version), made.grade, made.reasons) == ("their-agent@1", "observed", ())
-    chain = audit_agent(made.version, open_sources(store), verify=True)
+    folder, result = adopt_model(store, trained, run)
+    assert (str(result.version), result.grade, result.reasons) == ("their-agent@1", "observed", ())
+    chain = audit_agent(result.version, open_sources(store), verify=True)
     assert (chain.edge.grade, chain.edge.edge.traffic.num_steps) == ("observed", 2)
     assert chain.evidence.grade == "verified"
-    registered = open_sources(store).registry.agent(made.version).checkpoint
-    assert (registered.parents, registered.num_parameters) == ((OPENING.starting_weights,), 4)
+    checkpoint = open_sources(store).registry.agent(result.version).checkpoint
+    assert (checkpoint.parents, checkpoint.num_parameters) == ((OPENING.starting_weights,), 4)
     assert ArtifactManifest.of(folder / "model") == ArtifactManifest.of(trained)
     assert _simulator("", folder, store) == chain.simulator
 
 
 def test_repeating_a_killed_adoption_adopts_only_once(store, trained, trainer):
     run = trainer()
-    folder, made = adopted(store, trained, run)
+    folder, result = adopt_model(store, trained, run)
     (folder / "receipt.json").unlink()
-    assert adopted(store, trained, run) == (folder, made)
+    assert adopt_model(store, trained, run) == (folder, result)
 
 
 def test_other_weights_are_registered_as_disputed_with_the_reason(
     store, trained, trainer, tmp_path
 ):
-    run, other = trainer(), model(tmp_path / "other", b"evil")
-    _, made = adopted(store, other, run)
-    told = [ArtifactManifest.of(folder).digest for folder in (trained, other)]
-    reason = f"the run made {told[0]}, and {told[1]} is registered"
-    assert (made.grade, made.reasons) == ("disputed", (reason,))
-    chain = audit_agent(made.version, open_sources(store))
+    run, other_model = trainer(), model(tmp_path / "other", b"evil")
+    _, result = adopt_model(store, other_model, run)
+    digests = [ArtifactManifest.of(folder).digest for folder in (trained, other_model)]
+    reason = f"the run made {digests[0]}, and {digests[1]} is registered"
+    assert (result.grade, result.reasons) == ("disputed", (reason,))
+    chain = audit_agent(result.version, open_sources(store))
     assert chain.edge.grade == "disputed"
     assert reason in chain.problems
 
 
 def test_a_run_that_is_open_is_refused(store, trained, trainer):
     with pytest.raises(Conflict, match="is open; close it with the weights"):
-        adopted(store, trained, trainer(close=False))
+        adopt_model(store, trained, trainer(close=False))
     assert not (store / "mlflow.db").exists()
 
 
@@ -108,18 +108,18 @@ def test_an_invalid_model_or_name_is_refused_before_the_registry_is_used(
     run, empty = trainer(), tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match="has no safetensors weights"):
-        adopted(store, empty, run)
+        adopt_model(store, empty, run)
     with pytest.raises(InputError, match="there is no folder"):
-        adopted(store, tmp_path / "nowhere", run)
+        adopt_model(store, tmp_path / "nowhere", run)
     with pytest.raises(InputError, match="an agent cannot be named 'a b'"):
-        adopted(store, trained, run, name="a b")
+        adopt_model(store, trained, run, name="a b")
     (trained / "run.py").write_text("")
     with pytest.raises(InputError, match="may contain code"):
-        adopted(store, trained, run)
+        adopt_model(store, trained, run)
     assert not (store / "mlflow.db").exists()
 
 
 def test_an_unknown_run_is_not_found(store, trained, trainer):
     trainer()
     with pytest.raises(NotFound, match="there is no run nobodys"):
-        adopted(store, trained, "nobodys")
+        adopt_model(store, trained, "nobodys")

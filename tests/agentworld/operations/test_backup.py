@@ -21,7 +21,7 @@ _LEASE_SECONDS = 0.02
 
 
 class Killed(BaseException):
-    """Nothing catches it."""
+    """An exception that no code catches."""
 
 
 class Place(NamedTuple):
@@ -90,16 +90,16 @@ def test_a_lost_store_is_restored_from_its_newest_backup(tmp_path, kind, request
     place = place_at(url, tmp_path)
     place.back_up()
     digest = place.objects.put(b"another text")
-    finished = place.back_up()
+    result = place.back_up()
     dump = (place.work / "ledger.dump").read_bytes()
-    assert (finished.backup.num_texts, finished.backup.num_copies) == (2, 1)
+    assert (result.backup.num_texts, result.backup.num_copies) == (2, 1)
     assert place.verify() == []
     shutil.rmtree(place.store)
     shutil.rmtree(place.work)
     place.work.mkdir()
-    restored = place.restore()
-    assert (restored.num_texts, restored.num_copies, restored.other_copies) == (2, 1, ())
-    assert [path.read_bytes() for path in restored.dumps] == [dump]
+    restoration = place.restore()
+    assert (restoration.num_texts, restoration.num_copies, restoration.other_copies) == (2, 1, ())
+    assert [path.read_bytes() for path in restoration.dumps] == [dump]
     assert place.objects.get(digest) == b"another text"
     assert place.mirror.get(COPY) == b"{}"
 
@@ -119,23 +119,23 @@ def test_a_complete_backup_is_not_overwritten(place):
 
 
 def kill_after(monkeypatch, num_changes):
-    """The next process dies with this change of the destination, and changes nothing more."""
-    left = num_changes
+    """Kills the next process after this number of changes of the destination."""
+    num_left = num_changes
 
-    def dying(change):
+    def limit(change):
         def method(self, name, *arguments):
-            nonlocal left
-            if name == "lease":  # which is renewed whenever
-                return change(self, name, *arguments) if left else None
-            if left:
-                left -= 1
+            nonlocal num_left
+            if name == "lease":  # renewed at any time
+                return change(self, name, *arguments) if num_left else None
+            if num_left:
+                num_left -= 1
                 return change(self, name, *arguments)
             raise Killed
 
         return method
 
     for name in ("write", "create", "put_file", "remove"):
-        monkeypatch.setattr(Bucket, name, dying(getattr(Bucket, name)))
+        monkeypatch.setattr(Bucket, name, limit(getattr(Bucket, name)))
 
 
 @pytest.mark.waits
@@ -158,8 +158,8 @@ def test_a_backup_killed_at_any_point_leaves_only_complete_backups(tmp_path):
         place.objects.erase(digest)
         if not is_killed:
             break
-        finished = place.back_up(keep=1)
-        assert place.backups.names() == [finished.name]
+        result = place.back_up(keep=1)
+        assert place.backups.names() == [result.name]
         assert place.verify() == []
         assert set(place.backups.texts.digests()) == set(place.objects.digests())
     assert num_changes >= 8
@@ -167,11 +167,11 @@ def test_a_backup_killed_at_any_point_leaves_only_complete_backups(tmp_path):
 
 @pytest.mark.parametrize("method", ["put_file", "write", "create"])
 def test_a_file_that_reads_differently_than_written_fails_the_backup(place, monkeypatch, method):
-    """A dump, a text, and a copy of what was signed."""
-    right = getattr(Disk, method)
+    """The methods write a dump, a text, and a signed copy."""
+    original = getattr(Disk, method)
 
     def damage(disk, name, data):
-        right(disk, name, data)
+        original(disk, name, data)
         with (disk._root / name).open("ab") as file:
             file.write(b"more")
 
@@ -185,8 +185,8 @@ def test_a_text_erased_after_the_dump_is_in_that_dumps_backup(place):
     digest = place.objects.put(b"erased")
     place.begin()
     place.objects.erase(digest)
-    finished = place.finish()
-    assert text_path(digest) in place.backups.files(finished.name)
+    result = place.finish()
+    assert text_path(digest) in place.backups.files(result.name)
     assert place.verify() == []
     place.restore()
     assert place.objects.get(digest) == b"erased"
@@ -196,16 +196,16 @@ def test_an_erased_text_is_kept_until_the_older_backups_are_removed(place):
     digest = place.objects.put(b"erased")
     place.back_up(keep=2)
     place.objects.erase(digest)
-    later = [place.back_up(keep=2)]
+    backups = [place.back_up(keep=2)]
     assert place.backups.texts.has(digest)
-    later.append(place.back_up(keep=2))
+    backups.append(place.back_up(keep=2))
     assert not place.backups.texts.has(digest)
-    assert place.backups.names() == [backup.name for backup in later]
-    assert [place.verify(backup.name) for backup in later] == [[], []]
+    assert place.backups.names() == [backup.name for backup in backups]
+    assert [place.verify(backup.name) for backup in backups] == [[], []]
 
 
 def test_an_old_backup_is_removed_only_after_the_new_backup_is_complete(place, monkeypatch):
-    old = place.back_up(keep=1)
+    old_backup = place.back_up(keep=1)
 
     def refuse(_self, _keep):
         raise Killed
@@ -213,7 +213,7 @@ def test_an_old_backup_is_removed_only_after_the_new_backup_is_complete(place, m
     monkeypatch.setattr(BackupStore, "prune", refuse)
     with pytest.raises(Killed):
         place.back_up(keep=1)
-    assert place.backups.names()[0] == old.name
+    assert place.backups.names()[0] == old_backup.name
     assert len(place.backups.names()) == 2
 
 
@@ -231,8 +231,8 @@ def test_a_destination_with_backups_of_another_ledger_is_refused(place, step):
 def test_copies_missing_from_the_mirror_stay_in_backups_and_are_reported(place):
     place.back_up()
     shutil.rmtree(place.store / "mirror")
-    finished = place.back_up(keep=1)
-    assert finished.lost_copies == (COPY,)
+    result = place.back_up(keep=1)
+    assert result.lost_copies == (COPY,)
     assert place.verify() == []
     place.restore()
     assert place.mirror.get(COPY) == b"{}"
@@ -242,22 +242,22 @@ def test_a_damaged_text_is_reported_and_the_other_texts_are_backed_up(place):
     digest = place.objects.put(b"whole")
     [file] = place.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
     file.write_bytes(b"other")
-    finished = place.back_up()
-    assert finished.backup.damaged == (digest,)
-    assert finished.backup.num_texts == 1
+    result = place.back_up()
+    assert result.backup.damaged == (digest,)
+    assert result.backup.num_texts == 1
     assert place.verify() == []
 
 
-def stored(place, pattern):
+def find_file(place, pattern):
     [file] = [path for path in (place.store.parent / "backups").glob(pattern) if path.is_file()]
     return file
 
 
 def test_missing_or_damaged_backup_files_are_reported_and_not_restored(place):
     place.back_up()
-    stored(place, "objects/*/*").unlink()
-    stored(place, "mirror/*/*").write_bytes(b"[]")
-    stored(place, "backups/*/ledger.dump").write_bytes(b"less")
+    find_file(place, "objects/*/*").unlink()
+    find_file(place, "mirror/*/*").write_bytes(b"[]")
+    find_file(place, "backups/*/ledger.dump").write_bytes(b"less")
     digest = digest_bytes(b"a text")
     name = newest_backup(place.url)
     assert sorted(place.verify()) == [
@@ -271,7 +271,7 @@ def test_missing_or_damaged_backup_files_are_reported_and_not_restored(place):
 
 def test_a_damaged_copy_is_not_restored_into_the_mirror(place):
     place.back_up()
-    stored(place, "mirror/*/*").write_bytes(b"[]")
+    find_file(place, "mirror/*/*").write_bytes(b"[]")
     shutil.rmtree(place.store / "mirror")
     with pytest.raises(StoreError, match=f"the copy {COPY} in .* is damaged; use another backup"):
         place.restore()
@@ -283,9 +283,9 @@ def test_a_restore_repairs_damaged_texts_and_changes_no_existing_copy(place):
     [text] = [path for path in place.store.glob("objects/*/*") if path.is_file()]
     text.write_bytes(b"damaged")
     (place.store / "mirror" / COPY).write_bytes(b"changed")
-    restored = place.restore()
-    assert (restored.num_texts, restored.num_copies) == (1, 0)
-    assert restored.other_copies == (COPY,)
+    restoration = place.restore()
+    assert (restoration.num_texts, restoration.num_copies) == (1, 0)
+    assert restoration.other_copies == (COPY,)
     assert text.read_bytes() == b"a text"
     assert place.mirror.get(COPY) == b"changed"
 
@@ -293,23 +293,23 @@ def test_a_restore_repairs_damaged_texts_and_changes_no_existing_copy(place):
 @pytest.mark.parametrize("file", ["files.sha256", "manifest.json"])
 def test_a_damaged_backup_manifest_or_file_list_is_a_store_error(place, file):
     place.back_up()
-    stored(place, f"backups/*/{file}").write_bytes(b"{}")
+    find_file(place, f"backups/*/{file}").write_bytes(b"{}")
     with pytest.raises(StoreError, match=rf"{file} in .* is damaged: .*; use another backup"):
         place.verify()
 
 
 def test_a_damaged_list_of_the_newest_backup_blocks_no_backup_and_removes_no_text(place, caplog):
     digest = place.objects.put(b"erased")
-    damaged = place.back_up()
-    stored(place, "backups/*/files.sha256").write_bytes(b"")
+    damaged_backup = place.back_up()
+    find_file(place, "backups/*/files.sha256").write_bytes(b"")
     place.objects.erase(digest)
-    finished = place.back_up()
-    assert finished.backup.num_copies == 1
+    result = place.back_up()
+    assert result.backup.num_copies == 1
     assert place.verify() == []
     assert place.backups.texts.has(digest)
     assert "old texts stay in" in caplog.text
     place.back_up(keep=1)
-    assert damaged.name not in place.backups.names()
+    assert damaged_backup.name not in place.backups.names()
     assert not place.backups.texts.has(digest)
 
 
@@ -361,6 +361,6 @@ def test_finishing_a_backup_requires_its_beginning_and_a_valid_dump(place):
 def test_the_error_for_a_missing_backup_lists_the_existing_backups(place):
     with pytest.raises(NotFound, match="has no backup; check the address"):
         newest_backup(place.url)
-    finished = place.back_up()
-    with pytest.raises(NotFound, match=f"has no backup 'x'; its backups are {finished.name}"):
+    result = place.back_up()
+    with pytest.raises(NotFound, match=f"has no backup 'x'; its backups are {result.name}"):
         place.verify("x")

@@ -1,4 +1,4 @@
-"""A base model by each kind of address: fetched once, verified, and noticed where it changed."""
+"""Base models by each kind of address: fetched once, verified, and checked for changes."""
 
 import logging
 import re
@@ -41,7 +41,7 @@ def digest(model) -> str:
 
 @pytest.fixture
 def address(tmp_path, model) -> str:
-    """In fsspec's memory."""
+    """The address of the model in fsspec's memory."""
     url = f"memory://{tmp_path.name}/base"
     put(url, model)
     return url
@@ -53,7 +53,7 @@ def put(url: str, model: Path) -> None:
         system.pipe_file(f"{root}/{name}", content)
 
 
-def fetched(store: Path, base: str) -> Path:
+def fetch(store: Path, base: str) -> Path:
     return find_base(base, store).folder()
 
 
@@ -81,7 +81,7 @@ def test_a_stages_folder_is_recognized_by_a_matching_checkpoint_record(store, mo
     checkpoint = records.checkpoint("cpt", artifact=digest, from_scratch=True)
     checkpoint.write(record)
     assert find_base(str(model), store).checkpoint == checkpoint
-    (model / "config.json").write_text("[]")  # the weights are others now
+    (model / "config.json").write_text("[]")  # the model's files differ now
     assert find_base(str(model), store).checkpoint is None
 
 
@@ -93,9 +93,9 @@ def test_an_address_is_fetched_once_into_a_folder_named_by_its_digest(
     assert (base.digest, base.address) == (digest, address)
     assert files(base.folder()) == files(model)
     assert base.folder() == store / "bases" / digest.removeprefix("sha256:") / "model"
-    kept = (base.folder() / "model.safetensors").stat().st_mtime_ns
+    mtime = (base.folder() / "model.safetensors").stat().st_mtime_ns
     assert find_base(address, store).digest == digest
-    assert (base.folder() / "model.safetensors").stat().st_mtime_ns == kept
+    assert (base.folder() / "model.safetensors").stat().st_mtime_ns == mtime
     assert not list((store / "bases/partial").iterdir())
 
 
@@ -106,30 +106,30 @@ def test_a_base_changed_at_its_address_gets_a_new_digest_and_is_logged(
     find_base(address, store)
     (model / "config.json").write_text("[]")
     put(address, model)
-    again = find_base(address, store)
-    assert again.digest == ArtifactManifest.of(model).digest
-    assert f"{address} was {digest}, and is {again.digest} now" in caplog.text
-    assert files(again.folder()) == files(model)
+    changed_base = find_base(address, store)
+    assert changed_base.digest == ArtifactManifest.of(model).digest
+    assert f"{address} was {digest}, and is {changed_base.digest} now" in caplog.text
+    assert files(changed_base.folder()) == files(model)
 
 
 @pytest.mark.compute
 def test_a_killed_fetch_resumes_at_the_last_piece(store, digest, address, monkeypatch):
     system, _ = fsspec.core.url_to_fs(address)
-    real, asked = type(system).cat_file, []
+    original, requests = type(system).cat_file, []
 
-    def cut_off(self, path, start=None, end=None, **more):
-        asked.append((path.rpartition("/")[2], start))
-        if len(asked) == 4:
+    def interrupt(self, path, start=None, end=None, **options):
+        requests.append((path.rpartition("/")[2], start))
+        if len(requests) == 4:
             raise KeyboardInterrupt
-        return real(self, path, start, end, **more)
+        return original(self, path, start, end, **options)
 
-    monkeypatch.setattr(type(system), "cat_file", cut_off)
+    monkeypatch.setattr(type(system), "cat_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         find_base(address, store)
-    num_before, piece = len(asked), 8 << 20
-    assert asked[-1] == ("model.safetensors", piece)
+    num_before, piece = len(requests), 8 << 20
+    assert requests[-1] == ("model.safetensors", piece)
     assert find_base(address, store).digest == digest
-    assert asked[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
+    assert requests[num_before:] == [("model.safetensors", piece), ("model.safetensors", 2 * piece)]
 
 
 @pytest.mark.compute
@@ -158,15 +158,15 @@ def test_hidden_files_and_drafts_are_no_part_of_a_base(store, model, digest, add
 
 def test_a_base_changed_during_its_fetch_is_refused(store, address, monkeypatch):
     system, root = fsspec.core.url_to_fs(address)
-    real = type(system).cat_file
+    original = type(system).cat_file
 
-    def changed(self, path, *place, **more):
-        content = real(self, path, *place, **more)
+    def change_config(self, path, *bounds, **options):
+        content = original(self, path, *bounds, **options)
         if path.endswith("model.safetensors"):
             system.pipe(f"{root}/config.json", b"[]")
         return content
 
-    monkeypatch.setattr(type(system), "cat_file", changed)
+    monkeypatch.setattr(type(system), "cat_file", change_config)
     with pytest.raises(StoreError, match="changed during the fetch; repeat it"):
         find_base(address, store)
 
@@ -177,8 +177,8 @@ def test_a_fetched_file_changed_later_is_refused_before_its_use(store, address):
     (base.folder() / "config.json").write_text("[]")
     with pytest.raises(StoreError, match=r"config\.json does not match the manifest") as error:
         base.folder()
-    folder = re.search(r"delete that folder", str(error.value))
-    assert folder
+    advice = re.search(r"delete that folder", str(error.value))
+    assert advice
     shutil.rmtree(store / "bases" / base.digest.removeprefix("sha256:"))
     assert find_base(address, store).folder().is_dir()
 
@@ -190,8 +190,8 @@ def test_an_address_without_files_is_refused(store):
 
 @pytest.mark.parametrize("base", ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B@main"])
 def test_a_hub_model_without_a_commit_is_refused_with_the_pinned_form(store, base):
-    pinned = re.escape("pin one as Qwen/Qwen3-0.6B@<40 hexadecimal digits of the commit>")
-    with pytest.raises(InputError, match=pinned) as error:
+    pattern = re.escape("pin one as Qwen/Qwen3-0.6B@<40 hexadecimal digits of the commit>")
+    with pytest.raises(InputError, match=pattern) as error:
         find_base(base, store)
     guide = Path(__file__).parents[3] / "docs/guides/training.md"
     assert f"error: {error.value}".replace("@main,", ",") in guide.read_text()
@@ -214,22 +214,22 @@ def test_a_folder_in_a_bucket_is_fetched(store, model, digest, bucket, tmp_path)
     put(url, model)
     base = find_base(url, store)
     assert base.digest == digest
-    put(url, model)  # the same once more: another time, and so another look
+    put(url, model)  # the same files with another time, which is checked again
     assert find_base(url, store).digest == digest
 
 
 @pytest.mark.waits
 def test_a_store_in_a_bucket_shares_a_base_between_machines(address, digest, bucket, tmp_path):
     url = f"{bucket}/{tmp_path.name}/store"
-    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
-    find_base(address, mine.root)
-    base = find_base(address, yours.root)
+    first_copy, second_copy = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
+    find_base(address, first_copy.root)
+    base = find_base(address, second_copy.root)
     assert base.digest == digest
     assert ArtifactManifest.of(base.folder()).digest == digest
 
 
 class TestRegistered:
-    """With a real MLflow, in a file."""
+    """Versions in a real MLflow, in a file."""
 
     pytestmark = pytest.mark.compute
 
@@ -241,13 +241,13 @@ class TestRegistered:
 
     def test_a_registered_world_model_is_a_base_by_either_reference(self, store, model, digest):
         checkpoint = records.checkpoint("sft").model_copy(update={"artifact": digest})
-        what = WorldModel(stages=(checkpoint,), report=records.digest("report"))
-        open_registry(store).register_world_model("agentworld-text", what, model)
-        for base in ("models:/agentworld-text/1", "agentworld-text@1"):
-            found = find_base(base, store)
-            assert (found.digest, found.address) == (digest, "models:/agentworld-text/1")
-            assert files(found.folder()) == files(model)
-            assert found.checkpoint == checkpoint
+        world = WorldModel(stages=(checkpoint,), report=records.digest("report"))
+        open_registry(store).register_world_model("agentworld-text", world, model)
+        for reference in ("models:/agentworld-text/1", "agentworld-text@1"):
+            base = find_base(reference, store)
+            assert (base.digest, base.address) == (digest, "models:/agentworld-text/1")
+            assert files(base.folder()) == files(model)
+            assert base.checkpoint == checkpoint
         assert find_base(str(model), store).checkpoint == checkpoint
 
     def test_a_version_registered_by_another_program_is_a_base(self, store, model, digest):
@@ -261,8 +261,8 @@ class TestRegistered:
         client.create_registered_model("team.models")
         source = f"{run.info.artifact_uri}/weights"
         client.create_model_version("team.models", source, run.info.run_id)
-        found = find_base("models:/team.models/1", store)
-        assert (found.digest, files(found.folder())) == (digest, files(model))
+        base = find_base("models:/team.models/1", store)
+        assert (base.digest, files(base.folder())) == (digest, files(model))
 
     def test_a_file_outside_of_the_versions_folder_is_refused(self, store, tmp_path, monkeypatch):
         from agentworld.lineage.mlflow_model import MlflowModel
@@ -283,7 +283,7 @@ class TestRegistered:
 
 
 class TestOfAHub:
-    """On loopback, through huggingface_hub itself."""
+    """Models of a hub on loopback, through huggingface_hub itself."""
 
     pytestmark = pytest.mark.waits
 
@@ -291,11 +291,11 @@ class TestOfAHub:
     def hub(self, monkeypatch):
         from fakes import hub
 
-        with hub.running() as running:
-            monkeypatch.setenv("HF_ENDPOINT", running.url)
-            # As the platform's own programs are.
+        with hub.running() as server:
+            monkeypatch.setenv("HF_ENDPOINT", server.url)
+            # The platform's own programs are offline too.
             monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-            yield running
+            yield server
 
     def test_a_pinned_model_is_fetched_once(self, store, model, digest, hub):
         from huggingface_hub.constants import is_offline_mode
@@ -303,14 +303,14 @@ class TestOfAHub:
         base = find_base(hub.add("Qwen/Qwen3-0.6B", COMMIT, model), store)
         assert (base.digest, base.address) == (digest, f"Qwen/Qwen3-0.6B@{COMMIT}")
         assert files(base.folder()) == files(model)
-        before = len(hub.requests)
+        num_requests = len(hub.requests)
         assert find_base(f"Qwen/Qwen3-0.6B@{COMMIT}", store).folder() == base.folder()
-        assert len(hub.requests) == before
+        assert len(hub.requests) == num_requests
         assert is_offline_mode()
 
     def test_files_not_needed_to_load_a_model_are_not_fetched(self, store, model, digest, hub):
-        others = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "original.pth": b"again"}
-        assert find_base(hub.add("a/b", COMMIT, model, **others), store).digest == digest
+        extras = {"pytorch_model.bin": b"pickle", "modeling.py": b"code", "original.pth": b"again"}
+        assert find_base(hub.add("a/b", COMMIT, model, **extras), store).digest == digest
 
     def test_an_interrupted_fetch_resumes_with_the_missing_file(self, store, model, digest, hub):
         address = hub.add("a/b", COMMIT, model)
@@ -337,7 +337,7 @@ class TestOfAHub:
 
     def test_an_unreachable_hub_is_a_store_error(self, store, monkeypatch):
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-        monkeypatch.setattr("time.sleep", lambda _: None)  # its client tries again and again
+        monkeypatch.setattr("time.sleep", lambda _: None)  # its client retries many times
         with pytest.raises(StoreError, match="set HF_ENDPOINT to a hub that is reached from here"):
             find_base(f"a/b@{COMMIT}", store)
 
@@ -352,7 +352,7 @@ class TestOfAHub:
     ):
         from fakes import hub as fake
 
-        monkeypatch.setattr(fake, "_answer", lambda _, handler, **__: answers(handler, answer))
+        monkeypatch.setattr(fake, "_answer", lambda _, handler, **__: send_answer(handler, answer))
         with pytest.raises(StoreError, match=f"{hub.url} does not answer as a hub"):
             find_base(f"a/b@{COMMIT}", store)
 
@@ -367,7 +367,7 @@ class TestOfAHub:
         assert "s3cr3t" not in f"{error.value} {caplog.text} {output.out} {output.err}"
 
 
-def answers(handler, body: bytes) -> None:
+def send_answer(handler, body: bytes) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()

@@ -1,4 +1,4 @@
-"""Weights from elsewhere: what is taken, what is refused, and when."""
+"""External weights: which are imported, which are refused, and when."""
 
 import json
 import pickle
@@ -21,12 +21,12 @@ SHELL = "You simulate a Linux shell."
 
 
 def recipe(kind="transformers-serve", **sampling):
-    drawn = {"max_tokens": 40, **sampling}
-    return Recipe(name="r", engine={"kind": kind}, simulate={"sampling": drawn})
+    sampling_fields = {"max_tokens": 40, **sampling}
+    return Recipe(name="r", engine={"kind": kind}, simulate={"sampling": sampling_fields})
 
 
-def imported(model, store, chosen=None):
-    return import_world(chosen or recipe(), store, model, ignore_progress)
+def import_model(model, store, custom_recipe=None):
+    return import_world(custom_recipe or recipe(), store, model, ignore_progress)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def model(tiny_model, tmp_path):
 
 @pytest.mark.compute
 def test_imported_weights_become_a_simulator_without_reports(model, tmp_path):
-    simulator = imported(model, tmp_path / "store")
+    simulator = import_model(model, tmp_path / "store")
     manifest = simulator.manifest
     assert set(manifest.files) == {path.name for path in model.iterdir()}
     assert manifest.context_tokens == 1024
@@ -47,8 +47,8 @@ def test_imported_weights_become_a_simulator_without_reports(model, tmp_path):
 
 @pytest.mark.compute
 def test_the_same_weights_imported_twice_are_the_same_simulator(model, tmp_path):
-    first = imported(model, tmp_path / "store")
-    assert imported(model, tmp_path / "store") == first
+    first = import_model(model, tmp_path / "store")
+    assert import_model(model, tmp_path / "store") == first
     assert SimulatorStore(tmp_path / "store").all() == [first]
 
 
@@ -56,11 +56,11 @@ def test_the_same_weights_imported_twice_are_the_same_simulator(model, tmp_path)
 def test_an_imported_world_uses_its_generation_config_and_the_given_prompts(model, tmp_path):
     defaults = {"do_sample": True, "temperature": 0.6, "top_k": 20}
     (model / "generation_config.json").write_text(json.dumps(defaults))
-    chosen = with_world(recipe(), domains={"shell": None, "text": SHELL})
-    manifest = imported(model, tmp_path / "store", chosen).manifest
+    custom_recipe = with_world(recipe(), domains={"shell": None, "text": SHELL})
+    manifest = import_model(model, tmp_path / "store", custom_recipe).manifest
     assert (manifest.sampling.temperature, manifest.sampling.top_k) == (0.6, 20)
-    own = records.pinned_domains("text", system_prompt=SHELL)
-    assert manifest.domains == records.pinned_domains("shell") | own
+    text_domains = records.pinned_domains("text", system_prompt=SHELL)
+    assert manifest.domains == records.pinned_domains("shell") | text_domains
 
 
 def add_adapter(model):
@@ -68,7 +68,7 @@ def add_adapter(model):
     (model / "adapter" / "adapter_config.json").write_text('{"r": 0}')
 
 
-WRONG = {
+REFUSED_FOLDERS = {
     "code": (lambda model: (model / "run.py").touch(), r"run\.py may contain code"),
     "no template": (lambda model: (model / "chat_template.jinja").unlink(), "no chat template"),
     "a template that reaches for Python": (
@@ -80,15 +80,15 @@ WRONG = {
 
 
 @pytest.mark.compute
-@pytest.mark.parametrize(("spoil", "words"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("spoil", "words"), REFUSED_FOLDERS.values(), ids=REFUSED_FOLDERS)
 def test_a_folder_that_cannot_be_served_is_refused_before_the_copy(model, tmp_path, spoil, words):
     spoil(model)
     with pytest.raises(InputError, match=words):
-        imported(model, tmp_path / "store")
+        import_model(model, tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
 
-BOMBS = {
+COSTLY_TEMPLATES = {
     "a number": "{{ 7 ** 99999999 }}",
     "a text": "{{ 'a' * 3000000000 * (messages | length) }}",
     "nested ranges": "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4,
@@ -96,39 +96,39 @@ BOMBS = {
 
 
 @pytest.mark.compute
-@pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
+@pytest.mark.parametrize("template", COSTLY_TEMPLATES.values(), ids=COSTLY_TEMPLATES)
 def test_a_template_that_takes_too_much_time_or_memory_is_refused(model, tmp_path, template):
     (model / "chat_template.jinja").write_text(template)
-    found = outcome(lambda: imported(model, tmp_path / "store"))
-    assert isinstance(found, InputError)
-    assert "too much time or memory" in str(found)
+    error = outcome(lambda: import_model(model, tmp_path / "store"))
+    assert isinstance(error, InputError)
+    assert "too much time or memory" in str(error)
     assert not (tmp_path / "store").exists()
 
 
-GARBAGE = {
+INVALID_WEIGHTS = {
     "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is not a safetensors file"),
     "a header that is nested 200,000 deep": (
         lambda _: (10**6).to_bytes(8, "little") + b'{"a":' * 200_000,
         "is not a safetensors file",
     ),
-    "a file that is cut off": (lambda whole: whole[:-1], "is not a safetensors file"),
+    "a file that is cut off": (lambda data: data[:-1], "is not a safetensors file"),
     "weights of another model": (lambda _: weights(w=[3]), "lacks 25 of the weights of Qwen3For"),
 }
 
 
 @pytest.mark.compute
-@pytest.mark.parametrize(("made", "words"), GARBAGE.values(), ids=GARBAGE)
-def test_an_invalid_weights_file_is_not_pinned(model, tmp_path, made, words):
+@pytest.mark.parametrize(("make_weights", "words"), INVALID_WEIGHTS.values(), ids=INVALID_WEIGHTS)
+def test_an_invalid_weights_file_is_not_pinned(model, tmp_path, make_weights, words):
     path = model / "model.safetensors"
-    path.write_bytes(made(path.read_bytes()))
+    path.write_bytes(make_weights(path.read_bytes()))
     with pytest.raises(InputError, match=words):
-        imported(model, tmp_path / "store")
+        import_model(model, tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.compute
 def test_a_pinned_simulator_with_an_invalid_weights_file_fails_verification(model, tmp_path):
-    simulator = imported(model, tmp_path / "store")
+    simulator = import_model(model, tmp_path / "store")
     path = simulator.model / "model.safetensors"
     path.unlink()
     path.write_bytes(b"garbage")
@@ -145,7 +145,7 @@ def test_a_pinned_simulator_with_an_invalid_weights_file_fails_verification(mode
 @pytest.mark.compute
 def test_max_tokens_equal_to_the_context_length_is_refused(model, tmp_path):
     with pytest.raises(InputError, match=r"1024 tokens leaves no room for a prompt in a context"):
-        imported(model, tmp_path / "store", recipe(max_tokens=1024))
+        import_model(model, tmp_path / "store", recipe(max_tokens=1024))
     assert not (tmp_path / "store").exists()
 
 
@@ -156,7 +156,7 @@ def test_an_invalid_domain_name_is_refused():
 
 @pytest.mark.compute
 def test_seeded_sampling_is_pinned_after_a_check_of_the_engine(model, tmp_path):
-    chosen = recipe("vllm", temperature=1.0, seed_policy="seeded")
-    manifest = imported(model, tmp_path / "store", chosen).manifest
+    custom_recipe = recipe("vllm", temperature=1.0, seed_policy="seeded")
+    manifest = import_model(model, tmp_path / "store", custom_recipe).manifest
     assert manifest.sampling.seed_policy == "seeded"
     assert (tmp_path / "store" / "logs" / "seeds.log").stat().st_size > 0

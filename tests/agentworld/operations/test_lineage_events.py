@@ -16,8 +16,8 @@ from make import records
 
 pytestmark = pytest.mark.waits
 
-DATA, PARENT, LAW, OTHER = map(records.digest, ("data", "parent", "law", "template"))
-INPUTS = {"data": DATA, "parent": PARENT, "corpus law": LAW, "chat_template": OTHER}
+DATA, PARENT, LAW, TEMPLATE = map(records.digest, ("data", "parent", "law", "template"))
+INPUTS = {"data": DATA, "parent": PARENT, "corpus law": LAW, "chat_template": TEMPLATE}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that events go to."""
+    """The file of the events."""
     monkeypatch.setenv("OPENLINEAGE_URL", f"file://{tmp_path}/events.jsonl")
     return tmp_path / "events.jsonl"
 
@@ -59,12 +59,12 @@ def test_a_training_sends_start_running_and_complete_events_of_one_run(
         now[0] += 61
         on_metrics(40, {"loss": 2.125, "validation_loss/shell": 3.0})
         on_metrics(60, {"loss": 2.0})
-    started, running, completed = events_in(log)
-    assert [event["eventType"] for event in (started, running, completed)] == [
+    start_event, running_event, last_event = events_in(log)
+    assert [event["eventType"] for event in (start_event, running_event, last_event)] == [
         *("START", "RUNNING", "COMPLETE")
     ]
-    assert len({event["run"]["runId"] for event in (started, running, completed)}) == 1
-    for event in (started, running, completed):
+    assert len({event["run"]["runId"] for event in (start_event, running_event, last_event)}) == 1
+    for event in (start_event, running_event, last_event):
         assert event["job"]["namespace"] == "agentworld"
         assert event["job"]["name"] == "sft"
         assert {
@@ -74,12 +74,12 @@ def test_a_training_sends_start_running_and_complete_events_of_one_run(
             PARENT: "MODEL",
             LAW: "FILE",
         }
-    assert started["eventTime"] <= running["eventTime"] <= completed["eventTime"]
-    assert started["outputs"] == running["outputs"] == []
-    assert [data["name"] for data in completed["outputs"]] == [records.checkpoint("sft").artifact]
+    assert start_event["eventTime"] <= running_event["eventTime"] <= last_event["eventTime"]
+    assert start_event["outputs"] == running_event["outputs"] == []
+    assert [data["name"] for data in last_event["outputs"]] == [records.checkpoint("sft").artifact]
     training = {"training": "sft/0123abc"}
-    assert tags_of(started) == training
-    assert tags_of(running) == {
+    assert tags_of(start_event) == training
+    assert tags_of(running_event) == {
         **training,
         "step": "40",
         "loss": "2.125",
@@ -101,10 +101,10 @@ def test_a_failed_or_aborted_training_reports_the_reason_and_no_output(
 ) -> None:
     with pytest.raises(type(error)):
         end(folder, error)
-    _, last = events_in(log)
-    assert last["eventType"] == state
-    assert last["run"]["facets"]["errorMessage"]["message"] == message
-    assert last["outputs"] == []
+    _, last_event = events_in(log)
+    assert last_event["eventType"] == state
+    assert last_event["run"]["facets"]["errorMessage"]["message"] == message
+    assert last_event["outputs"] == []
 
 
 def test_each_attempt_is_a_separate_run(folder: Path, log: Path) -> None:
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture

@@ -23,17 +23,17 @@ IMAGE, VERSION = records.digest("image"), "vllm 0.32.0"
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """VLLM is in an image and not here."""
-    absent = program("vllm")._replace(distributions=("an-engine-that-nobody-installs",))
-    monkeypatch.setitem(programs._PROGRAMS, "vllm", absent)
+    """The engine vLLM is in an image, and is not installed here."""
+    missing_program = program("vllm")._replace(distributions=("an-engine-that-nobody-installs",))
+    monkeypatch.setitem(programs._PROGRAMS, "vllm", missing_program)
     monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
     monkeypatch.setenv("AGENTWORLD_ENGINE_VERSION", VERSION)
 
 
-def chosen(**simulate) -> Recipe:
+def vllm_recipe(**simulate) -> Recipe:
     """A recipe for vLLM."""
-    told = {"context_tokens": 512, **simulate}
-    return Recipe.model_validate({"name": "mine", "engine": {"kind": "vllm"}, "simulate": told})
+    settings = {"context_tokens": 512, **simulate}
+    return Recipe.model_validate({"name": "mine", "engine": {"kind": "vllm"}, "simulate": settings})
 
 
 def test_an_installed_engine_ignores_the_environments_version(monkeypatch):
@@ -48,7 +48,7 @@ def test_an_external_endpoint_does_not_count_as_installed():
 
 @pytest.mark.usefixtures("elsewhere")
 def test_an_engine_in_an_image_is_pinned_by_the_environments_image_and_version(tmp_path):
-    pin = pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen()).engine
+    pin = pinned_manifest(ArtifactManifest(files={}), tmp_path, vllm_recipe()).engine
     assert isinstance(pin, EnginePin)
     assert (pin.image, pin.version, pin.lock) == (IMAGE, VERSION, None)
     assert pin.arguments == ("--dtype", "float32", "--max-model-len", "512")
@@ -58,14 +58,14 @@ def test_an_engine_in_an_image_is_pinned_by_the_environments_image_and_version(t
 def test_an_engine_in_an_image_without_a_version_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("AGENTWORLD_ENGINE_VERSION")
     with pytest.raises(InputError, match="vllm is not installed here; set AGENTWORLD_ENGINE_VER"):
-        pinned_manifest(ArtifactManifest(files={}), tmp_path, chosen())
+        pinned_manifest(ArtifactManifest(files={}), tmp_path, vllm_recipe())
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_seeded_sampling_is_refused_without_an_installed_engine(tmp_path):
-    promising = chosen(sampling={"temperature": 1.0, "seed_policy": "seeded"})
+    recipe = vllm_recipe(sampling={"temperature": 1.0, "seed_policy": "seeded"})
     with pytest.raises(InputError, match="vllm is not installed here; set simulate.sampling.seed_"):
-        pin_model(ArtifactManifest(files={}), tmp_path, promising, tmp_path)
+        pin_model(ArtifactManifest(files={}), tmp_path, recipe, tmp_path)
 
 
 @pytest.mark.waits
@@ -79,13 +79,13 @@ def test_the_step_simulate_pins_an_engine_that_is_only_in_an_image(tmp_path, mon
     (model / "model.safetensors").write_bytes(weights())
     artifact = ArtifactManifest.of(model).digest
     stages = (records.checkpoint("rl", artifact=artifact),)
-    what = WorldModel(stages=stages, report=records.digest("report"))
-    ref = make.registry.registry(tmp_path).register_world_model("shell", what, model)
+    world = WorldModel(stages=stages, report=records.digest("report"))
+    ref = make.registry.registry(tmp_path).register_world_model("shell", world, model)
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(json.dumps(chosen().model_dump(include={"name", "engine", "simulate"})))
-    pinned = PinnedSimulator.read(
+    recipe.write_text(json.dumps(vllm_recipe().model_dump(include={"name", "engine", "simulate"})))
+    simulator = PinnedSimulator.read(
         tmp_path / run_by_name("simulate", str(recipe), str(tmp_path), str(ref))
     )
-    assert isinstance(pinned.manifest.engine, EnginePin)
-    assert pinned.manifest.engine.image == IMAGE
-    assert pinned.manifest.artifact == artifact
+    assert isinstance(simulator.manifest.engine, EnginePin)
+    assert simulator.manifest.engine.image == IMAGE
+    assert simulator.manifest.artifact == artifact

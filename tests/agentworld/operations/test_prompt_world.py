@@ -16,29 +16,29 @@ KEY = "a key that nobody may find"
 SHELL = "You simulate a Linux shell."
 
 
-def prompted(url, store, **sampling):
+def pin(url, store, **sampling):
     world = {"sampling": {"max_tokens": 40, **sampling}, "domains": {"shell": SHELL}}
-    chosen = Recipe(name="r", simulate=world)
-    return prompt_world(chosen, store, endpoint_at(url, "somebody/model"))
+    recipe = Recipe(name="r", simulate=world)
+    return prompt_world(recipe, store, endpoint_at(url, "somebody/model"))
 
 
 def test_an_endpoint_and_a_prompt_become_a_simulator_without_weights(tmp_path):
-    with endpoint.running(lambda _asked: "~") as there:
-        simulator = prompted(there.url + "/v1/", tmp_path)
+    with endpoint.running(lambda _request: "~") as server:
+        simulator = pin(server.url + "/v1/", tmp_path)
     manifest = simulator.manifest
     assert (manifest.artifact, manifest.files) == (None, {})
-    assert manifest.engine == Endpoint(url=there.url, model="somebody/model")
+    assert manifest.engine == Endpoint(url=server.url, model="somebody/model")
     assert manifest.domains == records.pinned_domains(system_prompt=SHELL)
     assert simulator.reports == []
-    ((_, body),) = there.asked
+    ((_, body),) = server.asked
     assert (body["model"], body["messages"][0]["content"]) == ("somebody/model", SHELL)
 
 
 def test_an_endpoints_api_key_is_sent_but_not_stored(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
-    with endpoint.running(lambda _asked: "~") as there:
-        prompted(there.url, tmp_path)
-    assert there.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    with endpoint.running(lambda _request: "~") as server:
+        pin(server.url, tmp_path)
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
@@ -47,29 +47,29 @@ def test_an_endpoints_api_key_is_sent_but_not_stored(tmp_path, monkeypatch):
 def test_a_refusal_by_the_endpoint_creates_no_simulator(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
     with (
-        endpoint.running(lambda _asked: 401) as there,
-        pytest.raises(EngineError, match="status 401") as refused,
+        endpoint.running(lambda _request: 401) as server,
+        pytest.raises(EngineError, match="status 401") as error,
     ):
-        prompted(there.url, tmp_path)
-    assert KEY not in str(refused.value)
+        pin(server.url, tmp_path)
+    assert KEY not in str(error.value)
     assert SimulatorStore(tmp_path).all() == []
 
 
 @pytest.mark.compute
 def test_an_endpoint_that_ignores_seeds_cannot_be_pinned_as_seeded(tmp_path):
-    drawn = itertools.count()
-    seeded = {"temperature": 1.0, "seed_policy": "seeded"}
-    with endpoint.running(lambda _asked: str(next(drawn))) as there:
+    counter = itertools.count()
+    sampling = {"temperature": 1.0, "seed_policy": "seeded"}
+    with endpoint.running(lambda _request: str(next(counter))) as server:
         with pytest.raises(InputError, match="equal seeds do not give equal bytes here"):
-            prompted(there.url, tmp_path, **seeded)
+            pin(server.url, tmp_path, **sampling)
         assert SimulatorStore(tmp_path).all() == []
-    with endpoint.running(lambda asked: str(asked.body.get("seed"))) as there:
-        assert prompted(there.url, tmp_path, **seeded).manifest.sampling.seed_policy == "seeded"
+    with endpoint.running(lambda request: str(request.body.get("seed"))) as server:
+        assert pin(server.url, tmp_path, **sampling).manifest.sampling.seed_policy == "seeded"
 
 
 @pytest.mark.parametrize("url", ["http://me:hidden@there", "http://there?key=hidden", "there"])
 def test_an_invalid_endpoint_url_is_refused_without_showing_its_secret(url):
-    with pytest.raises(InputError, match="are not an endpoint; give https://HOST") as refused:
+    with pytest.raises(InputError, match="are not an endpoint; give https://HOST") as error:
         endpoint_at(url, "m")
-    assert "hidden" not in str(refused.value)
-    assert refused.value.__cause__ is None
+    assert "hidden" not in str(error.value)
+    assert error.value.__cause__ is None

@@ -12,31 +12,31 @@ from make.strays import RegistryWithStrays
 
 
 @pytest.fixture
-def told(tmp_path) -> Story:
+def history(tmp_path) -> Story:
     return story(tmp_path, RegistryWithStrays())
 
 
-def inputs(told: Story) -> tuple[str, ...]:
-    """The inputs of an agent that is registered now."""
-    registry, store = told.sources.registry, told.store
-    checkpoint = records.checkpoint("agent", simulator=told.simulator)
-    made = Agent(checkpoint=checkpoint, run=told.run.id)
-    ref = register("second", made, store / "agent", registry, store, store)
+def registered_inputs(history: Story) -> tuple[str, ...]:
+    """Registers another agent; returns its inputs."""
+    registry, store = history.sources.registry, history.store
+    checkpoint = records.checkpoint("agent", simulator=history.simulator)
+    agent = Agent(checkpoint=checkpoint, run=history.run.id)
+    ref = register("second", agent, store / "agent", registry, store, store)
     return registry.stored(ref).links.inputs
 
 
-def test_an_agent_is_linked_to_the_readable_world_model_version(told):
-    registry = told.sources.registry
-    registry.stray(registry.world_model(told.world_model))
-    assert inputs(told) == ("model of world@1",)
+def test_an_agent_is_linked_to_the_readable_world_model_version(history):
+    registry = history.sources.registry
+    registry.stray(registry.world_model(history.world_model))
+    assert registered_inputs(history) == ("model of world@1",)
 
 
-def test_an_untrusted_copy_is_neither_linked_nor_used_for_the_data(told):
-    registry = told.sources.registry
-    artifact = registry.world_model(told.world_model).artifact
+def test_an_untrusted_copy_is_neither_linked_nor_used_for_the_data(history):
+    registry = history.sources.registry
+    artifact = registry.world_model(history.world_model).artifact
     stage = records.checkpoint("rl", artifact=artifact, data=records.digest("another"))
     copy = WorldModel(stages=(stage,), report=records.digest("report"))
-    registry.register_world_model("a-copy", copy, told.store)
-    manifest = SimulatorStore(told.store).find(told.simulator).manifest
-    assert _data(manifest, registry, told.store) == (EARLY_DATA, DATA)
-    assert inputs(told) == ("model of world@1",)
+    registry.register_world_model("a-copy", copy, history.store)
+    manifest = SimulatorStore(history.store).find(history.simulator).manifest
+    assert _data(manifest, registry, history.store) == (EARLY_DATA, DATA)
+    assert registered_inputs(history) == ("model of world@1",)

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.compute
 
 
 def test_a_locally_served_simulator_has_its_pinned_manifest(tiny_model, tmp_path):
-    chosen = Recipe(
+    recipe = Recipe(
         name="r",
         engine={"batch_tokens": 64, "cache_blocks": 256},
         simulate={"sampling": {"max_tokens": 40}},
     )
-    simulator = import_world(chosen, tmp_path, tiny_model, ignore_progress)
+    simulator = import_world(recipe, tmp_path, tiny_model, ignore_progress)
 
     async def manifest(client):
         try:

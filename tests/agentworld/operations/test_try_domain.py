@@ -23,8 +23,8 @@ def bash(action: str) -> Observation:
 
 
 @pytest.fixture
-def live(monkeypatch) -> Callable[..., ScriptedDomain]:
-    """Replaces the environments of the shell by those that answer so."""
+def use_shell(monkeypatch) -> Callable[..., ScriptedDomain]:
+    """Replaces the environments of the shell by scripted ones with these answers."""
 
     def replace(answer=bash) -> ScriptedDomain:
         domain = ScriptedDomain(answer, name="shell")
@@ -44,16 +44,16 @@ def act(*texts: str, service: Service | None = None, **options):
 
     async def work():
         client = service.client(attempts=1) if service else None
-        beginning = open_trial("shell", 1, **{"has_goal": True, **options}, client=client)
-        async with beginning as trial:
+        context = open_trial("shell", 1, **{"has_goal": True, **options}, client=client)
+        async with context as trial:
             turns = [await trial.act(text) for text in texts]
             return trial, turns, await trial.end()
 
     return asyncio.run(work())
 
 
-def test_a_trial_without_a_simulator_has_only_live_results(live):
-    domain = live()
+def test_a_trial_without_a_simulator_has_only_live_results(use_shell):
+    domain = use_shell()
     trial, (first, last), end = act("  ls\n", CLOSING)
     assert (trial.start.task, trial.start.text) == ("report rimo.txt", "rimo.txt: besa")
     assert (trial.start.simulator, trial.start.tools) == (None, ("bash",))
@@ -64,8 +64,8 @@ def test_a_trial_without_a_simulator_has_only_live_results(live):
     assert not domain.environments[0].is_open
 
 
-def test_both_worlds_get_the_same_actions_and_the_rules_compare_the_observations(live, serve):
-    live()
+def test_both_worlds_get_the_same_actions_and_the_rules_compare_the_observations(use_shell, serve):
+    use_shell()
     service = serve(lambda messages: "kolu\n[0] ~" if messages[-1]["content"] == "ls" else "[0] ~")
     trial, (first, second), end = act("echo kolu ", "ls", service=service, has_goal=False)
     assert trial.start.simulator == service.simulator
@@ -75,15 +75,15 @@ def test_both_worlds_get_the_same_actions_and_the_rules_compare_the_observations
     assert (end.num_same, end.num_judged, end.ending) == (0, 2, "person")
 
 
-def test_equal_observations_count_as_the_same(live, serve):
-    live()
+def test_equal_observations_count_as_the_same(use_shell, serve):
+    use_shell()
     _, (turn,), end = act("echo kolu", service=serve())
     assert (turn.simulated, turn.is_same) == ("kolu\n[0] ~", True)
     assert (end.num_same, end.num_judged) == (1, 1)
 
 
-def test_the_simulators_history_contains_no_live_observations(live, serve):
-    live()
+def test_the_simulators_history_contains_no_live_observations(use_shell, serve):
+    use_shell()
     service = serve(lambda _: "imagined\n[0] ~")
     act("echo kolu", "ls", service=service, has_goal=False)
     messages = service.engine.requests[-1].messages
@@ -95,16 +95,16 @@ def test_the_simulators_history_contains_no_live_observations(live, serve):
 
 
 @pytest.mark.compute
-def test_both_worlds_begin_in_the_same_state(live, serve):
-    live()
+def test_both_worlds_begin_in_the_same_state(use_shell, serve):
+    use_shell()
     service = serve()
     for has_goal in (True, False):
         act("ls", service=service, has_goal=has_goal)
         assert "rimo.txt: besa" in service.engine.requests[-1].messages[0]["content"]
 
 
-def test_a_trial_is_a_closed_evaluation_run_in_the_ledger(live, serve):
-    live()
+def test_a_trial_is_a_closed_evaluation_run_in_the_ledger(use_shell, serve):
+    use_shell()
     service = serve()
     act("ls", service=service)
     (run,) = service.ledger.readable_runs()[0]
@@ -114,16 +114,16 @@ def test_a_trial_is_a_closed_evaluation_run_in_the_ledger(live, serve):
     assert episode.closed == "closed"
 
 
-def test_each_worlds_success_is_judged_by_its_own_observations(live, serve):
-    domain = live()
+def test_each_worlds_success_is_judged_by_its_own_observations(use_shell, serve):
+    domain = use_shell()
     domain.is_right = False
     _, (turn,), end = act(CLOSING, service=serve(lambda _: "kolu\n[0] ~"))
     assert not turn.is_same
     assert (end.live_transcript, end.live_state, end.simulated_transcript) == (True, False, False)
 
 
-def test_a_failed_simulator_gets_no_more_actions_and_the_live_side_continues(live, serve):
-    live()
+def test_a_failed_simulator_gets_no_more_actions_and_the_live_side_continues(use_shell, serve):
+    use_shell()
     service = serve(lambda _: EngineError("the engine is gone", retryable=False))
     _, (first, second), end = act("ls", CLOSING, service=service)
     assert (first.live, first.simulated, first.is_same) == ("ls\n[0] ~", None, None)
@@ -133,8 +133,8 @@ def test_a_failed_simulator_gets_no_more_actions_and_the_live_side_continues(liv
     assert (end.live_transcript, end.simulated_transcript, end.num_judged) == (True, None, 0)
 
 
-def test_a_text_without_an_action_reaches_no_world(live, serve):
-    domain = live()
+def test_a_text_without_an_action_reaches_no_world(use_shell, serve):
+    domain = use_shell()
     service = serve()
 
     async def work():
@@ -148,21 +148,21 @@ def test_a_text_without_an_action_reaches_no_world(live, serve):
     assert service.engine.requests == []
 
 
-def test_the_turn_limit_of_the_task_ends_a_trial_in_failure(live):
-    live()
+def test_the_turn_limit_of_the_task_ends_a_trial_in_failure(use_shell):
+    use_shell()
     trial, _, end = act("ls", "ls", "ls")
     assert (trial.is_over, end.ending, end.live_transcript) == (True, "limit", False)
 
 
-def test_an_environment_that_ends_before_the_task_is_a_failure(live):
-    live(lambda _: Observation("bye", done=True))
+def test_an_environment_that_ends_before_the_task_is_a_failure(use_shell):
+    use_shell(lambda _: Observation("bye", done=True))
     for has_goal, success in ((True, False), (False, None)):
         trial, _, end = act("exit", has_goal=has_goal)
         assert (trial.is_over, end.ending, end.live_transcript) == (True, "environment", success)
 
 
-def test_an_action_that_breaks_the_environment_ends_both_worlds(live, serve):
-    domain = live(lambda _: EnvironmentBroken("the shell ended"))
+def test_an_action_that_breaks_the_environment_ends_both_worlds(use_shell, serve):
+    domain = use_shell(lambda _: EnvironmentBroken("the shell ended"))
     service = serve()
     with pytest.raises(EnvironmentBroken, match="the shell ended"):
         act("exit", service=service)

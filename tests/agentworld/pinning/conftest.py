@@ -1,3 +1,3 @@
-"""A service on a real ledger with an engine of no model, reached as its clients reach it."""
+"""A fixture: a service with a real ledger and a scripted engine."""
 
 from make.served import serve  # noqa: F401

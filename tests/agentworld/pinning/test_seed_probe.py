@@ -1,4 +1,4 @@
-"""Engines that keep a seed's promise, and those that break it in each of the ways that they do."""
+"""Engines whose answers depend only on prompt and seed, and engines that break this rule."""
 
 import asyncio
 import itertools
@@ -16,18 +16,18 @@ CONCURRENCY = 12
 SEEDED = records.manifest(sampling={"temperature": 1.0, "max_tokens": 40, "seed_policy": "seeded"})
 
 
-class Drawn(FakeEngine):
+class SeededEngine(FakeEngine):
     """An honest engine: an answer depends on the messages and the seed."""
 
     def __init__(self):
         super().__init__(lambda messages: messages[-1]["content"])
 
     async def complete(self, request):
-        said = await super().complete(request)
-        return said._replace(text=f"{request.seed} {said.text}")
+        response = await super().complete(request)
+        return response._replace(text=f"{request.seed} {response.text}")
 
 
-class Busy:
+class LoadDependentAnswer:
     """Counts active requests; its responses depend on their number."""
 
     def __init__(self, say):
@@ -37,34 +37,34 @@ class Busy:
     async def __call__(self, messages):
         self.under_way += 1
         await asyncio.sleep(0)
-        beside = self.under_way
+        num_active = self.under_way
         await asyncio.sleep(0)
         self.under_way -= 1
-        return self.say(messages, beside)
+        return self.say(messages, num_active)
 
 
-def probe(engine, manifest=SEEDED, **how):
-    return asyncio.run(probe_seeds(engine, manifest, CONCURRENCY, **how))
+def probe(engine, manifest=SEEDED, **options):
+    return asyncio.run(probe_seeds(engine, manifest, CONCURRENCY, **options))
 
 
-def in_a_batch(_messages, beside):
-    return "alone" if beside == 1 else "in a batch"
+def differ_in_batch(_messages, num_active):
+    return "alone" if num_active == 1 else "in a batch"
 
 
-def cut_off_in_a_batch(_messages, beside):
-    return "alone" if beside == 1 else EngineError("too long", kind="cut-off")
+def cut_off_in_batch(_messages, num_active):
+    return "alone" if num_active == 1 else EngineError("too long", kind="cut-off")
 
 
 def test_an_engine_that_honors_seeds_passes_the_probe():
-    found = probe(Drawn())
-    assert found.difference is None
-    assert (found.concurrency, found.num_questions) == (CONCURRENCY, CONCURRENCY)
+    result = probe(SeededEngine())
+    assert result.difference is None
+    assert (result.concurrency, result.num_questions) == (CONCURRENCY, CONCURRENCY)
 
 
 def test_the_probe_sends_several_prompts_and_seeds_in_three_full_rounds():
     engine = FakeEngine(lambda _messages: "the same")
     probe(engine)
-    seeds = {(asked.messages[-1]["content"], asked.seed) for asked in engine.requests}
+    seeds = {(request.messages[-1]["content"], request.seed) for request in engine.requests}
     assert len(seeds) == CONCURRENCY
     assert 1 < len({prompt for prompt, _ in seeds}) < CONCURRENCY
     assert len(engine.requests) == 3 * CONCURRENCY
@@ -72,31 +72,31 @@ def test_the_probe_sends_several_prompts_and_seeds_in_three_full_rounds():
 
 @pytest.mark.parametrize("briefly", [False, True])
 @pytest.mark.parametrize(
-    ("say", "words"),
+    ("answer", "message"),
     [
-        (in_a_batch, "asked alone, seed 0 gave 'alone', and asked all at once 'in a batch'"),
-        (cut_off_in_a_batch, "and asked all at once no answer (cut-off)"),
+        (differ_in_batch, "asked alone, seed 0 gave 'alone', and asked all at once 'in a batch'"),
+        (cut_off_in_batch, "and asked all at once no answer (cut-off)"),
     ],
 )
-def test_the_probe_detects_answers_that_depend_on_concurrent_requests(say, words, briefly):
-    assert words in probe(FakeEngine(Busy(say)), briefly=briefly).difference
+def test_the_probe_detects_answers_that_depend_on_concurrent_requests(answer, message, briefly):
+    assert message in probe(FakeEngine(LoadDependentAnswer(answer)), briefly=briefly).difference
 
 
 def test_the_probe_detects_an_engine_that_ignores_seeds():
-    drawn = itertools.count()
-    assert "gave '0'" in probe(FakeEngine(lambda _messages: str(next(drawn)))).difference
+    counter = itertools.count()
+    assert "gave '0'" in probe(FakeEngine(lambda _messages: str(next(counter)))).difference
 
 
 def test_the_third_round_detects_answers_that_depend_on_the_request_order():
-    """Responds with the number of earlier requests for the same."""
-    asked: dict[str, int] = {}
+    """The engine's answer depends on the number of earlier requests with the same prompt."""
+    counts: dict[str, int] = {}
 
-    def say(messages):
+    def answer(messages):
         key = messages[-1]["content"]
-        asked[key] = asked.get(key, 0) + 1
-        return "late" if asked[key] > 2 * CONCURRENCY // 4 else "early"
+        counts[key] = counts.get(key, 0) + 1
+        return "late" if counts[key] > 2 * CONCURRENCY // 4 else "early"
 
-    assert "in another order 'late'" in probe(FakeEngine(say)).difference
+    assert "in another order 'late'" in probe(FakeEngine(answer)).difference
 
 
 def test_the_probe_reports_that_cut_off_answers_cannot_be_compared():
@@ -111,27 +111,27 @@ def test_an_engine_failure_during_the_probe_is_raised():
 
 
 def test_a_manifest_without_seeded_sampling_sends_no_probe_requests():
-    engine = Drawn()
+    engine = SeededEngine()
     prove_seeds(records.manifest(), lambda: engine, CONCURRENCY)
     assert engine.requests == []
 
 
 def test_a_seeded_manifest_is_refused_if_equal_seeds_give_different_bytes():
     with pytest.raises(InputError, match="equal seeds do not give equal bytes here: asked alone"):
-        prove_seeds(SEEDED, lambda: FakeEngine(Busy(in_a_batch)), CONCURRENCY)
+        prove_seeds(SEEDED, lambda: FakeEngine(LoadDependentAnswer(differ_in_batch)), CONCURRENCY)
 
 
 @pytest.mark.compute
 def test_a_real_vllm_passes_the_probe_at_its_full_concurrency(tiny_model, tmp_path):
     recipe, log = EngineRecipe(kind="vllm"), tmp_path / "engine.log"
-    started = serve(tiny_model, recipe, sampling=SEEDED.sampling, context_tokens=1024, log=log)
-    with started as served:
+    server = serve(tiny_model, recipe, sampling=SEEDED.sampling, context_tokens=1024, log=log)
+    with server as engine:
         connections = []
 
         def connect():
-            connections.append(served.connect())
+            connections.append(engine.connect())
             return connections[-1]
 
-        prove_seeds(SEEDED, connect, served.concurrency)
-        prove_seeds(SEEDED, connect, served.concurrency, briefly=True)
+        prove_seeds(SEEDED, connect, engine.concurrency)
+        prove_seeds(SEEDED, connect, engine.concurrency, briefly=True)
     assert len(connections) == 2

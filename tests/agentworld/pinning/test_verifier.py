@@ -21,37 +21,37 @@ def model(tmp_path):
 
 
 @pytest.fixture
-def told(tmp_path, model, monkeypatch):
-    """Sets the environment; gives the manifest and where the arguments will be."""
+def inputs(tmp_path, model, monkeypatch):
+    """Sets the environment; returns the manifest and the path of the engine arguments."""
     artifact = ArtifactManifest.of(model)
     manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
     manifest.write(tmp_path / "manifest.json")
-    written = tmp_path / "verified" / "arguments"
+    arguments_path = tmp_path / "verified" / "arguments"
     monkeypatch.setenv("AGENTWORLD_MANIFEST", str(tmp_path / "manifest.json"))
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(model))
-    monkeypatch.setenv("AGENTWORLD_ENGINE_ARGUMENTS", str(written))
-    return manifest, written
+    monkeypatch.setenv("AGENTWORLD_ENGINE_ARGUMENTS", str(arguments_path))
+    return manifest, arguments_path
 
 
-def test_the_served_model_name_is_the_manifest_digest(told):
-    manifest, written = told
+def test_the_served_model_name_is_the_manifest_digest(inputs):
+    manifest, arguments_path = inputs
     assert verifier.main() == 0
-    assert written.read_text() == f"--served-model-name {manifest.digest}"
+    assert arguments_path.read_text() == f"--served-model-name {manifest.digest}"
 
 
-def test_a_changed_byte_is_reported_and_no_engine_arguments_are_written(told, model, capsys):
+def test_a_changed_byte_is_reported_and_no_engine_arguments_are_written(inputs, model, capsys):
     (model / "model.safetensors").write_bytes(weights("weightz"))
     assert verifier.main() == 2
     assert "model.safetensors does not match the manifest" in capsys.readouterr().err
-    assert not told[1].exists()
+    assert not inputs[1].exists()
 
 
-def test_files_at_a_weights_url_are_fetched_and_verified(told, model, tmp_path, monkeypatch):
-    fetched = tmp_path / "fetched"
-    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(fetched))
+def test_files_at_a_weights_url_are_fetched_and_verified(inputs, model, tmp_path, monkeypatch):
+    destination = tmp_path / "fetched"
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(destination))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     assert verifier.main() == 0
-    assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
+    assert digest_file(destination / "model.safetensors") == inputs[0].files["model.safetensors"]
 
 
 def io_bytes() -> dict[str, int]:
@@ -81,11 +81,11 @@ def test_a_pod_reads_and_writes_each_byte_once_and_shared_files_not_again(
         before = io_bytes()
         verifier.verify(settings)
         after = io_bytes()
-        for count in ("rchar", "wchar"):
-            assert after[count] - before[count] == pytest.approx(times * num_bytes, abs=500_000)
+        for counter in ("rchar", "wchar"):
+            assert after[counter] - before[counter] == pytest.approx(times * num_bytes, abs=500_000)
 
 
-def test_shared_files_are_fetched_by_only_one_pod(told, model, tmp_path, monkeypatch, capsys):
+def test_shared_files_are_fetched_by_only_one_pod(inputs, model, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "cache" / "world"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_SHARED", "true")
@@ -95,13 +95,13 @@ def test_shared_files_are_fetched_by_only_one_pod(told, model, tmp_path, monkeyp
     first, second = capsys.readouterr().out.splitlines()
     assert "fetched and checked in" in first
     assert "unchanged since their check" in second
-    assert told[1].read_text() == f"--served-model-name {told[0].digest}"
+    assert inputs[1].read_text() == f"--served-model-name {inputs[0].digest}"
 
 
 def test_a_manifest_whose_files_contradict_its_artifact_is_refused(
-    told, model, monkeypatch, capsys
+    inputs, model, monkeypatch, capsys
 ):
-    manifest = told[0].model_copy(update={"artifact": records.digest("another")})
+    manifest = inputs[0].model_copy(update={"artifact": records.digest("another")})
     manifest.write(model.parent / "manifest.json")
     assert verifier.main() == 2
     assert "pin again" in capsys.readouterr().err
@@ -111,9 +111,9 @@ def test_a_manifest_whose_files_contradict_its_artifact_is_refused(
 
 
 @pytest.mark.waits
-def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monkeypatch, bucket):
+def test_files_in_a_bucket_are_fetched_and_verified(inputs, model, tmp_path, monkeypatch, bucket):
     system, root = url_to_fs(f"{bucket}/models/world")
-    for name in told[0].files:
+    for name in inputs[0].files:
         system.put_file(str(model / name), f"{root}/{name}")
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "fetched"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"{bucket}/models/world")
@@ -122,15 +122,15 @@ def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monke
     assert verifier.main() == 2
 
 
-def test_a_file_missing_at_the_weights_url_is_reported(told, model, monkeypatch, capsys):
+def test_a_file_missing_at_the_weights_url_is_reported(inputs, model, monkeypatch, capsys):
     (model / "config.json").unlink()
-    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(told[1].parent / "fetched"))
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(inputs[1].parent / "fetched"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     assert verifier.main() == 2
     assert "there is no config.json at" in capsys.readouterr().err
 
 
-def test_an_adapter_is_served_under_the_manifest_digest(told, model, tmp_path):
+def test_an_adapter_is_served_under_the_manifest_digest(inputs, model, tmp_path):
     adapter = model / "adapter"
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps({"r": 8}))
@@ -138,7 +138,7 @@ def test_an_adapter_is_served_under_the_manifest_digest(told, model, tmp_path):
     manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
     manifest.write(tmp_path / "manifest.json")
     assert verifier.main() == 0
-    assert f"--lora-modules {manifest.digest}={adapter}" in told[1].read_text()
+    assert f"--lora-modules {manifest.digest}={adapter}" in inputs[1].read_text()
 
 
 def test_a_missing_setting_is_reported(monkeypatch, capsys):

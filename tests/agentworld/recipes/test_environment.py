@@ -5,7 +5,7 @@ from agentworld.errors import ClusterError, InputError
 from agentworld.recipes.environment import exit_status, from_environment
 
 
-class Told(BaseSettings):
+class ExampleSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TOLD_")
 
     port: int
@@ -15,11 +15,11 @@ class Told(BaseSettings):
 def test_settings_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("TOLD_PORT", "80")
     monkeypatch.setenv("TOLD_NAMES", '["a", "b"]')
-    assert from_environment(Told) == Told(port=80, names=("a", "b"))
+    assert from_environment(ExampleSettings) == ExampleSettings(port=80, names=("a", "b"))
 
 
 @pytest.mark.parametrize(
-    ("variables", "named"),
+    ("variables", "field"),
     [
         ({}, "port"),
         ({"TOLD_PORT": "x"}, "port"),
@@ -27,12 +27,12 @@ def test_settings_are_read_from_the_environment(monkeypatch):
     ],
     ids=["missing", "no number", "no JSON"],
 )
-def test_an_invalid_variable_is_reported_without_its_value(monkeypatch, variables, named):
+def test_an_invalid_variable_is_reported_without_its_value(monkeypatch, variables, field):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=named) as refused:
-        from_environment(Told)
-    assert "s3cret" not in str(refused.value)
+    with pytest.raises(InputError, match=field) as error:
+        from_environment(ExampleSettings)
+    assert "s3cret" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from agentworld.records.base import Record
 from agentworld.records.gate import Gate
 
 
-class _Whole(Record):
+class ExampleRecord(Record):
     gate: Gate | int = 0
     words: dict[str, str] = {}
 
@@ -17,24 +17,24 @@ class _Whole(Record):
 def problem_of(kind: type[BaseModel], text: str) -> Problem:
     """The first problem of a document."""
     document = read_yaml(text)
-    with pytest.raises(ValidationError) as refused:
+    with pytest.raises(ValidationError) as error:
         kind.model_validate(document.value)
-    return all_problems(kind, refused.value, document.root)[0]
+    return all_problems(kind, error.value, document.root)[0]
 
 
 def test_an_unknown_field_of_a_union_is_reported_without_suggestions():
-    problem = problem_of(_Whole, "gate: {metric: a, least: 1, zzz: 1}")
+    problem = problem_of(ExampleRecord, "gate: {metric: a, least: 1, zzz: 1}")
     assert problem == Problem(1, "gate.Gate.zzz", "there is no such field; leave it out")
 
 
 def test_a_field_may_have_a_colon_in_its_name():
-    problem = problem_of(_Whole, "gate: 1\nwords: {'a: b': 3}")
+    problem = problem_of(ExampleRecord, "gate: 1\nwords: {'a: b': 3}")
     text = "it should be a valid string (got '3'); put it in quotes"
     assert problem == Problem(2, "words.a: b", text)
 
 
-@pytest.mark.parametrize("written", ["12e4", "1_000", "0123", "12:30", "TRUE"])
-def test_a_value_is_shown_as_it_was_written(written):
-    (field, text) = problem_of(_Whole, f"words: {{zone: {written}}}")[1:]
+@pytest.mark.parametrize("value", ["12e4", "1_000", "0123", "12:30", "TRUE"])
+def test_a_value_is_shown_as_it_was_written(value):
+    (field, text) = problem_of(ExampleRecord, f"words: {{zone: {value}}}")[1:]
     assert field == "words.zone"
-    assert text == f"it should be a valid string (got '{written}'); put it in quotes"
+    assert text == f"it should be a valid string (got '{value}'); put it in quotes"

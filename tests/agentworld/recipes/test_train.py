@@ -1,4 +1,4 @@
-"""The fields of trainings' recipes."""
+"""The fields of training recipes."""
 
 import pytest
 
@@ -14,7 +14,7 @@ NOT_REPORTED = {
         *("learning_rate", "prompts_per_step", "group_size", "temperature", "max_tokens"),
     ],
 }
-OF_RWML = {
+RWML_VALUES = {
     (NextTokenRecipe, "learning_rate"): "2e-6",
     (NextTokenRecipe, "tokens_per_batch"): "32 samples",
     (NextTokenRecipe, "epochs"): "2 epochs",
@@ -31,6 +31,6 @@ OF_RWML = {
 def test_fields_the_paper_omits_are_described_as_not_reported_with_any_rwml_value(recipe, field):
     description = field_words(recipe)[field]
     assert "not reported" in description.lower()
-    if (recipe, field) in OF_RWML:
+    if (recipe, field) in RWML_VALUES:
         assert "RWML" in description
-        assert OF_RWML[recipe, field] in description
+        assert RWML_VALUES[recipe, field] in description

@@ -23,7 +23,7 @@ def test_a_gate_is_a_list_of_metrics_with_minimum_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("clause", "wrong"),
+    ("clause", "problem"),
     [
         ("{metric: rl.rule}", "gate.0.least: Field required"),
         ("{metric: rl.rule, least: .nan}", "gate.0.least"),
@@ -33,9 +33,9 @@ def test_a_gate_is_a_list_of_metrics_with_minimum_values(tmp_path):
         ("rl.rule=0.5", "gate.0"),
     ],
 )
-def test_an_invalid_gate_is_refused_with_its_field(tmp_path, clause, wrong):
+def test_an_invalid_gate_is_refused_with_its_field(tmp_path, clause, problem):
     (tmp_path / "mine.yaml").write_text(f"name: mine\ngate: [{clause}]\n")
-    with pytest.raises(InputError, match=f"is wrong at {wrong}"):
+    with pytest.raises(InputError, match=f"is wrong at {problem}"):
         load_recipe(tmp_path / "mine.yaml")
 
 
@@ -45,25 +45,25 @@ def test_the_recipes_in_the_training_guide_are_valid(tmp_path):
     for block in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
         (tmp_path / "my-world.yaml").write_text(block)
         recipes.append(load_recipe(tmp_path / "my-world.yaml"))
-    whole, validated, mixed, lora, shared, judged = recipes
-    assert (whole.model.base, whole.sft.reasoning) == ("/models/my-base", "recorded-state")
-    assert whole.collect.record_state
+    base, validated, mixed, lora, parallel, judged = recipes
+    assert (base.model.base, base.sft.reasoning) == ("/models/my-base", "recorded-state")
+    assert base.collect.record_state
     assert validated.sft.validate_every == 50
     assert mixed.cpt.corpora.keys() == {"licences"}
     assert lora.sft.lora == LoraRecipe()
     assert judged.rl.reward.rubric == "endpoint"
     assert judged.rl.reward.endpoint.key_from == "JUDGE_KEY"
-    assert shared.sft.sequence_parallel == 4
+    assert parallel.sft.sequence_parallel == 4
 
 
 @pytest.mark.parametrize("source", ["sk-rimo-4711", "AIzaRimo4711", "teacher key", "a/key"])
 def test_a_secret_key_in_a_recipe_is_refused_and_not_printed(tmp_path, source):
     traces = {"teacher": {"key_from": source}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "traces": traces}))
-    refused = r"traces.teacher.key_from: .* do not write the key itself"
-    with pytest.raises(InvalidFile, match=refused) as caught:
+    message = r"traces.teacher.key_from: .* do not write the key itself"
+    with pytest.raises(InvalidFile, match=message) as error:
         load_recipe(tmp_path / "mine.yaml")
-    assert source not in str(caught.value)
+    assert source not in str(error.value)
 
 
 @pytest.mark.parametrize("source", ["", "TEACHER_KEY", "/var/run/secrets/teacher/key"])
@@ -72,10 +72,10 @@ def test_key_from_accepts_a_variable_name_or_a_file_path(source):
 
 
 def test_the_identity_of_traces_depends_on_the_request_and_not_on_the_address():
-    place = {"url": "http://elsewhere", "key_from": "A_KEY"}
-    other = EndpointRecipe(**place, concurrency=1, timeout_seconds=1)
+    address = {"url": "http://elsewhere", "key_from": "A_KEY"}
+    endpoint = EndpointRecipe(**address, concurrency=1, timeout_seconds=1)
     recipe = TracesRecipe()
-    moved = TracesRecipe(teacher=other, judge=other)
-    assert moved.identity == recipe.identity == recipe
+    other_recipe = TracesRecipe(teacher=endpoint, judge=endpoint)
+    assert other_recipe.identity == recipe.identity == recipe
     for field in ({"model": "m"}, {"max_tokens": 9}, {"fields": {"top_p": 0.9}}):
         assert TracesRecipe(teacher=EndpointRecipe(**field)).identity != recipe.identity

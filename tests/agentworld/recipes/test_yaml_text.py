@@ -1,4 +1,4 @@
-"""Written YAML is read back unchanged, by our reader and by those of YAML 1.1."""
+"""Written YAML is read back unchanged, by our reader and by readers of YAML 1.1."""
 
 import pytest
 import yaml

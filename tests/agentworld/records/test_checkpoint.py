@@ -26,18 +26,18 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_a_changed_file_or_name_changes_the_artifact_digest(model, change):
-    before = ArtifactManifest.of(model)
+    manifest = ArtifactManifest.of(model)
     change(model)
-    assert ArtifactManifest.of(model).digest != before.digest
+    assert ArtifactManifest.of(model).digest != manifest.digest
     with pytest.raises(InputError, match="does not match the manifest"):
-        before.verify(model)
+        manifest.verify(model)
 
 
 def test_moving_a_model_folder_does_not_change_its_artifact(model, tmp_path):
-    before = ArtifactManifest.of(model)
-    moved = model.rename(tmp_path / "elsewhere")
-    assert ArtifactManifest.of(moved) == before
-    before.verify(moved)
+    manifest = ArtifactManifest.of(model)
+    moved_model = model.rename(tmp_path / "elsewhere")
+    assert ArtifactManifest.of(moved_model) == manifest
+    manifest.verify(moved_model)
 
 
 def test_model_files_include_files_in_subfolders(model):

@@ -8,22 +8,22 @@ from agentworld.records.engine_environment import refused_argument
 from agentworld.records.simulator import EnginePin
 from make import records
 
-KNOWN = {"kind": "vllm", "version": "vllm 1", "lock": records.digest("lock")}
+FIELDS = {"kind": "vllm", "version": "vllm 1", "lock": records.digest("lock")}
 
 
 def test_a_changed_engine_environment_changes_the_simulator_digest():
-    one, other = ({**KNOWN, "environment": {"VLLM_BATCH_INVARIANT": value}} for value in "01")
-    assert records.manifest(engine=one).digest != records.manifest(engine=other).digest
+    first, second = ({**FIELDS, "environment": {"VLLM_BATCH_INVARIANT": value}} for value in "01")
+    assert records.manifest(engine=first).digest != records.manifest(engine=second).digest
 
 
 def test_an_empty_engine_environment_does_not_change_the_digest():
-    empty = records.manifest(engine={**KNOWN, "environment": {}})
-    assert empty.digest == records.manifest(engine=KNOWN).digest
-    assert b"environment" not in empty.canonical
+    manifest = records.manifest(engine={**FIELDS, "environment": {}})
+    assert manifest.digest == records.manifest(engine=FIELDS).digest
+    assert b"environment" not in manifest.canonical
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("VLLM_SERVER_DEV_MODE", "would let others change its weights while it runs"),
         ("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "would let others change its weights"),
@@ -36,21 +36,21 @@ def test_an_empty_engine_environment_does_not_change_the_digest():
         ("", "is not the name of a variable"),
     ],
 )
-def test_unsafe_reserved_secret_and_invalid_variables_are_refused(name, words):
-    with pytest.raises(ValueError, match=words):
-        EnginePin(**KNOWN, environment={name: "1"})
+def test_unsafe_reserved_secret_and_invalid_variables_are_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        EnginePin(**FIELDS, environment={name: "1"})
 
 
 def test_the_error_for_a_secret_variable_does_not_contain_its_value():
-    with pytest.raises(ValidationError) as refused:
-        EnginePin(**KNOWN, environment={"HF_TOKEN": "hf_0123"})
-    assert first_problem(refused.value).startswith("environment: HF_TOKEN names a secret")
-    assert "hf_0123" not in first_problem(refused.value)
+    with pytest.raises(ValidationError) as error:
+        EnginePin(**FIELDS, environment={"HF_TOKEN": "hf_0123"})
+    assert first_problem(error.value).startswith("environment: HF_TOKEN names a secret")
+    assert "hf_0123" not in first_problem(error.value)
 
 
 def test_a_value_with_a_null_character_is_refused():
     with pytest.raises(ValueError, match="String should match"):
-        EnginePin(**KNOWN, environment={"A": "\0"})
+        EnginePin(**FIELDS, environment={"A": "\0"})
 
 
 @pytest.mark.parametrize(

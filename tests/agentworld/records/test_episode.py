@@ -31,36 +31,36 @@ TEXTS = st.lists(ANY_TEXT, min_size=1, max_size=5)
 
 @given(TEXTS)
 def test_an_episode_is_intact_and_another_step_changes_its_head(observations):
-    made = records.episode(*observations)
-    assert made.intact
-    assert records.episode(*observations, "more").head != made.head
+    original = records.episode(*observations)
+    assert original.intact
+    assert records.episode(*observations, "more").head != original.head
 
 
-def _broken(steps, place, **fields):
-    return (*steps[:place], steps[place]._replace(**fields), *steps[place + 1 :])
+def _replace_step(steps, index, **fields):
+    return (*steps[:index], steps[index]._replace(**fields), *steps[index + 1 :])
 
 
 @given(TEXTS, st.data())
 def test_a_changed_step_breaks_the_chain(observations, data):
-    made = records.episode(*observations)
-    place = data.draw(st.integers(0, len(observations) - 1))
-    texts = {"observation": "exchanged", "observation_digest": text_digest("exchanged")}
-    for fields in (texts, {"observation": "exchanged"}, {"reward": 1.0}, {"done": True}):
-        assert not made._replace(steps=_broken(made.steps, place, **fields)).intact
+    original = records.episode(*observations)
+    index = data.draw(st.integers(0, len(observations) - 1))
+    new_texts = {"observation": "exchanged", "observation_digest": text_digest("exchanged")}
+    for fields in (new_texts, {"observation": "exchanged"}, {"reward": 1.0}, {"done": True}):
+        assert not original._replace(steps=_replace_step(original.steps, index, **fields)).intact
 
 
 @given(TEXTS, st.data())
 def test_a_missing_step_breaks_the_chain(observations, data):
-    made = records.episode(*observations, "last")
-    place = data.draw(st.integers(0, len(observations) - 1))
-    assert not made._replace(steps=made.steps[:place] + made.steps[place + 1 :]).intact
+    original = records.episode(*observations, "last")
+    index = data.draw(st.integers(0, len(observations) - 1))
+    assert not original._replace(steps=original.steps[:index] + original.steps[index + 1 :]).intact
 
 
 @given(TEXTS)
 def test_a_chain_without_texts_is_intact(observations):
-    made = records.episode(*observations)
-    erased = tuple(step._replace(action=None, observation=None) for step in made.steps)
-    assert made._replace(steps=erased).intact
+    original = records.episode(*observations)
+    erased_steps = tuple(step._replace(action=None, observation=None) for step in original.steps)
+    assert original._replace(steps=erased_steps).intact
 
 
 @given(ANY_TEXT)

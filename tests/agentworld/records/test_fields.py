@@ -6,7 +6,7 @@ from agentworld.records.base import Record
 from agentworld.records.fields import describe_fields, record_in
 from agentworld.records.gate import Gate
 
-FIELDS = {each.name: each for each in describe_fields(Recipe)}
+FIELDS = {field.name: field for field in describe_fields(Recipe)}
 
 
 class _Gates(Record):

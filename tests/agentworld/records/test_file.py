@@ -49,7 +49,7 @@ def test_a_huge_sparse_file_is_refused_at_the_limit(tmp_path):
     path = tmp_path / "file"
     path.touch()
     os.truncate(path, 1 << 40)
-    for read in (read_regular, lambda *of: list(read_lines(*of))):
+    for read in (read_regular, lambda *arguments: list(read_lines(*arguments))):
         with pytest.raises(NotRegular, match="has more than 1000 bytes"):
             read(path, 1000)
 
@@ -75,10 +75,10 @@ def test_a_missing_file_is_not_reported_as_a_special_file(tmp_path):
 
 
 def test_a_file_deleted_during_the_check_is_treated_as_missing(tmp_path):
-    class JustGone(type(tmp_path)):
+    class DeletedPath(type(tmp_path)):
         def exists(self):
             return True
 
-    check_regular(JustGone(tmp_path / "journal"), JustGone(tmp_path / "no folder/journal"))
+    check_regular(DeletedPath(tmp_path / "journal"), DeletedPath(tmp_path / "no folder/journal"))
     with pytest.raises(NotRegular):
         check_regular(tmp_path / "journal", tmp_path)

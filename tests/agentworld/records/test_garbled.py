@@ -1,4 +1,4 @@
-"""Each bad thing becomes one sentence, and what a retry may help with flies on."""
+"""An error in data becomes one sentence; an error that a retry may solve is raised unchanged."""
 
 import json
 from functools import partial
@@ -11,14 +11,14 @@ from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.garbled import read_each, read_list, readable, reading, redact
 
 
-class Named(Record):
+class ExampleRecord(Record):
     """A record."""
 
     digest_of: Digest
 
 
 @pytest.mark.parametrize(
-    ("work", "words"),
+    ("work", "message"),
     [
         (partial(json.loads, "[" * 200_000), "it is nested too deeply"),
         (partial(json.loads, "{"), "it is not JSON"),
@@ -29,26 +29,26 @@ class Named(Record):
         (lambda: (1 << 70).to_bytes(8), "a number in it is too large"),
         (lambda: Path("/nowhere").read_bytes(), "No such file"),
         (lambda: digest_json(2**63), "exceeds safe integer domain"),
-        (lambda: Named(digest_of="x"), "digest_of: String should match pattern"),
-        (lambda: Named(digest_of=[10**5_000]), "(got 'a list')"),
+        (lambda: ExampleRecord(digest_of="x"), "digest_of: String should match pattern"),
+        (lambda: ExampleRecord(digest_of=[10**5_000]), "(got 'a list')"),
     ],
 )
-def test_any_error_in_garbled_data_becomes_an_evidence_error(work, words):
+def test_any_error_in_garbled_data_becomes_an_evidence_error(work, message):
     with (
-        pytest.raises(EvidenceError, match=r"^the row of ada is garbled: ") as told,
+        pytest.raises(EvidenceError, match=r"^the row of ada is garbled: ") as error,
         reading("the row of ada"),
     ):
         work()
-    assert words in str(told.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
     "error", [NotFound("there is none"), EvidenceError("told"), StoreError("busy")]
 )
 def test_not_found_evidence_and_store_errors_are_raised_unchanged(error):
-    with pytest.raises(type(error)) as told, reading("a row"):
+    with pytest.raises(type(error)) as exc_info, reading("a row"):
         raise error
-    assert told.value is error
+    assert exc_info.value is error
 
 
 def test_problems_before_a_garbled_row_are_reported_too():
@@ -75,33 +75,33 @@ def test_a_garbled_item_does_not_prevent_reading_the_others():
         with reading(f"number {number}"):
             return 6 // number
 
-    found, problems = read_each([3, 0, -1, 2], read)
-    assert found == [2, 3]
+    values, problems = read_each([3, 0, -1, 2], read)
+    assert values == [2, 3]
     assert problems[0].startswith("number 0 is garbled: ")
     assert problems[1:] == ["there is no such number"]
 
 
 def test_an_unreadable_list_is_empty_and_reported_as_a_problem():
     assert read_list("a list", lambda: [1]) == ([1], [])
-    found, (problem,) = read_list("a list", lambda: [int("x")])
-    assert (found, problem.partition(":")[0]) == ([], "a list is garbled")
+    values, (problem,) = read_list("a list", lambda: [int("x")])
+    assert (values, problem.partition(":")[0]) == ([], "a list is garbled")
 
 
-class Told(Record):
+class SentenceRecord(Record):
     """A record with a sentence."""
 
     problem: Sentence
 
 
 def test_a_sentence_escapes_surrogates_and_shortens_long_text():
-    told = Told(problem=f"the name '\udcff' and {'x' * 10_000}")
-    assert told.model_dump_json().startswith('{"problem":"the name \'\\\\udcff\' and xxx')
-    assert told.problem.endswith("... (10,017 characters)")
-    assert Told(problem="\u0430 is fine").problem == "\u0430 is fine"
+    record = SentenceRecord(problem=f"the name '\udcff' and {'x' * 10_000}")
+    assert record.model_dump_json().startswith('{"problem":"the name \'\\\\udcff\' and xxx')
+    assert record.problem.endswith("... (10,017 characters)")
+    assert SentenceRecord(problem="\u0430 is fine").problem == "\u0430 is fine"
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "expected"),
     [
         ("postgresql://anna:hidden@host:5432/db", "postgresql://anna:***@host:5432/db"),
         ("postgresql+psycopg://:hidden@/db", "postgresql+psycopg://:***@/db"),
@@ -125,5 +125,5 @@ def test_a_sentence_escapes_surrogates_and_shortens_long_text():
         ("postgresql://host:5432/db", "postgresql://host:5432/db"),
     ],
 )
-def test_an_address_is_shown_without_its_secrets(address, told):
-    assert redact(address) == told
+def test_an_address_is_shown_without_its_secrets(address, expected):
+    assert redact(address) == expected

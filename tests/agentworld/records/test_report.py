@@ -30,7 +30,7 @@ def test_a_report_without_a_kind_is_refused(tmp_path):
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.kind)
 def test_a_report_with_the_wrong_kind_is_refused(report):
     fields = report.model_dump(mode="json")
-    kinds = {each.kind for each in REPORTS} - {fields["kind"]}
+    kinds = {other.kind for other in REPORTS} - {fields["kind"]}
     assert len(kinds) == 2
     for kind in (*kinds, "another"):
         with pytest.raises(InputError, match="this is no report"):
@@ -41,8 +41,8 @@ def test_a_served_report_gives_figures_only_for_its_own_subjects():
     free = {"exact_match": records.estimate(0.7), "metrics": {"rule": records.estimate(0.75)}}
     tags = {"by_tag": {"cat": records.estimate(0.6)}}
     report = records.served_report(free_running=free | tags, change=records.estimate(-0.1))
-    found = report.figures(report.subjects)
-    assert {name: each.mean for name, each in found.items()} == {
+    figures = report.figures(report.subjects)
+    assert {name: figure.mean for name, figure in figures.items()} == {
         "free_running.exact_match": 0.7,
         "free_running.rule": 0.75,
         "free_running.by_tag.cat": 0.6,
@@ -63,7 +63,7 @@ def test_only_a_report_with_live_disagreements_contains_their_field():
 
 
 @pytest.mark.parametrize(
-    ("simulated", "words"),
+    ("simulated", "verdict"),
     [
         (0.9, "simulated success is higher than live success"),
         (0.1, "the simulator is harder"),
@@ -71,7 +71,7 @@ def test_only_a_report_with_live_disagreements_contains_their_field():
         (0.55, "no difference seen"),
     ],
 )
-def test_the_gap_verdict_describes_the_sign_of_the_gap(simulated, words):
+def test_the_gap_verdict_describes_the_sign_of_the_gap(simulated, verdict):
     score = AgentScore(simulated=records.estimate(simulated), live=records.estimate(0.5))
     assert score.gap.mean == pytest.approx(simulated - 0.5)
-    assert score.gap_verdict == words
+    assert score.gap_verdict == verdict

@@ -1,4 +1,4 @@
-"""A number that a record holds is the same after it was written, signed and read, or is refused
+"""A number in a record stays the same when the record is written, signed and read, or is refused
 when it is set.
 """
 
@@ -25,26 +25,26 @@ from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
 
 
-def every_record() -> list[type[Record]]:
-    """All types of records, in the rooms that define what is stored and signed."""
-    for room in (agentworld.records, agentworld.signing):
-        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+def record_types() -> list[type[Record]]:
+    """All types of records in the packages that define stored and signed data."""
+    for package in (agentworld.records, agentworld.signing):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    found, waiting = set(), [Record]
-    while waiting:
-        kinds = waiting.pop().__subclasses__()
-        waiting += kinds
-        found |= {kind for kind in kinds if kind.__module__.startswith("agentworld.")}
-    rooms = ("agentworld.records.", "agentworld.signing.")
-    ours = [kind for kind in found if kind.__module__.startswith(rooms)]
-    return sorted(ours, key=lambda kind: (kind.__module__, kind.__name__))
+    all_types, pending = set(), [Record]
+    while pending:
+        subclasses = pending.pop().__subclasses__()
+        pending += subclasses
+        all_types |= {kind for kind in subclasses if kind.__module__.startswith("agentworld.")}
+    prefixes = ("agentworld.records.", "agentworld.signing.")
+    stored_types = [kind for kind in all_types if kind.__module__.startswith(prefixes)]
+    return sorted(stored_types, key=lambda kind: (kind.__module__, kind.__name__))
 
 
-RECORDS = [kind for kind in every_record() if not getattr(kind, "__abstractmethods__", None)]
+RECORDS = [kind for kind in record_types() if not getattr(kind, "__abstractmethods__", None)]
 
 SIGNED = {
     **{
-        kind: (attest, lambda kept, trusted, kind=kind: verify_row(kept, kind, trusted))
+        kind: (attest, lambda row, trusted, kind=kind: verify_row(row, kind, trusted))
         for kind in statement_kinds().values()
     },
     RunCheckpoint: (sign_checkpoint, verify_checkpoint),
@@ -58,8 +58,8 @@ FEW = settings(
 )
 
 
-def made(kind: type[Record], data: st.DataObject) -> Record | None:
-    """A record of whatever may be one; null for what is refused when it is set."""
+def draw_record(kind: type[Record], data: st.DataObject) -> Record | None:
+    """A random record of a type; null if its values are refused."""
     fields = data.draw(fields_of(kind))
     if kind is Tool:
         fields["input_schema"]["type"] = "object"
@@ -74,7 +74,7 @@ def made(kind: type[Record], data: st.DataObject) -> Record | None:
 @FEW
 @given(data=st.data())
 def test_a_record_is_the_same_after_it_was_written_and_read(kind, data):
-    record = made(kind, data)
+    record = draw_record(kind, data)
     if record is None:
         return
     assert kind.model_validate_json(record.model_dump_json()) == record
@@ -82,8 +82,8 @@ def test_a_record_is_the_same_after_it_was_written_and_read(kind, data):
         canonical = record.canonical
     except InputError:  # refused before anything of it is stored
         return
-    read = kind.model_validate_json(canonical)
-    assert (read, read.canonical) == (record, canonical)
+    restored = kind.model_validate_json(canonical)
+    assert (restored, restored.canonical) == (record, canonical)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def keys(tmp_path_factory):
 def test_a_signed_record_is_read_back_unchanged(kind, keys, data):
     sign, read = SIGNED[kind]
     signer, trusted = keys
-    record = made(kind, data)
+    record = draw_record(kind, data)
     if record is None:
         return
     try:
@@ -113,8 +113,8 @@ def test_a_signed_record_is_read_back_unchanged(kind, keys, data):
 def test_an_opening_with_a_large_number_in_a_tool_schema_is_read_back_unchanged(number):
     tool = Tool(name="a", input_schema={"type": "object", "maximum": number})
     opening = EpisodeOpening(run="r", tools=(tool,))
-    read = EpisodeOpening.model_validate_json(opening.text)
-    assert (read, read.text) == (opening, opening.text)
+    restored = EpisodeOpening.model_validate_json(opening.text)
+    assert (restored, restored.text) == (opening, opening.text)
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(10**17) - 1, 10**21, 10**400])
@@ -161,8 +161,8 @@ def test_records_reject_nan_and_infinity(kind, number):
         if field.annotation in (float, float | None)
     ]
     for name in floats:
-        with pytest.raises(ValidationError) as told:
+        with pytest.raises(ValidationError) as error:
             kind.model_validate({name: number})
         assert (name, "finite_number") in {
-            (each["loc"][0], each["type"]) for each in told.value.errors()
+            (problem["loc"][0], problem["type"]) for problem in error.value.errors()
         }

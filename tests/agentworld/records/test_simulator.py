@@ -69,8 +69,8 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
         max_size=3,
     ),
 }
-WITH_ONE_VALUE = {"schema", "on_context_overflow"}
-INSTEAD_OF_ANOTHER = {"engine.image"}
+SINGLE_VALUE_FIELDS = {"schema", "on_context_overflow"}
+ALTERNATIVE_FIELDS = {"engine.image"}
 MANIFESTS = st.fixed_dictionaries(VALUES).map(lambda values: SimulatorManifest(**tree(values)))
 
 
@@ -85,7 +85,7 @@ def tree(values: dict[str, object]) -> dict[str, object]:
 
 
 def paths(record: type[BaseModel], start: str = "") -> Iterator[str]:
-    """The path of every field, those of inner records too."""
+    """The path of every field, including those of nested records."""
     inner = {"sampling": Sampling, "engine": EnginePin, "retry": RetryPolicy}
     inner["confidence"] = ConfidencePolicy
     for name, field in record.model_fields.items():
@@ -96,8 +96,8 @@ def paths(record: type[BaseModel], start: str = "") -> Iterator[str]:
 
 
 def test_the_tests_cover_every_field_of_a_manifest():
-    known = VALUES.keys() | WITH_ONE_VALUE | INSTEAD_OF_ANOTHER
-    assert set(paths(SimulatorManifest)) == known
+    covered = VALUES.keys() | SINGLE_VALUE_FIELDS | ALTERNATIVE_FIELDS
+    assert set(paths(SimulatorManifest)) == covered
 
 
 @examples(10)
@@ -105,26 +105,26 @@ def test_the_tests_cover_every_field_of_a_manifest():
 def test_a_changed_value_of_any_field_changes_the_digest(manifest, data):
     for path, values in VALUES.items():
         part, _, name = path.rpartition(".")
-        changed = manifest.model_dump(mode="json")
-        (changed[part] if part else changed)[name] = data.draw(values, path)
-        other = SimulatorManifest.model_validate(changed)
+        fields = manifest.model_dump(mode="json")
+        (fields[part] if part else fields)[name] = data.draw(values, path)
+        other = SimulatorManifest.model_validate(fields)
         assert (other.digest == manifest.digest) == (other == manifest), path
 
 
 @pytest.mark.compute
 @given(MANIFESTS, st.randoms())
 def test_field_order_and_json_format_do_not_change_the_digest(manifest, chance):
-    written = json.dumps(shuffled(manifest.model_dump(mode="json"), chance), indent=3)
-    assert SimulatorManifest.model_validate_json(written).digest == manifest.digest
+    text = json.dumps(shuffle_keys(manifest.model_dump(mode="json"), chance), indent=3)
+    assert SimulatorManifest.model_validate_json(text).digest == manifest.digest
 
 
-def shuffled(value: object, chance: random.Random) -> object:
+def shuffle_keys(value: object, chance: random.Random) -> object:
     """The same JSON with the keys of every object in another order."""
     if not isinstance(value, dict):
         return value
     keys = list(value)
     chance.shuffle(keys)
-    return {key: shuffled(value[key], chance) for key in keys}
+    return {key: shuffle_keys(value[key], chance) for key in keys}
 
 
 @pytest.mark.compute
@@ -135,9 +135,9 @@ def test_canonical_bytes_restore_the_manifest_and_hash_to_its_digest(manifest):
 
 
 def test_a_manifest_of_an_earlier_release_keeps_its_digest():
-    kept = Path(__file__).with_name("manifest-v2.json")
-    known = "sha256:076c66c46455cc38ba4e6c0b95077e5ff8f0cb46106f04d5c8c6a914faf5e17f"
-    assert SimulatorManifest.read(kept).digest == known
+    path = Path(__file__).with_name("manifest-v2.json")
+    digest = "sha256:076c66c46455cc38ba4e6c0b95077e5ff8f0cb46106f04d5c8c6a914faf5e17f"
+    assert SimulatorManifest.read(path).digest == digest
 
 
 def test_the_sha256_of_a_manifest_file_is_its_digest(tmp_path):
@@ -170,29 +170,29 @@ def test_a_manifest_with_invalid_unicode_has_no_digest():
 
 def test_an_engine_pin_has_either_an_image_or_a_lock():
     image, lock = records.digest("image"), records.digest("lock")
-    known = {"kind": "vllm", "version": "vllm 1"}
-    in_image = records.manifest(engine={**known, "image": image})
-    assert in_image.digest != records.manifest(engine={**known, "lock": image}).digest
-    for wrong in ({}, {"image": image, "lock": lock}):
+    fields = {"kind": "vllm", "version": "vllm 1"}
+    image_manifest = records.manifest(engine={**fields, "image": image})
+    assert image_manifest.digest != records.manifest(engine={**fields, "lock": image}).digest
+    for invalid_fields in ({}, {"image": image, "lock": lock}):
         with pytest.raises(ValueError, match="in an image or in an environment"):
-            EnginePin(**known, **wrong)
+            EnginePin(**fields, **invalid_fields)
 
 
 ENDPOINT = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "somebody/model"}
 
 
-def prompted(**fields: object) -> SimulatorManifest:
+def pin_endpoint(**fields: object) -> SimulatorManifest:
     return records.manifest(artifact=None, files={}, engine=ENDPOINT, **fields)
 
 
 @pytest.mark.parametrize("field", ["url", "model"])
 def test_another_endpoint_url_or_model_changes_the_digest(field):
-    other = ENDPOINT | {field: ENDPOINT[field] + "/2"}
-    assert records.manifest(artifact=None, files={}, engine=other).digest != prompted().digest
+    engine = ENDPOINT | {field: ENDPOINT[field] + "/2"}
+    assert records.manifest(artifact=None, files={}, engine=engine).digest != pin_endpoint().digest
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         (
             {"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT},
@@ -206,8 +206,8 @@ def test_another_endpoint_url_or_model_changes_the_digest(field):
     ],
     ids=["an endpoint's weights", "an endpoint's files", "no weights"],
 )
-def test_a_manifest_has_either_weights_or_an_endpoint(fields, words):
-    with pytest.raises(ValueError, match=words):
+def test_a_manifest_has_either_weights_or_an_endpoint(fields, message):
+    with pytest.raises(ValueError, match=message):
         records.manifest(**fields)
 
 
@@ -237,22 +237,22 @@ def test_missing_domains_and_invalid_domain_names_are_refused(domains):
 @pytest.mark.parametrize("name", ["shell", "text"])
 def test_a_changed_version_or_prompt_of_one_domain_changes_the_digest(name, field):
     domains = records.pinned_domains("shell", "text")
-    before = records.manifest(domains=domains)
+    manifest = records.manifest(domains=domains)
     domains[name] = domains[name].model_copy(update={field: "another"})
-    assert records.manifest(domains=domains).digest != before.digest
+    assert records.manifest(domains=domains).digest != manifest.digest
 
 
 def test_the_order_of_domains_does_not_change_the_digest():
-    one, other = (
+    first, second = (
         records.pinned_domains(*names) for names in (["shell", "text"], ["text", "shell"])
     )
-    assert records.manifest(domains=one).digest == records.manifest(domains=other).digest
+    assert records.manifest(domains=first).digest == records.manifest(domains=second).digest
 
 
 def test_an_opening_without_a_domain_gets_the_only_domain():
     assert records.manifest().domain_of("") == "shell"
-    two = records.manifest(domains=records.pinned_domains("shell", "text"))
-    assert [two.domain_of(name) for name in ("shell", "text")] == ["shell", "text"]
+    manifest = records.manifest(domains=records.pinned_domains("shell", "text"))
+    assert [manifest.domain_of(name) for name in ("shell", "text")] == ["shell", "text"]
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,6 @@ def test_an_opening_without_a_domain_gets_the_only_domain():
 )
 def test_an_ambiguous_or_unknown_domain_of_an_opening_is_refused(names, opening, sentence):
     manifest = records.manifest(domains=records.pinned_domains(*names))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         manifest.domain_of(opening)
-    assert str(refused.value) == sentence
+    assert str(error.value) == sentence

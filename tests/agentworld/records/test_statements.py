@@ -17,7 +17,7 @@ SIGNED = {
 
 def test_predicate_types_folders_and_keys_of_statement_kinds_are_stable():
     kinds = statement_kinds().items()
-    assert {name: (each.predicate_type, each.folder, each.field) for name, each in kinds} == SIGNED
+    assert {name: (kind.predicate_type, kind.folder, kind.field) for name, kind in kinds} == SIGNED
 
 
 def test_each_statement_kind_is_registered_under_its_own_name():

@@ -18,12 +18,12 @@ from make import records
 ANY_TEXT = st.text(st.characters())  # NUL and lone surrogates too
 DIGESTS = st.sampled_from([records.digest("a"), records.digest("b")])
 COUNTS = st.integers(0, 2**63 - 1)
-PLACE = {"run": st.text("ab01"), "episode": st.text("ab01"), "step": COUNTS}
+POSITION = {"run": st.text("ab01"), "episode": st.text("ab01"), "step": COUNTS}
 LINES = st.one_of(
-    st.builds(TrajectoryBegin, **PLACE, simulator=DIGESTS, task=st.none() | ANY_TEXT),
+    st.builds(TrajectoryBegin, **POSITION, simulator=DIGESTS, task=st.none() | ANY_TEXT),
     st.builds(
         TrajectoryStep,
-        **PLACE,
+        **POSITION,
         simulator=DIGESTS,
         policy=st.none() | DIGESTS,
         policy_step=st.none() | COUNTS,
@@ -33,18 +33,18 @@ LINES = st.one_of(
         observation_digest=DIGESTS,
         low_confidence=st.booleans(),
     ),
-    st.builds(TrajectoryEnd, **PLACE, reason=st.sampled_from(["done", "limit", "closed"])),
+    st.builds(TrajectoryEnd, **POSITION, reason=st.sampled_from(["done", "limit", "closed"])),
 )
 
 
-def as_json_carries_it(line):
+def round_trip_json(line):
     """JSON joins two halves of a surrogate pair into one character."""
     return type(line)(**json.loads(json.dumps(line._asdict())))
 
 
 @given(LINES)
 def test_a_line_is_read_back_unchanged(line):
-    assert read_line(write_line(line)) == as_json_carries_it(line)
+    assert read_line(write_line(line)) == round_trip_json(line)
 
 
 @given(LINES)
@@ -92,13 +92,13 @@ STEP = TrajectoryStep(
     ],
 )
 def test_an_invalid_field_is_reported_by_name(field, value):
-    told = {"kind": "step", **STEP._asdict(), field: value}
+    fields = {"kind": "step", **STEP._asdict(), field: value}
     with pytest.raises(ValueError, match=f"{field}: "):
-        read_line(json.dumps(told).encode())
+        read_line(json.dumps(fields).encode())
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         (b"[]", "kind is none of"),
         (b"{}", "kind is none of"),
@@ -108,8 +108,8 @@ def test_an_invalid_field_is_reported_by_name(field, value):
         (b"\xff", None),
     ],
 )
-def test_an_invalid_line_is_refused(data, words):
-    with pytest.raises(ValueError, match=words):
+def test_an_invalid_line_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
         read_line(data)
 
 
@@ -117,13 +117,13 @@ def test_the_last_step_is_followed_by_the_end_of_its_episode():
     step, end = trajectory_lines(records.step_result(done=True), "ls", Sampled("ls"))
     assert isinstance(step, TrajectoryStep)
     assert end == TrajectoryEnd("r", "e", 1, "done")
-    _, cut_off = trajectory_lines(
+    _, limit_end = trajectory_lines(
         records.step_result(done=True, truncated=True), "ls", Sampled("ls")
     )
-    assert cut_off == TrajectoryEnd("r", "e", 1, "limit")
+    assert limit_end == TrajectoryEnd("r", "e", 1, "limit")
 
 
 def test_a_step_before_the_last_gives_only_a_step_line():
-    unsure = records.step_result(low_confidence=True)
-    (line,) = trajectory_lines(unsure, "ls", Sampled("ls", records.digest("w"), 3))
+    result = records.step_result(low_confidence=True)
+    (line,) = trajectory_lines(result, "ls", Sampled("ls", records.digest("w"), 3))
     assert (line.policy, line.policy_step, line.low_confidence) == (records.digest("w"), 3, True)

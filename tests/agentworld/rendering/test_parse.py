@@ -62,7 +62,7 @@ def test_one_line_break_at_each_end_inside_the_tags_is_removed(text):
 @pytest.mark.compute
 @given(PLAIN, PLAIN)
 def test_a_thought_before_an_observation_changes_nothing(thought, text):
-    assume(not text.startswith("\n"))  # a chat template's own line breaks go with the thought
+    assume(not text.startswith("\n"))  # the line breaks of a chat template belong to the thought
     assert parse_observation(with_thought(thought, text)) == parse_observation(text)
     assert parse_observation(f"<think>{thought}</think>\n\n{text}") == parse_observation(text)
 

@@ -14,7 +14,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 SCHEMAS = st.dictionaries(st.text(), VALUES, max_size=3).map(
-    lambda each: {**each, "type": "object"}
+    lambda schema: {**schema, "type": "object"}
 )
 TOOLS = st.lists(
     st.builds(
@@ -64,8 +64,8 @@ def test_a_tool_is_read_back_unchanged_from_its_mcp_fields(effect):
 @given(TOOLS)
 def test_every_line_contains_its_tools_name_description_and_schema(tools):
     lines = [json.loads(line) for line in action_space(tools).split("\n") if line]
-    told = [(line["name"], line.get("description", ""), line["inputSchema"]) for line in lines]
-    assert told == [(tool.name, tool.description, tool.input_schema) for tool in tools]
+    rows = [(line["name"], line.get("description", ""), line["inputSchema"]) for line in lines]
+    assert rows == [(tool.name, tool.description, tool.input_schema) for tool in tools]
 
 
 @pytest.mark.compute

@@ -6,28 +6,28 @@ from agentworld.reports.curves import HEIGHT, WIDTH, CurvePlot, not_finite, plot
 
 
 def plot(title: str, figures: dict[int, dict[str, float]]) -> CurvePlot:
-    (one,) = (plot for plot in plots_of(figures) if plot.title == title)
-    return one
+    (match,) = (plot for plot in plots_of(figures) if plot.title == title)
+    return match
 
 
-def places(points: str) -> list[tuple[float, ...]]:
+def coordinates(points: str) -> list[tuple[float, ...]]:
     return [tuple(map(float, point.split(","))) for point in points.split()]
 
 
 def test_a_curve_spans_all_steps_and_plots_higher_values_nearer_the_top() -> None:
     (loss,) = plot("Loss", {0: {"loss": 4.0}, 5: {"loss": 3.0}, 20: {"loss": 2.0}}).curves
-    assert places(loss.points) == [(0, 0), (WIDTH / 4, HEIGHT / 2), (WIDTH, HEIGHT)]
+    assert coordinates(loss.points) == [(0, 0), (WIDTH / 4, HEIGHT / 2), (WIDTH, HEIGHT)]
     assert loss.last == "2"
 
 
 def test_curves_of_a_plot_share_one_scale_and_differ_in_style() -> None:
-    both = plot("Loss", {0: {"validation_loss": 5.0}, 10: {"validation_loss": 3.0, "loss": 1.0}})
-    assert (both.low, both.high, both.first_step, both.last_step) == ("1", "5", 0, 10)
-    by_name = {curve.name: curve for curve in both.curves}
-    assert places(by_name["validation_loss"].points) == [(0, 0), (WIDTH, HEIGHT / 2)]
-    assert set(places(by_name["loss"].points)) == {(WIDTH, HEIGHT)}
+    losses = plot("Loss", {0: {"validation_loss": 5.0}, 10: {"validation_loss": 3.0, "loss": 1.0}})
+    assert (losses.low, losses.high, losses.first_step, losses.last_step) == ("1", "5", 0, 10)
+    by_name = {curve.name: curve for curve in losses.curves}
+    assert coordinates(by_name["validation_loss"].points) == [(0, 0), (WIDTH, HEIGHT / 2)]
+    assert set(coordinates(by_name["loss"].points)) == {(WIDTH, HEIGHT)}
     assert by_name["loss"].kind != by_name["validation_loss"].kind
-    assert both.label == (
+    assert losses.label == (
         "Loss: loss 1 at step 10, 1 at step 10; validation_loss 5 at step 0, 3 at step 10"
     )
 
@@ -37,8 +37,8 @@ def test_each_domain_gets_a_curve_and_an_ungrouped_figure_its_own_plot() -> None
     assert [plot.title for plot in plots_of(figures)] == [
         *("Loss", "Validation loss by domain", "new")
     ]
-    domains = plot("Validation loss by domain", figures)
-    assert [curve.name for curve in domains.curves] == ["mcp", "shell"]
+    domain_plot = plot("Validation loss by domain", figures)
+    assert [curve.name for curve in domain_plot.curves] == ["mcp", "shell"]
     assert plots_of({}) == []
 
 
@@ -47,7 +47,7 @@ def test_a_non_finite_value_is_reported_and_excluded_from_the_scale() -> None:
     assert not_finite(figures) == "loss is nan at step 2"
     assert [plot.title for plot in plots_of(figures)] == ["Loss"]
     (loss,) = plot("Loss", figures).curves
-    assert places(loss.points) == [(0, 0), (WIDTH, HEIGHT)]
+    assert coordinates(loss.points) == [(0, 0), (WIDTH, HEIGHT)]
     assert not_finite({1: {"loss": 2.0}}) == ""
 
 
@@ -56,8 +56,8 @@ def test_thinning_many_points_keeps_the_highest_and_the_lowest(num: int) -> None
     points = [(step, 1.0) for step in range(num)]
     points[num // 2] = (num // 2, 9.0)
     points[num // 3] = (num // 3, 0.5)
-    few = thinned(points)
-    assert len(few) <= 400
-    assert few == sorted(few)
-    assert {points[num // 2], points[num // 3]} <= set(few)
-    assert (few == points) == (num <= 400)
+    thinned_points = thinned(points)
+    assert len(thinned_points) <= 400
+    assert thinned_points == sorted(thinned_points)
+    assert {points[num // 2], points[num // 3]} <= set(thinned_points)
+    assert (thinned_points == points) == (num <= 400)

@@ -1,4 +1,4 @@
-"""The page of a data set: what it shows, and that nothing in it can do anything."""
+"""The page of a data set: its content, and the absence of active elements."""
 
 import re
 from html.parser import HTMLParser
@@ -47,7 +47,7 @@ class Elements(HTMLParser):
 
 
 def rows(tables, title):
-    (table,) = [each for each in tables if each.title == title]
+    (table,) = [table for table in tables if table.title == title]
     return {row.label: row.num for row in table.rows}
 
 
@@ -70,22 +70,22 @@ def test_broken_collected_episodes_count_as_recorded_and_as_left_out():
 
 
 def test_the_page_shows_examples_of_every_pool_with_marked_targets(view, page):
-    assert {each.pool for each in view.examples} == {"cpt", "sft", "rl", "held_out"}
+    assert {example.pool for example in view.examples} == {"cpt", "sft", "rl", "held_out"}
     for kind in ("target", "masked", "judged"):
         assert f'<span class="mask {kind}">' in page
         assert f'class="{kind}" role="region"' in page
 
 
 def test_each_turn_of_an_example_is_shown_as_masked_or_as_a_target(view, page):
-    (rl, *_) = (each for each in view.examples if each.pool == "rl")
+    (rl, *_) = (example for example in view.examples if example.pool == "rl")
     kinds = ["target" if turn.target else "masked" for turn in rl.sample.turns]
     section = page.split(rl.sample.trajectory)[1].split("</section>")[0]
     assert re.findall(r'class="(target|masked)" role', section) == kinds[:8]
 
 
 def test_the_quarantine_has_line_field_and_reason(view, page):
-    places = [(row.place, row.field) for row in view.quarantine]
-    assert places == [("line 61", ""), ("line 62", "messages.0"), ("line 63", "")]
+    locations = [(row.place, row.field) for row in view.quarantine]
+    assert locations == [("line 61", ""), ("line 62", "messages.0"), ("line 63", "")]
     assert all(row.reason for row in view.quarantine)
     assert "line 62" in page
 
@@ -138,7 +138,7 @@ def test_a_long_table_keeps_the_most_frequent_rows_and_counts_the_rest(tmp_path)
     sources = {f"source {number}": number + 1 for number in range(50)}
     dataset = records.dataset().model_copy(update={"sources": sources})
     view = view_dataset(StoredDataSet(dataset, tmp_path, tmp_path))
-    (table,) = [each for each in view.contents if each.title == "Sources"]
+    (table,) = [table for table in view.contents if table.title == "Sources"]
     assert (len(table.rows), table.num_omitted) == (40, 10)
     assert table.rows[0].label == "source 49"
 

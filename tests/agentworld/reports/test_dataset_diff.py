@@ -21,15 +21,15 @@ def test_a_data_set_has_no_difference_from_itself(pair):
 
 def test_differing_recipe_fields_counts_and_trajectories_are_listed(pair):
     difference = diff_datasets(*pair)
-    named = {each.what: (each.first, each.second) for each in difference.differences}
-    assert named["recipe.min_turns"] == (2, 5)
-    one, other = (each.dataset for each in pair)
-    assert named["domains.text"] == (one.domains["text"], other.domains["text"])
-    (source,) = one.sources
-    assert named[f"sources.{source}"] == (one.sources[source], other.sources[source])
-    assert named["tags.output"] == (one.tags["output"], other.tags["output"])
-    assert named["pools.rl.num_samples"][0] == one.pools["rl"].num_samples
-    assert named["filtered.short trajectory"] == (6, 24)
-    assert "parents" not in named
+    values = {row.what: (row.first, row.second) for row in difference.differences}
+    assert values["recipe.min_turns"] == (2, 5)
+    first, second = (dataset.dataset for dataset in pair)
+    assert values["domains.text"] == (first.domains["text"], second.domains["text"])
+    (source,) = first.sources
+    assert values[f"sources.{source}"] == (first.sources[source], second.sources[source])
+    assert values["tags.output"] == (first.tags["output"], second.tags["output"])
+    assert values["pools.rl.num_samples"][0] == first.pools["rl"].num_samples
+    assert values["filtered.short trajectory"] == (6, 24)
+    assert "parents" not in values
     assert (difference.num_only_first, difference.num_only_second) == (18, 0)
-    assert difference.num_both == other.num_trajectories
+    assert difference.num_both == second.num_trajectories

@@ -12,8 +12,8 @@ def test_the_baselines_of_a_report_are_explained_as_in_the_guide():
 
 
 def test_an_unknown_baseline_is_not_explained():
-    told = explain_baselines(["copy", "of a package", "repeat"])
-    assert told == (
+    explanation = explain_baselines(["copy", "of a package", "repeat"])
+    assert explanation == (
         "copy predicts the last observation again;"
         " repeat predicts what the same action showed earlier in the episode"
     )

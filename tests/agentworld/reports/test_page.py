@@ -40,15 +40,15 @@ class Outline(HTMLParser):
         """Opens nothing."""
 
 
-def written(place: Path, folders: Mapping[str, Path], recipe: str = "demo") -> str:
+def write_report(target: Path, folders: Mapping[str, Path], recipe: str = "demo") -> str:
     summary = summarise(recipe, folders, 2.5)
-    return write_page(place / "report.html", folders, summary, AFTER_GATE).read_text()
+    return write_page(target / "report.html", folders, summary, AFTER_GATE).read_text()
 
 
 @pytest.fixture
 def page(tmp_path) -> str:
     folders = make.job.finished_job(tmp_path)
-    return written(tmp_path, folders)
+    return write_report(tmp_path, folders)
 
 
 @pytest.mark.waits
@@ -80,15 +80,15 @@ def test_every_plot_has_a_label_with_its_numbers(page):
 
 @pytest.mark.waits
 def test_the_page_shows_the_figures_versions_and_times_of_a_job(page):
-    for words in ("0.820", "shell-agent@1", "agentworld-shell@1", "1728 episodes", "212 s"):
-        assert words in page
+    for text in ("0.820", "shell-agent@1", "agentworld-shell@1", "1728 episodes", "212 s"):
+        assert text in page
 
 
 @pytest.mark.waits
 def test_every_difference_on_the_page_has_its_interval(page):
     for row in ("base", "imitated", "trained", "live gain of RL"):
-        told = re.findall(rf'<th scope="row">{row}</th>(.*)', page)[-1]
-        assert re.search(r"[+-]\d\.\d{3} <span[^>]*>[+-]\d\.\d\d to [+-]\d\.\d\d", told), told
+        cells = re.findall(rf'<th scope="row">{row}</th>(.*)', page)[-1]
+        assert re.search(r"[+-]\d\.\d{3} <span[^>]*>[+-]\d\.\d\d to [+-]\d\.\d\d", cells), cells
     (gain,) = re.findall(r'<th scope="row">gain of RL over SFT</th>(.*?)</tr>', page, re.S)
     assert "+0.020 -0.010 to +0.050" in gain
     assert "no difference seen" in gain
@@ -97,11 +97,11 @@ def test_every_difference_on_the_page_has_its_interval(page):
 @pytest.mark.waits
 def test_the_page_describes_the_sign_of_a_gap(tmp_path):
     folders = make.job.finished_job(tmp_path)
-    harder = AgentScore(simulated=records.estimate(0.1), live=records.estimate(0.5))
-    records.agent_report(trained=harder).write(folders["validate"] / REPORT)
-    page = written(tmp_path, folders)
-    told = re.findall(r'<th scope="row">(base|trained)</th>(.*)', page)
-    gaps = {name: cells for name, cells in told if "to" in cells}
+    score = AgentScore(simulated=records.estimate(0.1), live=records.estimate(0.5))
+    records.agent_report(trained=score).write(folders["validate"] / REPORT)
+    page = write_report(tmp_path, folders)
+    rows = re.findall(r'<th scope="row">(base|trained)</th>(.*)', page)
+    gaps = {name: cells for name, cells in rows if "to" in cells}
     assert ", no difference seen" in gaps["base"]
     assert ", the simulator is harder" in gaps["trained"]
     assert "is higher than" not in gaps["trained"]
@@ -118,7 +118,7 @@ def test_the_report_links_to_the_curves_of_stages_with_a_page(tmp_path, page):
     folders = make.job.finished_job(tmp_path)
     for stage in ("cpt", "rl"):
         (folders[stage] / STAGE_PAGE).touch()
-    links = re.findall('<a href="([^"]+)">([^<]+)</a>', written(tmp_path, folders))
+    links = re.findall('<a href="([^"]+)">([^<]+)</a>', write_report(tmp_path, folders))
     assert [stage for _, stage in links] == ["cpt", "rl"]
     assert [tmp_path / address for address, _ in links] == [
         *(folders[stage] / STAGE_PAGE for stage in ("cpt", "rl"))
@@ -129,14 +129,14 @@ def test_the_report_links_to_the_curves_of_stages_with_a_page(tmp_path, page):
 def test_model_generated_text_is_escaped(tmp_path):
     chain = make.job.chain(problems=["<script>alert(1)</script>"])
     folders = make.job.finished_job(tmp_path, agent_chain=chain)
-    page = written(tmp_path, folders)
+    page = write_report(tmp_path, folders)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
 
 
 @pytest.mark.waits
 def test_the_page_of_a_refused_job_shows_the_reason_and_the_skipped_steps(tmp_path):
-    page = written(tmp_path, make.job.refused_job(tmp_path))
+    page = write_report(tmp_path, make.job.refused_job(tmp_path))
     outline = Outline()
     outline.feed(page)
     assert outline.open == []
@@ -151,7 +151,7 @@ def grouped(tmp_path) -> str:
     folders = make.job.finished_job(tmp_path)
     (folders["sft"] / STAGE_PAGE).touch()
     records.grouped_report().write(folders["evaluate"] / REPORT)
-    return written(tmp_path, folders)
+    return write_report(tmp_path, folders)
 
 
 def row_of(page: str, name: str) -> str:
@@ -174,17 +174,17 @@ def test_a_metric_is_shown_with_its_lead_and_a_missing_figure_with_its_reason(gr
 def test_the_page_shows_the_judges_score_missing_verdicts_and_price(tmp_path, dollars, price):
     folders = make.job.finished_job(tmp_path)
     report = records.grouped_report()
-    last = report.stages["rl"]
-    metrics = {**last.metrics, "judge": records.estimate(0.75)}
+    rl_score = report.stages["rl"]
+    metrics = {**rl_score.metrics, "judge": records.estimate(0.75)}
     usage = EndpointUsage(num_answers=104, dollars=dollars)
     judge = JudgeUse(models=("a-judge-2026",), num=100, holes=2, usage=usage)
-    stages = {**report.stages, "rl": last.model_copy(update={"metrics": metrics})}
+    stages = {**report.stages, "rl": rl_score.model_copy(update={"metrics": metrics})}
     report = report.model_copy(update={"stages": stages, "judge": judge})
     report.write(folders["evaluate"] / REPORT)
-    page = written(tmp_path, folders)
+    page = write_report(tmp_path, folders)
     assert "0.750" in row_of(page, "judge")
-    said = "a-judge-2026</code>: 100 predictions, 2 without a verdict, which count in no figure"
-    assert f"{said}; 104 answers, {price}." in page
+    sentence = "a-judge-2026</code>: 100 predictions, 2 without a verdict, which count in no figure"
+    assert f"{sentence}; 104 answers, {price}." in page
 
 
 @pytest.mark.waits
@@ -196,8 +196,8 @@ def test_kinds_of_turns_show_their_counts_and_small_groups_are_marked(grouped):
 
 @pytest.mark.waits
 def test_tags_are_in_a_collapsed_section(grouped):
-    (folded,) = re.findall("<details>(.*?)</details>", grouped, re.DOTALL)
-    assert [name for name in ("cat", "ls") if row_of(folded, name)] == ["cat", "ls"]
+    (details,) = re.findall("<details>(.*?)</details>", grouped, re.DOTALL)
+    assert [name for name in ("cat", "ls") if row_of(details, name)] == ["cat", "ls"]
 
 
 @pytest.mark.waits
@@ -209,11 +209,11 @@ def test_a_report_without_kinds_and_leads_shows_neither(page):
 @pytest.mark.waits
 def test_a_recipe_too_small_for_the_targets_shows_that_no_target_applies(tmp_path):
     folders = make.job.finished_job(tmp_path)
-    page = written(tmp_path, folders, "smoke")
+    page = write_report(tmp_path, folders, "smoke")
     assert "no target applies" in page
     assert "at least" not in page
     assert "at most 0" in row_of(page, "live steps in training")
-    assert "no target applies" not in written(tmp_path, folders)
+    assert "no target applies" not in write_report(tmp_path, folders)
 
 
 @pytest.mark.waits
@@ -229,7 +229,7 @@ def test_on_a_narrow_screen_no_word_breaks_and_the_page_is_accessible(tmp_path, 
         page.goto((tmp_path / "report.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         names = page.locator(".rows th[scope=row]")
-        heights = {names.nth(place).bounding_box()["height"] for place in range(names.count())}
+        heights = {names.nth(index).bounding_box()["height"] for index in range(names.count())}
         assert max(heights) < 40  # one line each
         assert Axe().run(page).response["violations"] == []
         chromium.close()

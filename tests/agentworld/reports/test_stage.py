@@ -20,8 +20,8 @@ def folder(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     figures = StepFigures(folder)
     for step in (0, 20, 40):
-        of_domains = {f"validation_loss/{name}": 3.0 + step / 10 for name in DOMAINS}
-        figures.add(step, {"loss": 3.0 - step / 20, "gradient_norm": 1.25, **of_domains})
+        domain_losses = {f"validation_loss/{name}": 3.0 + step / 10 for name in DOMAINS}
+        figures.add(step, {"loss": 3.0 - step / 20, "gradient_norm": 1.25, **domain_losses})
     figures.add(60, {"loss": 0.8, "learning_rate": 1.33e-6, "tokens_per_second": 123_456.0})
     return folder
 
@@ -65,9 +65,9 @@ def test_a_stage_page_fits_narrow_and_wide_screens_and_is_accessible(folder: Pat
             page.goto((folder / STAGE_PAGE).as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") == width
             assert Axe().run(page).response["violations"] == []
-            looks = page.evaluate(
+            styles = page.evaluate(
                 "[...document.querySelectorAll('.plots figure:nth-child(2) .legend polyline')]"
                 ".map(e => getComputedStyle(e)).map(s => s.stroke + s.strokeDasharray)"
             )
-            assert len(set(looks)) == len(DOMAINS)
+            assert len(set(styles)) == len(DOMAINS)
         chromium.close()

@@ -45,10 +45,10 @@ def test_the_summary_of_a_refused_job_has_a_reason_and_no_simulator_or_agent(tmp
     assert not any(name.startswith("live") for name in names)
 
 
-@pytest.mark.parametrize(("watched", "known"), [(2.5, 2.5), (0.1, 1.25)])
-def test_peak_memory_is_the_maximum_of_this_and_earlier_runs(tmp_path, watched, known):
+@pytest.mark.parametrize(("measured", "expected"), [(2.5, 2.5), (0.1, 1.25)])
+def test_peak_memory_is_the_maximum_of_this_and_earlier_runs(tmp_path, measured, expected):
     folders = make.job.finished_job(tmp_path)
-    assert summarise("demo", folders, watched).peak_memory_gib == known
+    assert summarise("demo", folders, measured).peak_memory_gib == expected
 
 
 def test_the_better_of_sft_and_rl_is_compared_with_the_targets(summary):
@@ -63,8 +63,8 @@ def test_all_figures_of_a_successful_job_meet_their_bounds(summary):
 
 @pytest.mark.parametrize(("recipe", "seconds"), [("long", 3599.0), ("my-own", 1e6)])
 def test_the_time_limit_depends_on_the_recipe(summary, recipe, seconds):
-    changed = summary.model_copy(update={"recipe": recipe, "seconds": {"collect": seconds}})
-    assert all(figure.holds for figure in figures_of(changed))
+    changed_summary = summary.model_copy(update={"recipe": recipe, "seconds": {"collect": seconds}})
+    assert all(figure.holds for figure in figures_of(changed_summary))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_a_figure_outside_its_bound_does_not_hold(summary, changed, name):
 
 def test_a_single_live_step_in_training_exceeds_the_bound(summary):
     agent = summary.agent.model_copy(update={"live_steps_in_training": 1})
-    changed = summary.model_copy(update={"agent": agent})
-    assert [figure.name for figure in figures_of(changed) if not figure.holds] == [
+    changed_summary = summary.model_copy(update={"agent": agent})
+    assert [figure.name for figure in figures_of(changed_summary) if not figure.holds] == [
         "live steps in training"
     ]
 
 
-def found(mean: float, low: float, high: float) -> Estimate:
+def estimate(mean: float, low: float, high: float) -> Estimate:
     return Estimate(mean=mean, low=low, high=high, num=100)
 
 
-def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figure]:
+def changed_figures(summary: Summary, **fields: Estimate | None) -> dict[str, Figure]:
     world = summary.world_model.model_copy(update=fields)
     return {
         figure.name: figure
@@ -103,26 +103,26 @@ def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figu
 @pytest.mark.parametrize(
     ("gain", "verdict"),
     [
-        (found(0.0024, -0.003, 0.008), "no difference seen"),
-        (found(0.02, 0.001, 0.04), "yes"),
-        (found(-0.02, -0.04, -0.001), "no"),
+        (estimate(0.0024, -0.003, 0.008), "no difference seen"),
+        (estimate(0.02, 0.001, 0.04), "yes"),
+        (estimate(-0.02, -0.04, -0.001), "no"),
     ],
 )
 def test_a_gain_counts_only_if_its_whole_interval_is_above_zero(summary, gain, verdict):
-    figure = changed_world(summary, rl_gain=gain)["gain of RL over SFT"]
+    figure = changed_figures(summary, rl_gain=gain)["gain of RL over SFT"]
     assert figure.verdict(figure.goal) == verdict
     assert figure.text.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
 
 
 def test_a_lead_holds_only_if_its_whole_interval_meets_the_bound(summary):
-    figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over the baselines"]
+    figure = changed_figures(summary, lead=estimate(0.15, 0.09, 0.2))["lead over the baselines"]
     assert (figure.holds, figure.verdict(0.1)) == (False, "no")
-    assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over the baselines"].holds
+    assert changed_figures(summary, lead=estimate(0.15, 0.11, 0.2))["lead over the baselines"].holds
 
 
 def test_the_mcp_recipe_has_bounds_on_lead_gain_and_time_but_not_on_shares(summary):
-    changed = summary.model_copy(update={"recipe": "mcp"})
-    figures = {figure.name: figure for figure in figures_of(changed)}
+    changed_summary = summary.model_copy(update={"recipe": "mcp"})
+    figures = {figure.name: figure for figure in figures_of(changed_summary)}
     lead, gain = figures["lead over the baselines"], figures["live gain of RL"]
     assert (lead.must, lead.goal, gain.must) == (1e-9, 0.1, 1e-9)
     assert figures["exact match, all turns"].must is None
@@ -133,8 +133,8 @@ def test_the_mcp_recipe_has_bounds_on_lead_gain_and_time_but_not_on_shares(summa
 def test_the_exact_match_without_reads_of_the_start_is_shown_only_if_present(summary):
     name = "exact match, start left out"
     rl = summary.world_model.rl.model_copy(update={"without_start": 0.5})
-    assert changed_world(summary, rl=rl)[name].value == 0.5
-    assert name not in changed_world(summary, rl=rl.model_copy(update={"without_start": None}))
+    assert changed_figures(summary, rl=rl)[name].value == 0.5
+    assert name not in changed_figures(summary, rl=rl.model_copy(update={"without_start": None}))
 
 
 def test_a_live_gain_whose_interval_contains_zero_does_not_hold(summary):
@@ -147,17 +147,17 @@ def test_a_live_gain_whose_interval_contains_zero_does_not_hold(summary):
 
 
 def test_only_differences_have_an_interval(summary):
-    told = {figure.name for figure in figures_of(summary) if figure.interval}
-    assert told == {"lead over the baselines", "gain of RL over SFT", "live gain of RL"}
+    names = {figure.name for figure in figures_of(summary) if figure.interval}
+    assert names == {"lead over the baselines", "gain of RL over SFT", "live gain of RL"}
 
 
 def test_an_evaluation_without_differences_shows_no_gain(summary):
-    assert "gain of RL over SFT" not in changed_world(summary, rl_gain=None, lead=None)
+    assert "gain of RL over SFT" not in changed_figures(summary, rl_gain=None, lead=None)
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "shown"),
+    ("value", "unit", "text"),
     [(1_113.4, "s", "1113 s"), (778.2, "s", "778 s"), (0.7264, "", "0.726"), (0, "", "0")],
 )
-def test_a_value_is_rounded_and_shown_with_its_unit(value, unit, shown):
-    assert Figure("any", value, unit=unit).text == shown
+def test_a_value_is_rounded_and_shown_with_its_unit(value, unit, text):
+    assert Figure("any", value, unit=unit).text == text

@@ -14,9 +14,9 @@ def test_every_step_has_a_different_code_digest():
 def test_the_code_of_a_step_includes_its_imports_and_excludes_other_steps():
     from agentworld.runner import code
 
-    reached: dict[str, Path | None] = {}
-    code._reach("agentworld.steps.prepare", reached, set())
-    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached.values() if path}
+    modules: dict[str, Path | None] = {}
+    code._reach("agentworld.steps.prepare", modules, set())
+    names = {path.relative_to(code._PACKAGE).as_posix() for path in modules.values() if path}
     assert {"steps/prepare.py", "records/sample.py", "errors.py"} <= names
     assert "steps/cpt.py" not in names
 
@@ -29,9 +29,9 @@ def test_an_importers_digest_covers_its_imports_and_is_not_part_of_collect():
     from agentworld.runner import code
 
     package = "agentworld.data.importers"
-    forms = {form: module_digest(f"{package}.{form}") for form in ("atif", "messages", "steps")}
-    assert len({*forms.values()}) == 3
-    reached = {path.name for path in code._reached_from(f"{package}.messages")}
-    assert {"messages.py", "observations.py", "events.py"} <= reached
-    collect = code._reached_from("agentworld.steps.collect")
-    assert "messages.py" not in {path.name for path in collect if path.parent.name == "importers"}
+    digests = {form: module_digest(f"{package}.{form}") for form in ("atif", "messages", "steps")}
+    assert len({*digests.values()}) == 3
+    names = {path.name for path in code._reached_from(f"{package}.messages")}
+    assert {"messages.py", "observations.py", "events.py"} <= names
+    paths = code._reached_from("agentworld.steps.collect")
+    assert "messages.py" not in {path.name for path in paths if path.parent.name == "importers"}

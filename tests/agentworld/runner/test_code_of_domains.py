@@ -1,4 +1,4 @@
-"""The code of a step's data: of the domains here, and of those that other packages add."""
+"""The code digest of a step covers its domains: ours, and those that other packages add."""
 
 import shutil
 import sys
@@ -28,17 +28,17 @@ def imports_of(file, module):
     return _parsed[key]
 
 
-def forget():
+def clear_cache():
     code.code_digest.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def caches(monkeypatch):
     """Clears the caches before and after a test."""
-    forget()
+    clear_cache()
     monkeypatch.setattr(code, "_imports_of", imports_of)
     yield
-    forget()
+    clear_cache()
 
 
 @pytest.fixture
@@ -53,18 +53,18 @@ def package(tmp_path, monkeypatch):
 
 
 def digests(step, *domains):
-    forget()
+    clear_cache()
     return {domain: code.code_digest(step, (domain,)) for domain in domains}
 
 
 @cache
-def digests_of_ours(step, *domains):
-    """The same for our code, and for unchanged copies."""
+def original_digests(step, *domains):
+    """The same, cached, for our code and for unchanged copies."""
     return digests(step, *domains)
 
 
 def changed_by(file, step, *domains, before=None):
-    """The domains with which the digest of a step changes with a byte of a file."""
+    """The domains with which the digest of a step changes when a byte is added to a file."""
     before = before or digests(step, *domains)
     with file.open("a") as text:
         text.write("\n")
@@ -73,8 +73,8 @@ def changed_by(file, step, *domains, before=None):
 
 
 def changed_in_copy(file, step):
-    """The same for a changed copy of our code, and of its two domains."""
-    return changed_by(file, step, "shell", "text", before=digests_of_ours(step, "shell", "text"))
+    """The same for a file in a copy of our code, with both of our domains."""
+    return changed_by(file, step, "shell", "text", before=original_digests(step, "shell", "text"))
 
 
 @pytest.mark.parametrize("step", ["prepare", "cpt", "agent"])
@@ -94,17 +94,17 @@ def test_a_change_of_shared_domain_code_changes_the_steps_of_all_domains(package
 
 
 @pytest.mark.parametrize(
-    ("step", "counts"), [("collect", True), ("validate", True), ("cpt", False)]
+    ("step", "is_code"), [("collect", True), ("validate", True), ("cpt", False)]
 )
-def test_environment_code_counts_only_for_steps_that_open_environments(package, step, counts):
+def test_environment_code_counts_only_for_steps_that_open_environments(package, step, is_code):
     session = package / "domains/shell/session.py"
-    assert changed_in_copy(session, step) == ({"shell"} if counts else set())
+    assert changed_in_copy(session, step) == ({"shell"} if is_code else set())
 
 
 def test_the_code_digest_without_domains_excludes_domain_code(package):
     before = code.code_digest("cpt")
     (package / "domains/shell/domain.py").write_text("")
-    forget()
+    clear_cache()
     assert code.code_digest("cpt") == before
 
 
@@ -118,17 +118,17 @@ def test_the_order_of_domains_does_not_change_the_key_of_a_step():
         domains: folder_of(Path("store"), "cpt", [], {}, domains=domains)
         for domains in [("shell", "text"), ("text", "shell", "text"), ("text",), ()]
     }
-    first, again, *others = folders.values()
-    assert first == again
+    first, reordered, *others = folders.values()
+    assert first == reordered
     assert len({first, *others}) == 3
 
 
 @pytest.fixture
-def added(tmp_path, monkeypatch):
+def add_domain(tmp_path, monkeypatch):
     """Adds a domain of another package, by the module of its entry point."""
-    points: list[EntryPoint] = []
+    entry_points: list[EntryPoint] = []
     monkeypatch.setattr(
-        kinds, "entry_points", lambda **params: EntryPoints(points).select(**params)
+        kinds, "entry_points", lambda **params: EntryPoints(entry_points).select(**params)
     )
     monkeypatch.syspath_prepend(tmp_path / "site")
     for table in (base._KINDS, live._KINDS):
@@ -139,7 +139,7 @@ def added(tmp_path, monkeypatch):
             path = tmp_path / "site" / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        points.append(EntryPoint(name, f"{module}:DOMAIN", group))
+        entry_points.append(EntryPoint(name, f"{module}:DOMAIN", group))
         return tmp_path / "site"
 
     yield add
@@ -166,7 +166,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(
-    ("file", "counts"),
+    ("file", "is_code"),
     [
         ("web/domain.py", True),
         ("web/words.py", True),
@@ -176,32 +176,34 @@ FILES = {
         ("unrelated.py", False),
     ],
 )
-def test_a_change_of_a_domain_in_another_package_changes_only_its_steps(added, file, counts):
-    site = added("web", "of_others.web.domain", FILES)
-    changed = changed_by(site / "of_others" / file, "cpt", "web", "text")
-    assert changed == ({"web"} if counts else set())
+def test_a_change_of_a_domain_in_another_package_changes_only_its_steps(add_domain, file, is_code):
+    site = add_domain("web", "of_others.web.domain", FILES)
+    domains = changed_by(site / "of_others" / file, "cpt", "web", "text")
+    assert domains == ({"web"} if is_code else set())
 
 
-def test_code_that_a_domain_in_another_package_imports_from_agentworld_counts(added, package):
-    added("web", "of_others.web.domain", FILES)
+def test_code_that_a_domain_in_another_package_imports_from_agentworld_counts(add_domain, package):
+    add_domain("web", "of_others.web.domain", FILES)
     assert "web" in changed_by(package / "domains/rubric.py", "register", "web")
 
 
-def test_a_domain_may_be_a_module_without_a_package(added):
-    site = added("web", "of_others_web", {"of_others_web.py": "", "notes.txt": ""})
+def test_a_domain_may_be_a_module_without_a_package(add_domain):
+    site = add_domain("web", "of_others_web", {"of_others_web.py": "", "notes.txt": ""})
     assert changed_by(site / "of_others_web.py", "cpt", "web", "text") == {"web"}
     assert changed_by(site / "notes.txt", "cpt", "web", "text") == set()
 
 
-def test_environment_code_in_another_package_counts_only_for_steps_that_open_it(added):
-    site = added("web", "of_others.web.domain", {**FILES, "of_others/live.py": ""})
-    added("web", "of_others.live", {}, group="agentworld.live_domains")
+def test_environment_code_in_another_package_counts_only_for_steps_that_open_it(add_domain):
+    site = add_domain("web", "of_others.web.domain", {**FILES, "of_others/live.py": ""})
+    add_domain("web", "of_others.live", {}, group="agentworld.live_domains")
     assert changed_by(site / "of_others/live.py", "collect", "web") == {"web"}
     assert changed_by(site / "of_others/live.py", "cpt", "web") == set()
 
 
-def test_moving_an_installed_package_does_not_change_the_code_digest(added, tmp_path, monkeypatch):
-    site = added("web", "of_others.web.domain", FILES)
+def test_moving_an_installed_package_does_not_change_the_code_digest(
+    add_domain, tmp_path, monkeypatch
+):
+    site = add_domain("web", "of_others.web.domain", FILES)
     before = digests("cpt", "web")
     shutil.move(site, tmp_path / "elsewhere")
     monkeypatch.syspath_prepend(tmp_path / "elsewhere")

@@ -13,9 +13,9 @@ def test_objects_created_in_the_block_are_frozen():
     before = gc.get_freeze_count()
     with frozen_gc():
         assert not gc.isenabled()
-        kept = [[] for _ in range(1000)]
+        objects = [[] for _ in range(1000)]
     assert gc.isenabled()
-    assert gc.get_freeze_count() >= before + len(kept)
+    assert gc.get_freeze_count() >= before + len(objects)
 
 
 def test_garbage_collection_is_enabled_after_a_failed_import():

@@ -13,7 +13,7 @@ from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.progress import OnProgress
 from agentworld.runner.step import output_of, run_step
 
-pytestmark = pytest.mark.waits  # as root, for what it mounts
+pytestmark = pytest.mark.waits  # mounts a disk, which needs root
 
 FILLER = "filler"
 STORE_MIB = 24
@@ -26,16 +26,16 @@ class Status(NamedTuple):
     error_message: str
 
 
-def fill(store: Path, left_bytes: int) -> None:
-    """Takes the disk up to so many bytes."""
+def fill(store: Path, remaining_bytes: int) -> None:
+    """Fills the disk except for the given number of bytes."""
     free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
-    (store / FILLER).write_bytes(bytes(max(0, free - left_bytes)))
+    (store / FILLER).write_bytes(bytes(max(0, free - remaining_bytes)))
 
 
-def fails_then_ends_well(store: Path, step: str, work) -> Path:
-    """The folder of a step that met the full disk, and was begun again when there was space."""
-    told = f"^the disk that holds {store} is full; free space and run it again, what is done is"
-    with pytest.raises(StoreError, match=told):
+def fail_then_succeed(store: Path, step: str, work) -> Path:
+    """The folder of a step that failed on the full disk and ran again after space was freed."""
+    message = f"^the disk that holds {store} is full; free space and run it again, what is done is"
+    with pytest.raises(StoreError, match=message):
         run_step(store, step, [], {}, work)
     (store / FILLER).unlink()
     return run_step(store, step, [], {}, work)
@@ -49,17 +49,17 @@ def while_a_version_is_registered(store: Path) -> None:
     model = store / "model"
     model.mkdir()
     (model / "weights").write_bytes(os.urandom(2 << 20))
-    what = WorldModel(stages=(records.checkpoint("rl"),), report=records.digest("report"))
+    world = WorldModel(stages=(records.checkpoint("rl"),), report=records.digest("report"))
     registry = open_registry(store)
-    registry.world_models_of(what.artifact)  # makes the database
+    registry.world_models_of(world.artifact)  # makes the database
     fill(store, 1 << 20)
 
     def work(_out: Path, _tick: OnProgress) -> Digest:
-        registry.register_world_model("worlds", what, model)
-        return what.artifact
+        registry.register_world_model("worlds", world, model)
+        return world.artifact
 
-    fails_then_ends_well(store, "register", work)
-    assert [str(ref) for ref in registry.world_models_of(what.artifact)] == ["worlds@1"]
+    fail_then_succeed(store, "register", work)
+    assert [str(ref) for ref in registry.world_models_of(world.artifact)] == ["worlds@1"]
     assert len(list((store / "mlflow-artifacts").rglob("weights"))) == 1
 
 
@@ -73,7 +73,7 @@ def while_a_receipt_is_written(store: Path) -> None:
             fill(store, 0)
         return digest_bytes(b"made")
 
-    folder = fails_then_ends_well(store, "collect", work)
+    folder = fail_then_succeed(store, "collect", work)
     assert attempts == [False, True]
     assert output_of(str(folder)) == digest_bytes(b"made")
 
@@ -81,14 +81,14 @@ def while_a_receipt_is_written(store: Path) -> None:
 def while_the_end_of_a_run_is_written_down(store: Path) -> None:
     from agentworld.steps.conclude import conclude, conclusions
 
-    given = ("world_model", "demo", str(store), "job-1", Status("FAILED", "the task cpt failed"))
+    values = ("world_model", "demo", str(store), "job-1", Status("FAILED", "the task cpt failed"))
     fill(store, 0)
     with pytest.raises(StoreError, match=f"^the disk that holds {store} is full; free space and"):
-        conclude(*given)
+        conclude(*values)
     (store / FILLER).unlink()
     assert conclusions(store) == []
-    conclude(*given)
-    assert [each.state for each in conclusions(store)] == ["failed"]
+    conclude(*values)
+    assert [conclusion.state for conclusion in conclusions(store)] == ["failed"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_full_disk_is_reported_and_work_succeeds_after_space_is_freed(
     program += f"here.{instant}(Path(sys.argv[1]))"
     script = f'mount -t tmpfs -o size={STORE_MIB}m tmpfs {tmp_path} && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", program]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
         capture_output=True,
@@ -114,4 +114,4 @@ def test_a_full_disk_is_reported_and_work_succeeds_after_space_is_freed(
         check=False,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

@@ -15,14 +15,14 @@ def test_a_step_that_has_not_started_has_no_progress(tmp_path):
 def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
     clock = iter([0.0, *(n / 10 for n in range(1, 100))])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    file, seen = ProgressFile(tmp_path, "cpt"), []
+    file, counts = ProgressFile(tmp_path, "cpt"), []
     file.begin()
     for done in range(30):
         file.update(done, 30)
-        found = read_progress(tmp_path, "cpt")
-        assert found
-        seen.append(found.done)
-    assert 3 <= len(set(seen)) <= 7
+        progress = read_progress(tmp_path, "cpt")
+        assert progress
+        counts.append(progress.done)
+    assert 3 <= len(set(counts)) <= 7
 
 
 def test_a_truncated_progress_file_gives_no_progress(tmp_path):
@@ -42,24 +42,24 @@ def test_forget_progress_deletes_the_progress_of_an_earlier_job(tmp_path):
     [(0, 1, 5, 10, 500), (0, 0.25, 10, 10, 250), (0.25, 1, 0, 7, 250), (0.25, 1, 7, 7, 1000)],
 )
 def test_the_progress_of_a_part_is_scaled_to_its_share(begin, end, done, total, expected):
-    told = []
-    share_of(lambda *numbers: told.append(numbers), begin, end)(done, total)
-    assert told == [(expected, 1000)]
+    ticks = []
+    share_of(lambda *numbers: ticks.append(numbers), begin, end)(done, total)
+    assert ticks == [(expected, 1000)]
 
 
 def test_a_part_without_work_does_not_divide_by_zero():
-    told = []
-    share_of(lambda *numbers: told.append(numbers), 0, 1)(0, 0)
-    assert told == [(0, 1000)]
+    ticks = []
+    share_of(lambda *numbers: ticks.append(numbers), 0, 1)(0, 0)
+    assert ticks == [(0, 1000)]
 
 
 def test_the_progress_of_concurrent_parts_adds_up():
-    told = []
-    first, second = concurrent_parts(lambda *numbers: told.append(numbers), 2)
+    ticks = []
+    first, second = concurrent_parts(lambda *numbers: ticks.append(numbers), 2)
     first(1, 2)
     second(3, 3)
     first(2, 2)
-    assert told == [(250, 1000), (750, 1000), (1000, 1000)]
+    assert ticks == [(250, 1000), (750, 1000), (1000, 1000)]
 
 
 @pytest.mark.compute
@@ -76,8 +76,8 @@ def test_concurrent_parts_in_threads_end_with_full_progress(tmp_path, monkeypatc
 def test_a_watcher_receives_progress_only_inside_its_block(tmp_path, monkeypatch):
     clock = itertools.count(1)
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
-    file, seen = ProgressFile(tmp_path, "collect"), []
-    with watched_by(lambda done, total: seen.append((done, total))):
+    file, ticks = ProgressFile(tmp_path, "collect"), []
+    with watched_by(lambda done, total: ticks.append((done, total))):
         file.update(1, 3)
     file.update(2, 3)
-    assert seen == [(1, 3)]
+    assert ticks == [(1, 3)]

@@ -107,10 +107,10 @@ def test_a_step_returns_an_address_that_the_next_pod_can_read(pods):
 def test_a_finished_step_is_reused_by_downloading_only_its_receipt(pods):
     prepared = prepare(pods.store, collect(pods.store))
     pods.begin("second")
-    again = prepare(pods.store, collect(pods.store, lambda *_: pytest.fail("done again")))
-    assert again == prepared
-    brought = [path.name for path in local_store(pods.store).rglob("*") if path.is_file()]
-    assert set(brought) <= {".origin", ".lock", "receipt.json", "collect.json", "prepare.json"}
+    second_result = prepare(pods.store, collect(pods.store, lambda *_: pytest.fail("done again")))
+    assert second_result == prepared
+    downloads = [path.name for path in local_store(pods.store).rglob("*") if path.is_file()]
+    assert set(downloads) <= {".origin", ".lock", "receipt.json", "collect.json", "prepare.json"}
     assert read_progress(local_store(pods.store), "prepare").state == "reused"
 
 
@@ -121,121 +121,121 @@ def test_a_store_in_a_local_folder_is_used_directly(tmp_path):
 
 
 def test_the_files_of_a_failed_step_are_available_to_its_retry(pods):
-    def fails(out: Path, _: OnProgress) -> Digest:
+    def fail(out: Path, _: OnProgress) -> Digest:
         (out / "half").write_text("done")
         raise InputError("no")
 
     with pytest.raises(InputError):
-        collect(pods.store, fails)
+        collect(pods.store, fail)
     pods.begin("second")
     assert read_progress(local_store(pods.store), "collect").sentence == "no"
-    found = []
+    names = []
 
-    def goes_on(out: Path, tick: OnProgress) -> Digest:
-        found.extend(path.name for path in out.iterdir())
+    def resume(out: Path, tick: OnProgress) -> Digest:
+        names.extend(path.name for path in out.iterdir())
         return make_episodes(out, tick)
 
-    collect(pods.store, goes_on)
-    assert found == ["half"]
+    collect(pods.store, resume)
+    assert names == ["half"]
 
 
-@pytest.mark.parametrize("gone", ["the receipt", "the folder"])
-def test_a_step_whose_receipt_or_folder_was_deleted_runs_again(pods, gone):
+@pytest.mark.parametrize("missing", ["the receipt", "the folder"])
+def test_a_step_whose_receipt_or_folder_was_deleted_runs_again(pods, missing):
     folder = open_folder(collect(pods.store))
-    for name in ["receipt.json"] if gone == "the receipt" else folder.names(""):
+    for name in ["receipt.json"] if missing == "the receipt" else folder.names(""):
         folder.remove(name)
     collect(pods.store)
     assert folder.names("") == ["log/1", "receipt.json"]
 
 
 def test_a_pod_that_waited_for_a_step_reuses_its_result(pods):
-    begun, waited = threading.Event(), []
+    started, results = threading.Event(), []
 
-    def first(out: Path, tick: OnProgress) -> Digest:
-        begun.set()
+    def slow_work(out: Path, tick: OnProgress) -> Digest:
+        started.set()
         time.sleep(1)
         return make_episodes(out, tick)
 
-    def second() -> None:
-        begun.wait()
+    def run_second() -> None:
+        started.wait()
         pods.begin("second")
-        waited.append(collect(pods.store, lambda *_: pytest.fail("done again")))
+        results.append(collect(pods.store, lambda *_: pytest.fail("done again")))
 
-    waiting = threading.Thread(target=second)
-    waiting.start()
-    made = collect(pods.store, first)
-    waiting.join()
-    assert waited == [made]
+    thread = threading.Thread(target=run_second)
+    thread.start()
+    folder = collect(pods.store, slow_work)
+    thread.join()
+    assert results == [folder]
 
 
 def test_a_checkpoint_record_is_not_uploaded_before_its_step_finishes(pods):
-    seen: list[list[str]] = []
+    listings: list[list[str]] = []
 
-    def trains(out: Path, _: OnProgress) -> Digest:
+    def train(out: Path, _: OnProgress) -> Digest:
         (out / "model").mkdir()
         (out / "model/weights").write_text("half")
         (out / "notes").write_text("kept on the way")
         (out / "checkpoint.json").write_text("{}")
         bucket = open_folder(f"{pods.store}/steps/collect/{out.name}")
         wait_for(lambda: bucket.has("notes"))
-        seen.append(bucket.names(""))
+        listings.append(bucket.names(""))
         raise InputError("no")
 
     with pytest.raises(InputError):
-        collect(pods.store, trains)
-    assert seen == [["notes"]]
+        collect(pods.store, train)
+    assert listings == [["notes"]]
     assert not [name for name in open_folder(pods.store).names("") if "checkpoint" in name]
 
 
 def test_a_retry_continues_with_the_files_of_the_last_pod(pods):
-    def notes(words: str):
+    def note_writer(text: str):
         def work(out: Path, _: OnProgress) -> Digest:
-            found.append((out / "notes").read_text() if (out / "notes").exists() else "")
-            (out / "notes").write_text(words)
+            old_notes.append((out / "notes").read_text() if (out / "notes").exists() else "")
+            (out / "notes").write_text(text)
             raise InputError("no")
 
         return work
 
-    found: list[str] = []
-    for pod, words in (("first", "one"), ("second", "two"), ("first", "three")):
+    old_notes: list[str] = []
+    for pod, text in (("first", "one"), ("second", "two"), ("first", "three")):
         pods.begin(pod)
         with pytest.raises(InputError):
-            collect(pods.store, notes(words))
-    assert found == ["", "one", "two"]
+            collect(pods.store, note_writer(text))
+    assert old_notes == ["", "one", "two"]
 
 
 def test_a_second_pod_cannot_work_on_the_same_step(pods):
-    def other_pod(out: Path, tick: OnProgress) -> Digest:
+    def start_other_pod(out: Path, tick: OnProgress) -> Digest:
         pods.begin("second")
         with pytest.raises(StoreError, match="another process works on collect"):
             collect(pods.store)
         return make_episodes(out, tick)
 
-    collect(pods.store, other_pod)
+    collect(pods.store, start_other_pod)
 
 
 def test_a_step_that_lost_its_lease_writes_no_receipt(pods):
     for name in ("LEASE", "KEEP"):  # so that no renewal under way overwrites the other's lease
         pods.patch.setenv(f"AGENTWORLD_{name}_SECONDS", "60")
 
-    def sleeps(out: Path, tick: OnProgress) -> Digest:
+    def lose_lease(out: Path, tick: OnProgress) -> Digest:
         open_folder(f"{pods.store}/steps/collect").write(f"{out.name}.lease", b"another")
         return make_episodes(out, tick)
 
     with pytest.raises(StoreError, match="another process works on collect"):
-        collect(pods.store, sleeps)
+        collect(pods.store, lose_lease)
     assert not [name for name in open_folder(pods.store).names("") if "receipt" in name]
 
 
 def test_pods_share_a_run_name_until_it_is_forgotten(pods):
     home = local_store(pods.store)
-    first = run_name(home / "steps/open_run/a")
+    name = run_name(home / "steps/open_run/a")
     pods.begin("second")
     folder = local_store(pods.store) / "steps/open_run/a"
-    assert run_name(folder) == first
+    assert run_name(folder) == name
     forget_run_name(folder)
     pods.begin("third")
-    assert run_name(local_store(pods.store) / "steps/open_run/a") != first
+    assert run_name(local_store(pods.store) / "steps/open_run/a") != name
 
 
 def test_a_store_in_a_bucket_requires_settings_for_ledger_registry_and_keys(pods, monkeypatch):
@@ -269,37 +269,37 @@ def test_a_private_key_comes_from_a_variable_and_only_its_public_key_is_uploaded
     pods.begin("after a rotation")
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", new_signer().decode())
     keys = Stores.of(local_store(pods.store)).keys / STEP_KEYS
-    rotated = ensure_signer(keys)
-    assert set(load_trusted(keys)) == {signer.public_key.keyid, rotated.public_key.keyid}
+    rotated_signer = ensure_signer(keys)
+    assert set(load_trusted(keys)) == {signer.public_key.keyid, rotated_signer.public_key.keyid}
     monkeypatch.setenv("AGENTWORLD_STEP_KEY", "hidden words")
-    with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is not a private key") as told:
+    with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is not a private key") as error:
         local_store(pods.store)
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(error.value)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
-    """A store on a disk, from an undisturbed run."""
-    made = make.training.training(
+def local_run(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
+    """A store on a disk with a training that was not interrupted."""
+    training = make.training.training(
         tmp_path_factory.mktemp("here") / "store", cpt={"epochs": 60, "checkpoint_every": 10}
     )
-    finished(training(made))
-    return made
+    wait_for_folder(start_training(training))
+    return training
 
 
 @pytest.fixture
-def in_bucket(pods: Pods, trained: make.training.Training) -> make.training.Training:
-    """The same without trainings, in a bucket."""
+def bucket_run(pods: Pods, local_run: make.training.Training) -> make.training.Training:
+    """The same store without its training, in a bucket."""
     home = local_store(pods.store)
-    shutil.copytree(trained.store, home, dirs_exist_ok=True)
+    shutil.copytree(local_run.store, home, dirs_exist_ok=True)
     shutil.rmtree(home / "steps/cpt")
     keep(home)
-    data = f"{pods.store}/steps/prepare/{Path(trained.data).name}"
+    data = f"{pods.store}/steps/prepare/{Path(local_run.data).name}"
     return make.training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
 
 
 def wait_for_checkpoint(store: str, process: subprocess.Popen[str]) -> None:
-    """Until the bucket has a whole one."""
+    """Waits until the bucket has a complete checkpoint."""
     bucket = open_folder(f"{store}/steps/cpt")
     while not [name for name in bucket.names("") if name.endswith("/manifest.json")]:
         assert process.poll() is None, process.communicate()
@@ -310,77 +310,77 @@ def receipt_of(pods: Pods, folder: str) -> StepReceipt:
     return read_receipt(local_store(pods.store) / folder.removeprefix(f"{pods.store}/"))
 
 
-def test_a_training_continues_in_another_pod_after_its_pod_was_killed(pods, trained, in_bucket):
+def test_a_training_continues_in_another_pod_after_its_pod_was_killed(pods, local_run, bucket_run):
     pods.begin("second")
-    killed = process("-m", "make.paused_training", *in_bucket)
-    wait_for_checkpoint(pods.store, killed)
-    os.killpg(killed.pid, signal.SIGKILL)
+    first = start_process("-m", "make.paused_training", *bucket_run)
+    wait_for_checkpoint(pods.store, first)
+    os.killpg(first.pid, signal.SIGKILL)
     assert "receipt.json" not in "".join(open_folder(pods.store).names("steps/cpt"))
 
     pods.begin("third")
-    began, copy, resumed = time.time(), local_store(pods.store), training(in_bucket)
-    while (told := read_progress(copy, "cpt")) is None or told.started < began or not told.total:
-        assert resumed.poll() is None, resumed.communicate()
+    start, home, second = time.time(), local_store(pods.store), start_training(bucket_run)
+    while (state := read_progress(home, "cpt")) is None or state.started < start or not state.total:
+        assert second.poll() is None, second.communicate()
         time.sleep(0.01)
     # In thousandths. The first checkpoint is after the tenth step of some 2,000, and a training
-    # that began anew would tell of its first step.
-    assert told.done > 2
-    made = finished(resumed)
-    names = open_folder(made).names("")
+    # that began again would report its first step.
+    assert state.done > 2
+    folder = wait_for_folder(second)
+    names = open_folder(folder).names("")
     assert "model/model.safetensors" in names
     assert not [name for name in names if "checkpoints" in name]
-    (folder,) = Path(trained.store).glob("steps/cpt/*/receipt.json")
-    expected, receipt = read_receipt(folder.parent), receipt_of(pods, made)
+    (receipt_path,) = Path(local_run.store).glob("steps/cpt/*/receipt.json")
+    expected, receipt = read_receipt(receipt_path.parent), receipt_of(pods, folder)
     assert (receipt.key, receipt.output) == (expected.key, expected.output)
 
 
 @pytest.mark.long
 def test_a_training_on_two_machines_resumes_from_its_checkpoint_after_a_kill(
-    pods, trained, in_bucket
+    pods, local_run, bucket_run
 ):
-    killed = machines(pods, "before", in_bucket)
-    wait_for_checkpoint(pods.store, killed[0])
-    for each in killed:
-        os.killpg(each.pid, signal.SIGKILL)
-        each.communicate()
-    resumed = machines(pods, "after", in_bucket)
-    said = [each.communicate(timeout=DEADLINE)[1] for each in resumed]
-    assert [each.returncode for each in resumed] == [0, 0], said
-    assert re.search(r"Resuming training from checkpoint .* global step [1-9]", said[0])
+    first = start_pods(pods, "before", bucket_run)
+    wait_for_checkpoint(pods.store, first[0])
+    for process in first:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    second = start_pods(pods, "after", bucket_run)
+    logs = [process.communicate(timeout=DEADLINE)[1] for process in second]
+    assert [process.returncode for process in second] == [0, 0], logs
+    assert re.search(r"Resuming training from checkpoint .* global step [1-9]", logs[0])
     (folder,) = (
         path for path in (local_store(pods.store) / "steps/cpt").iterdir() if path.is_dir()
     )
-    (undisturbed,) = Path(trained.store).glob("steps/cpt/*/checkpoint.json")
-    whole = Checkpoint.read(undisturbed)
-    made = checkpoint_of(fetch(folder))
-    assert made.metrics == pytest.approx(whole.metrics, abs=1e-3)  # what rounding adds up to
+    (path,) = Path(local_run.store).glob("steps/cpt/*/checkpoint.json")
+    expected = Checkpoint.read(path)
+    checkpoint = checkpoint_of(fetch(folder))
+    assert checkpoint.metrics == pytest.approx(expected.metrics, abs=1e-3)  # rounding errors add up
     assert (folder / "model/model.safetensors").is_file()
 
 
-def machines(pods: Pods, name: str, told: make.training.Training) -> list[subprocess.Popen[str]]:
-    """Two machines, with separate disks and one process each."""
+def start_pods(pods: Pods, name: str, job: make.training.Training) -> list[subprocess.Popen[str]]:
+    """Starts a pod on each of two machines, with separate disks and one process each."""
     port = free_port()
-    words = ("--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}")
-    started = []
+    flags = ("--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}")
+    processes = []
     for rank in range(2):
         pods.begin(f"{name}-{rank}")
-        member = ("-m", "agentworld.steps.member", "cpt", *told)
-        launcher = ("-m", "torch.distributed.run", *words, f"--node-rank={rank}")
-        started.append(process(*launcher, *member))
-    return started
+        member = ("-m", "agentworld.steps.member", "cpt", *job)
+        launcher = ("-m", "torch.distributed.run", *flags, f"--node-rank={rank}")
+        processes.append(start_process(*launcher, *member))
+    return processes
 
 
-def training(told: make.training.Training) -> subprocess.Popen[str]:
-    """A pod that trains."""
-    return process("-c", CPT, *told)
+def start_training(job: make.training.Training) -> subprocess.Popen[str]:
+    """Starts a pod that trains."""
+    return start_process("-c", CPT, *job)
 
 
-def process(*words: str) -> subprocess.Popen[str]:
-    """A pod's."""
-    known = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "info"}
+def start_process(*arguments: str) -> subprocess.Popen[str]:
+    """Starts a process of a pod."""
+    variables = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "info"}
     return subprocess.Popen(
-        [sys.executable, *words],
-        env={**os.environ, **known, "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, *arguments],
+        env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -388,8 +388,8 @@ def process(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def finished(process: subprocess.Popen[str]) -> str:
-    """The folder that it prints."""
+def wait_for_folder(process: subprocess.Popen[str]) -> str:
+    """The folder that a process prints at its end."""
     out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     return out.strip().rpartition("\n")[2]

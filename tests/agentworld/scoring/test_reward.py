@@ -28,37 +28,37 @@ def rewarder(*settings, **options):
 
 
 def predictions(*texts):
-    """Of one turn."""
+    """Predictions for one turn."""
     from agentworld.scoring.reward import Prediction
 
     return [Prediction(PLAIN, text, "kolu", ()) for text in texts]
 
 
-def asks(url):
+def endpoint_recipe(url):
     """A recipe with a judge at this address and nothing else."""
     return RUBRIC.model_copy(update={"rubric": "endpoint", "endpoint": EndpointRecipe(url=url)})
 
 
-def judged(value):
+def grader(value):
     return lambda *_: RubricScore(*[value] * 5)
 
 
-def broken(*_):
+def failing_judge(*_):
     raise JudgeError("as the test wants it")
 
 
 def test_the_truth_gets_the_full_reward_and_a_wrong_guess_less_than_half():
-    scored = rewarder(RewardRecipe()).score
-    assert scored(SHELL, TRUTH, TRUTH) == 25
-    assert 0 < scored(SHELL, "tane\n[1] ~", TRUTH) < 12
+    score = rewarder(RewardRecipe()).score
+    assert score(SHELL, TRUTH, TRUTH) == 25
+    assert 0 < score(SHELL, "tane\n[1] ~", TRUTH) < 12
 
 
 def test_the_weights_are_normalized():
     recipe = RewardRecipe(rubric_weight=9, rule_weight=1)
     # rubric 3 * 5, rule 0
-    assert rewarder(recipe, judged(3)).score(SHELL, "tane\n[0] ~", TRUTH) == pytest.approx(13.5)
+    assert rewarder(recipe, grader(3)).score(SHELL, "tane\n[0] ~", TRUTH) == pytest.approx(13.5)
     # rubric 3 * 5, rule 25
-    assert rewarder(recipe, judged(3)).score(SHELL, TRUTH, TRUTH) == pytest.approx(16)
+    assert rewarder(recipe, grader(3)).score(SHELL, TRUTH, TRUTH) == pytest.approx(16)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_an_answer_without_an_observation_gets_zero_reward(text):
 
 
 def test_an_answer_without_an_observation_needs_no_judge():
-    assert rewarder(RewardRecipe(), broken).score(SHELL, "", TRUTH) == 0
+    assert rewarder(RewardRecipe(), failing_judge).score(SHELL, "", TRUTH) == 0
 
 
 def test_a_judge_failure_gives_no_score_instead_of_zero():
-    assert rewarder(RewardRecipe(), broken).score(SHELL, TRUTH, TRUTH) is None
+    assert rewarder(RewardRecipe(), failing_judge).score(SHELL, TRUTH, TRUTH) is None
 
 
 def test_thoughts_and_tags_are_not_judged():
@@ -83,7 +83,7 @@ def test_thoughts_and_tags_are_not_judged():
 
 def test_the_rubric_gets_the_weight_of_a_rule_without_a_verdict():
     assert (
-        rewarder(RewardRecipe(), judged(3)).score(SHELL, "a", "a truth without a prompt line") == 15
+        rewarder(RewardRecipe(), grader(3)).score(SHELL, "a", "a truth without a prompt line") == 15
     )
 
 
@@ -92,9 +92,9 @@ def test_an_answer_without_any_verdict_has_no_score():
 
 
 def test_a_domain_without_rules_is_scored_by_its_rubric_alone():
-    scored = rewarder(RewardRecipe()).score
-    assert scored(PLAIN, "kolu", "kolu") == 25
-    assert scored(PLAIN, "tane", "kolu") == 5
+    score = rewarder(RewardRecipe()).score
+    assert score(PLAIN, "kolu", "kolu") == 25
+    assert score(PLAIN, "tane", "kolu") == 5
     assert rewarder(RULE).score(PLAIN, "kolu", "kolu") is None
 
 
@@ -111,13 +111,13 @@ def test_the_judge_receives_the_domain_and_the_history():
 
 
 def test_a_judge_is_asked_concurrently_and_each_answer_gets_its_own_score():
-    both = threading.Barrier(2)
+    barrier = threading.Barrier(2)
 
-    def judge(_domain, predicted, *_):
-        both.wait(DEADLINE)  # alone, the first one would wait for ever
-        if predicted == "broken":
+    def judge(_domain, prediction, *_):
+        barrier.wait(DEADLINE)  # with one call at a time, the first call would time out
+        if prediction == "broken":
             raise JudgeError("as the test wants it")
-        return RubricScore(*[int(predicted)] * 5)
+        return RubricScore(*[int(prediction)] * 5)
 
     recipe = RUBRIC.model_copy(update={"rubric": "endpoint"})
     answers = predictions("1", "broken", "3", "5")
@@ -127,50 +127,50 @@ def test_a_judge_is_asked_concurrently_and_each_answer_gets_its_own_score():
 def test_answers_with_equal_observations_are_scored_once_despite_their_thoughts():
     questions = []
 
-    def judge(_domain, predicted, *_):
-        questions.append(predicted)
+    def judge(_domain, prediction, *_):
+        questions.append(prediction)
         return RubricScore(*[len(questions)] * 5)
 
     answers = predictions("kolu", "<think>so</think>kolu", "tane", "kolu")
     assert rewarder(RUBRIC, judge).score_all(answers) == [5, 5, 10, 5]
     other_truth = [answers[0]._replace(truth="tane"), answers[0]]
     other_action = [answers[0]._replace(messages=[{"role": "user", "content": "ls"}]), answers[0]]
-    for different in (other_truth, other_action):
-        assert len(set(rewarder(RUBRIC, judge).score_all(different))) == 2
+    for pair in (other_truth, other_action):
+        assert len(set(rewarder(RUBRIC, judge).score_all(pair))) == 2
 
 
 def test_a_stored_judge_answer_is_reused_and_counted_in_each_trainings_usage(tmp_path):
     with endpoint.running(lambda _: verdict(4)) as server:
         for _ in range(2):
-            judging = rewarder(asks(server.url), answers=AnswerStore(tmp_path))
-            assert judging.score_all(predictions("kolu", "tane", "kolu")) == [20, 20, 20]
-            usage = judging.take_usage()
+            scorer = rewarder(endpoint_recipe(server.url), answers=AnswerStore(tmp_path))
+            assert scorer.score_all(predictions("kolu", "tane", "kolu")) == [20, 20, 20]
+            usage = scorer.take_usage()
             assert (usage.num_answers, usage.num_prompt_tokens, usage.num_tokens) == (2, 6, 2)
             assert usage.dollars is None  # a private server has no known price
-            assert judging.take_usage().num_answers == 0
+            assert scorer.take_usage().num_answers == 0
     assert len(server.asked) == 2
 
 
 def test_scoring_without_a_judge_has_no_usage():
-    judging = rewarder(RewardRecipe())
-    judging.score_all(predictions("kolu"))
-    assert judging.take_usage() is None
+    scorer = rewarder(RewardRecipe())
+    scorer.score_all(predictions("kolu"))
+    assert scorer.take_usage() is None
 
 
 def test_scoring_stops_if_the_judge_gives_no_verdicts():
-    judging = rewarder(RUBRIC, broken)
+    scorer = rewarder(RUBRIC, failing_judge)
     texts = map(str, range(20))
     with pytest.raises(JudgeError, match="20 of the last 20 answers have no verdict.*as the test"):
-        judging.score_all(predictions(*texts))
+        scorer.score_all(predictions(*texts))
 
 
 def test_answers_without_an_observation_do_not_count_as_judge_verdicts():
-    judging = rewarder(RUBRIC, broken)
+    scorer = rewarder(RUBRIC, failing_judge)
     texts = [str(number) for number in range(19)]
-    assert judging.score_all(predictions(*texts)) == [None] * 19
-    assert judging.score_all(predictions("", "<think>")) == [0, 0]
+    assert scorer.score_all(predictions(*texts)) == [None] * 19
+    assert scorer.score_all(predictions("", "<think>")) == [0, 0]
     with pytest.raises(JudgeError, match="20 of the last 20 answers"):
-        judging.score_all(predictions("kolu"))
+        scorer.score_all(predictions("kolu"))
 
 
 def test_the_embedding_contributes_its_weight():
@@ -178,9 +178,9 @@ def test_the_embedding_contributes_its_weight():
     recipe = RewardRecipe(
         rubric_weight=0, rule_weight=0.5, embedding_weight=0.5, embedding_model=str(path)
     )
-    scored = rewarder(recipe).score
-    assert scored(SHELL, "kolu.\n[0] ~", TRUTH) == 12.5  # near, and not right
-    assert scored(SHELL, TRUTH, TRUTH) == 25
+    score = rewarder(recipe).score
+    assert score(SHELL, "kolu.\n[0] ~", TRUTH) == 12.5  # similar, but wrong
+    assert score(SHELL, TRUTH, TRUTH) == 25
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def test_success_is_decided_by_the_rule_of_the_domain():
 
 
 def test_a_task_closed_at_its_last_turn_is_not_truncated():
-    ended = outcome(SHELL, records.task(), 3, 3, "echo besa", "besa\n[0] ~")
-    assert ended == (1.0, True, False)
+    result = outcome(SHELL, records.task(), 3, 3, "echo besa", "besa\n[0] ~")
+    assert result == (1.0, True, False)
 
 
 def test_a_task_open_at_its_last_turn_has_failed():

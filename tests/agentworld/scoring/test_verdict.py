@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from agentworld.scoring.verdict import parse_preference, parse_verdict
 
 ALL = '"format": 5, "factuality": 4, "consistency": 3, "realism": 2, "quality": 1'
-WANTED = (5, 4, 3, 2, 1)
+EXPECTED = (5, 4, 3, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ WANTED = (5, 4, 3, 2, 1)
     ],
 )
 def test_scores_are_parsed_from_many_formats_of_judge_answers(text):
-    assert tuple(parse_verdict(text)) == WANTED
+    assert tuple(parse_verdict(text)) == EXPECTED
 
 
 @pytest.mark.parametrize(
-    ("value", "read"),
+    ("value", "expected"),
     [("9", 5), ("-3", 1), ('"great"', 0), ("null", 0), ("true", 0), ("[5]", 0), ("1e999", 0)],
 )
-def test_scores_are_clamped_and_non_numeric_scores_become_zero(value, read):
+def test_scores_are_clamped_and_non_numeric_scores_become_zero(value, expected):
     score = parse_verdict(f'{{"scores": {{"format": {value}, "quality": 2}}}}')
-    assert (score.format, score.quality, score.realism) == (read, 2, 0)
+    assert (score.format, score.quality, score.realism) == (expected, 2, 0)
 
 
 @pytest.mark.parametrize("text", ["", "I cannot judge this.", "{}", '{"scores": {}}', "[1]", "}{"])

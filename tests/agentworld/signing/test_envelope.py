@@ -43,20 +43,20 @@ def envelope(signer):
     return sign(records.statement(), signer)
 
 
-def flipped(data: bytes, place: int, bit: int) -> bytes:
-    return data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :]
+def flip_bit(data: bytes, index: int, bit: int) -> bytes:
+    return data[:index] + bytes([data[index] ^ (1 << bit)]) + data[index + 1 :]
 
 
-def written(form: object) -> bytes:
+def to_json(form: object) -> bytes:
     """Canonical JSON, so that a form is refused for its content."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def raw(payload: bytes, signer, payload_type: str = PAYLOAD_TYPE) -> bytes:
-    """A well-signed envelope of anything."""
-    made = Envelope(payload, payload_type, {})
-    made.sign(signer)
-    return written(made.to_dict())
+def sign_raw(payload: bytes, signer, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """A correctly signed envelope of any payload."""
+    dsse_envelope = Envelope(payload, payload_type, {})
+    dsse_envelope.sign(signer)
+    return to_json(dsse_envelope.to_dict())
 
 
 @given(st.integers(0, 2**53 - 1), st.text(st.characters(exclude_categories=["Cs"])))
@@ -69,9 +69,9 @@ def test_the_signature_covers_the_dsse_encoding_of_the_payload(signer, envelope)
     form = json.loads(envelope)
     payload = base64.b64decode(form["payload"])
     signature = base64.b64decode(form["signatures"][0]["sig"])
-    signed = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
+    encoding = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
     key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signer.public_key.keyval["public"]))
-    key.verify(signature, signed)
+    key.verify(signature, encoding)
     assert payload == records.statement().canonical
 
 
@@ -79,19 +79,19 @@ def test_the_signature_covers_the_dsse_encoding_of_the_payload(signer, envelope)
 @given(st.data())
 def test_a_flipped_bit_of_the_payload_or_the_signature_is_refused(envelope, trusted, data):
     form = json.loads(envelope)
-    where, key = data.draw(st.sampled_from([(form, "payload"), (form["signatures"][0], "sig")]))
-    decoded = base64.b64decode(where[key])
-    place, bit = data.draw(st.integers(0, len(decoded) - 1)), data.draw(st.integers(0, 7))
-    where[key] = base64.b64encode(flipped(decoded, place, bit)).decode()
+    parent, key = data.draw(st.sampled_from([(form, "payload"), (form["signatures"][0], "sig")]))
+    decoded = base64.b64decode(parent[key])
+    index, bit = data.draw(st.integers(0, len(decoded) - 1)), data.draw(st.integers(0, 7))
+    parent[key] = base64.b64encode(flip_bit(decoded, index, bit)).decode()
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
-        verify(written(form), trusted)
+        verify(to_json(form), trusted)
 
 
 @given(st.data())
 def test_a_flipped_bit_anywhere_in_an_envelope_is_refused(envelope, trusted, data):
-    place, bit = data.draw(st.integers(0, len(envelope) - 1)), data.draw(st.integers(0, 7))
+    index, bit = data.draw(st.integers(0, len(envelope) - 1)), data.draw(st.integers(0, 7))
     with pytest.raises(EvidenceError):
-        verify(flipped(envelope, place, bit), trusted)
+        verify(flip_bit(envelope, index, bit), trusted)
 
 
 def test_a_noncanonical_base64_encoding_of_the_signature_is_refused(envelope, trusted):
@@ -99,11 +99,11 @@ def test_a_noncanonical_base64_encoding_of_the_signature_is_refused(envelope, tr
     form = json.loads(envelope)
     signature = form["signatures"][0]["sig"]
     # 64 bytes leave four bits of the last letter unused.
-    other = signature[:-3] + letters[letters.index(signature[-3]) ^ 1] + "=="
-    assert base64.b64decode(other) == base64.b64decode(signature)
-    form["signatures"][0]["sig"] = other
+    other_signature = signature[:-3] + letters[letters.index(signature[-3]) ^ 1] + "=="
+    assert base64.b64decode(other_signature) == base64.b64decode(signature)
+    form["signatures"][0]["sig"] = other_signature
     with pytest.raises(EvidenceError, match="it is not in canonical form"):
-        verify(written(form), trusted)
+        verify(to_json(form), trusted)
 
 
 def test_an_untrusted_key_is_refused_by_its_id(tmp_path, trusted):
@@ -114,22 +114,22 @@ def test_an_untrusted_key_is_refused_by_its_id(tmp_path, trusted):
 
 def test_a_trusted_key_id_with_the_signature_of_another_key_is_refused(tmp_path, signer, trusted):
     other = ensure_signer(tmp_path)
-    forged = sign(records.statement(), other).replace(
+    forgery = sign(records.statement(), other).replace(
         other.public_key.keyid.encode(), signer.public_key.keyid.encode()
     )
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
-        verify(forged, trusted)
+        verify(forgery, trusted)
 
 
 def test_read_unverified_accepts_unknown_keys_and_rejects_forged_trusted_keys(
     tmp_path, signer, trusted
 ):
     other = ensure_signer(tmp_path)
-    strange = sign(records.statement(), other)
-    assert read_unverified(strange, trusted) == records.statement()
-    forged = strange.replace(other.public_key.keyid.encode(), signer.public_key.keyid.encode())
+    envelope = sign(records.statement(), other)
+    assert read_unverified(envelope, trusted) == records.statement()
+    forgery = envelope.replace(other.public_key.keyid.encode(), signer.public_key.keyid.encode())
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
-        read_unverified(forged, trusted)
+        read_unverified(forgery, trusted)
 
 
 NO_ENVELOPES = {
@@ -149,8 +149,8 @@ NO_ENVELOPES = {
 
 @pytest.mark.parametrize("change", NO_ENVELOPES.values(), ids=NO_ENVELOPES.keys())
 def test_an_invalid_envelope_is_refused(envelope, trusted, change):
-    changed = change(json.loads(envelope))
-    data = changed if isinstance(changed, bytes) else written(changed)
+    changed_form = change(json.loads(envelope))
+    data = changed_form if isinstance(changed_form, bytes) else to_json(changed_form)
     with pytest.raises(EvidenceError, match="not an envelope of ours"):
         verify(data, trusted)
 
@@ -159,33 +159,33 @@ def test_a_signed_payload_of_another_type_is_refused(signer, trusted):
     with pytest.raises(
         EvidenceError, match=r"type is 'text/plain' instead of application/vnd\.in-toto"
     ):
-        verify(raw(records.statement().canonical, signer, "text/plain"), trusted)
+        verify(sign_raw(records.statement().canonical, signer, "text/plain"), trusted)
 
 
 @pytest.mark.parametrize("payload", [b"", b"{}", b'{"_type":"https://in-toto.io/Statement/v0.1"}'])
 def test_a_signed_payload_that_is_not_a_statement_is_refused(signer, trusted, payload):
     with pytest.raises(EvidenceError, match="is not an in-toto statement"):
-        verify(raw(payload, signer), trusted)
+        verify(sign_raw(payload, signer), trusted)
 
 
-class Told(Record):
+class Length(Record):
     length: int
 
 
-def stated(told: Told, under: str = "") -> Statement:
-    predicate = told.model_dump()
-    return records.statement(**({under: predicate, "beside": 1} if under else predicate))
+def wrap(record: Length, key: str = "") -> Statement:
+    predicate = record.model_dump()
+    return records.statement(**({key: predicate, "beside": 1} if key else predicate))
 
 
-@pytest.mark.parametrize("under", ["", "told"])
-def test_read_predicate_returns_the_record_of_a_matching_statement(under):
-    told = Told(length=3)
-    made = stated(told, under)
-    assert read_predicate(made, Told, "word", lambda each: stated(each, under), under) == told
+@pytest.mark.parametrize("key", ["", "told"])
+def test_read_predicate_returns_the_record_of_a_matching_statement(key):
+    record = Length(length=3)
+    statement = wrap(record, key)
+    assert read_predicate(statement, Length, "word", lambda value: wrap(value, key), key) == record
 
 
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "message"),
     [
         (records.statement(width=3), "the signed content is not of kind word"),
         (records.statement(length="long"), "the signed content is not of kind word"),
@@ -201,29 +201,29 @@ def test_read_predicate_returns_the_record_of_a_matching_statement(under):
         ),
     ],
 )
-def test_a_statement_of_another_kind_or_another_subject_is_refused(statement, words):
-    with pytest.raises(EvidenceError, match=words):
-        read_predicate(statement, Told, "word", stated)
+def test_a_statement_of_another_kind_or_another_subject_is_refused(statement, message):
+    with pytest.raises(EvidenceError, match=message):
+        read_predicate(statement, Length, "word", wrap)
 
 
 @pytest.mark.compute
 @given(PREDICATES)
 def test_a_statement_is_read_back_from_its_canonical_bytes(predicate):
     statement = records.statement(**predicate)
-    read = Statement.parse(statement.canonical)
-    assert read == statement
-    assert read.canonical == statement.canonical
+    restored = Statement.parse(statement.canonical)
+    assert restored == statement
+    assert restored.canonical == statement.canonical
 
 
 @pytest.mark.compute
 @given(PREDICATES)
 def test_the_in_toto_library_accepts_a_statement(predicate):
     statement = records.statement(**predicate)
-    read = json_format.Parse(statement.canonical, in_toto.spb.Statement())
-    in_toto.Statement.copy_from_pb(read).validate()
-    (subject,) = read.subject
+    parsed = json_format.Parse(statement.canonical, in_toto.spb.Statement())
+    in_toto.Statement.copy_from_pb(parsed).validate()
+    (subject,) = parsed.subject
     assert (subject.name, dict(subject.digest)) == ("log", statement.subject[0].digests)
-    assert json_format.MessageToDict(read.predicate) == predicate
+    assert json_format.MessageToDict(parsed.predicate) == predicate
 
 
 def test_the_order_of_keys_does_not_change_the_canonical_bytes():
@@ -248,9 +248,9 @@ def test_the_digest_of_a_subject_is_keyed_by_its_algorithm():
     ],
 )
 def test_an_invalid_statement_is_refused(field, value):
-    wrong = {**json.loads(records.statement().canonical), field: value}
+    form = {**json.loads(records.statement().canonical), field: value}
     with pytest.raises(ValidationError):
-        Statement.parse(json.dumps(wrong).encode())
+        Statement.parse(json.dumps(form).encode())
 
 
 def test_a_statement_with_a_snake_case_key_is_refused():

@@ -40,17 +40,17 @@ def pem(key, encryption=None):
 
 def test_a_signer_is_created_once_and_accessible_only_to_its_owner(tmp_path):
     folder = tmp_path / "keys"
-    first = ensure_signer(folder)
+    signer = ensure_signer(folder)
     assert (mode_of(folder), mode_of(folder / SIGNER)) == (0o700, 0o600)
-    written = (folder / SIGNER).read_bytes()
-    assert ensure_signer(folder).public_key == load_signer(folder).public_key == first.public_key
-    assert (folder / SIGNER).read_bytes() == written
+    data = (folder / SIGNER).read_bytes()
+    assert ensure_signer(folder).public_key == load_signer(folder).public_key == signer.public_key
+    assert (folder / SIGNER).read_bytes() == data
 
 
 def test_a_key_id_is_the_sha256_of_the_public_key(tmp_path):
     signer = ensure_signer(tmp_path)
-    public = load_pem_private_key((tmp_path / SIGNER).read_bytes(), None).public_key()
-    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    public_key = load_pem_private_key((tmp_path / SIGNER).read_bytes(), None).public_key()
+    der = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     assert signer.public_key.keyid == hashlib.sha256(der).hexdigest()
 
 
@@ -145,10 +145,10 @@ def test_records_verify_with_only_the_public_keys(tmp_path):
 
 
 def test_a_key_removed_from_the_trusted_keys_verifies_nothing(tmp_path):
-    first = ensure_signer(tmp_path)
-    record = sign(records.statement(), first)
+    signer = ensure_signer(tmp_path)
+    record = sign(records.statement(), signer)
     rotate(tmp_path)
-    (tmp_path / TRUSTED / f"{first.public_key.keyid}.pem").unlink()
+    (tmp_path / TRUSTED / f"{signer.public_key.keyid}.pem").unlink()
     with pytest.raises(EvidenceError, match="is not trusted"):
         verify(record, load_trusted(tmp_path))
 

@@ -8,11 +8,11 @@ from agentworld.records.base import digest_bytes
 from agentworld.signing.merkle import MerkleTree, merkle_root
 
 LOGS = st.lists(st.binary(max_size=40), max_size=70)
-SOME = st.lists(st.binary(max_size=3), min_size=1, max_size=20)
+NONEMPTY_LOGS = st.lists(st.binary(max_size=3), min_size=1, max_size=20)
 
 
-def defined(leaves: list[bytes]) -> bytes:
-    """RFC 6962 section 2.1, word by word."""
+def rfc_root(leaves: list[bytes]) -> bytes:
+    """The definition of RFC 6962, section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
@@ -20,7 +20,7 @@ def defined(leaves: list[bytes]) -> bytes:
     k = 1
     while 2 * k < len(leaves):
         k *= 2
-    return hashlib.sha256(b"\x01" + defined(leaves[:k]) + defined(leaves[k:])).digest()
+    return hashlib.sha256(b"\x01" + rfc_root(leaves[:k]) + rfc_root(leaves[k:])).digest()
 
 
 KNOWN_LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657"]
@@ -44,7 +44,7 @@ def test_roots_match_the_certificate_transparency_test_vectors(length, root):
 
 @given(LOGS)
 def test_the_root_matches_the_definition_of_rfc_6962(leaves):
-    assert merkle_root(leaves) == f"sha256:{defined(leaves).hex()}"
+    assert merkle_root(leaves) == f"sha256:{rfc_root(leaves).hex()}"
 
 
 @pytest.mark.compute
@@ -57,20 +57,20 @@ def test_a_growing_tree_has_the_root_of_each_prefix(leaves):
 
 
 @pytest.mark.compute
-@given(SOME, st.data())
+@given(NONEMPTY_LOGS, st.data())
 def test_a_changed_entry_gives_another_root(leaves, data):
-    place = data.draw(st.integers(0, len(leaves) - 1))
-    other = data.draw(st.binary(max_size=3).filter(lambda leaf: leaf != leaves[place]))
-    changed = [*leaves[:place], other, *leaves[place + 1 :]]
-    assert merkle_root(changed) != merkle_root(leaves)
+    index = data.draw(st.integers(0, len(leaves) - 1))
+    other_leaf = data.draw(st.binary(max_size=3).filter(lambda leaf: leaf != leaves[index]))
+    changed_leaves = [*leaves[:index], other_leaf, *leaves[index + 1 :]]
+    assert merkle_root(changed_leaves) != merkle_root(leaves)
 
 
-@given(SOME, st.data())
+@given(NONEMPTY_LOGS, st.data())
 def test_an_entry_left_out_or_doubled_gives_another_root(leaves, data):
-    place = data.draw(st.integers(0, len(leaves) - 1))
+    index = data.draw(st.integers(0, len(leaves) - 1))
     root = merkle_root(leaves)
-    assert merkle_root([*leaves[:place], *leaves[place + 1 :]]) != root
-    assert merkle_root([*leaves[: place + 1], *leaves[place:]]) != root
+    assert merkle_root([*leaves[:index], *leaves[index + 1 :]]) != root
+    assert merkle_root([*leaves[: index + 1], *leaves[index:]]) != root
 
 
 def test_an_inner_node_as_an_entry_gives_another_root():

@@ -1,4 +1,4 @@
-"""Against the program itself: `model_signing` of the OpenSSF."""
+"""Our statements, checked with the program `model_signing` of the OpenSSF."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ from make.examples import examples
 NAMES = st.sampled_from(
     ["a", "a.txt", "a/b", "a b", "a-b/c", "B", "b/a/c", "é", ".x", ".gitignore", ".git/b", "d/.git"]
 )
-BESIDE = (
+EXTRA_FILES = (
     ".cache/huggingface/download/a.metadata",
     ".git/config",
     ".gitattributes",
@@ -41,7 +41,7 @@ BESIDE = (
 
 @pytest.fixture
 def model(tmp_path):
-    return written(
+    return write_files(
         tmp_path / "model",
         {"model.safetensors": b"weights", "config.json": b"{}", "config/a.json": b"[]"},
     )
@@ -49,7 +49,7 @@ def model(tmp_path):
 
 @pytest.fixture(params=[ec.SECP256R1, ec.SECP384R1, ec.SECP521R1], ids=lambda curve: curve.name)
 def keys(request, tmp_path):
-    """A private and a public key, as the program takes them."""
+    """The files of a private and a public key, as the program reads them."""
     private = ec.generate_private_key(request.param())
     paths = tmp_path / "key.pem", tmp_path / "key.pub"
     paths[0].write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -58,7 +58,7 @@ def keys(request, tmp_path):
     return paths
 
 
-def written(folder: Path, files: dict[str, bytes]) -> Path:
+def write_files(folder: Path, files: dict[str, bytes]) -> Path:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,18 +66,18 @@ def written(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def told(statement: object) -> tuple[object, object]:
+def files_in(statement: object) -> tuple[object, object]:
     """The files in a statement's JSON."""
     return statement["subject"], statement["predicate"]["resources"]
 
 
-def ours(folder: Path) -> tuple[object, object]:
+def our_files(folder: Path) -> tuple[object, object]:
     statement = model_statement(ArtifactManifest.of(folder), folder.name)
-    return told(json.loads(statement.canonical))
+    return files_in(json.loads(statement.canonical))
 
 
-def signed_here(folder: Path, private: Path) -> Path:
-    """Our statement, signed by the program's own signer; beside the model, not in it."""
+def sign_model(folder: Path, private: Path) -> Path:
+    """The path of our statement, signed by the program's own signer and stored beside the model."""
     statement = model_statement(ArtifactManifest.of(folder), folder.name)
     parsed = json_format.Parse(statement.canonical, in_toto.spb.Statement())
     path = folder.parent / "model.sig"
@@ -98,10 +98,10 @@ def test_subject_and_resources_match_the_payload_of_model_signing(files):
         if not any(other.startswith(f"{name}/") for other in files)
     }
     with tempfile.TemporaryDirectory() as folder:
-        model = written(Path(folder) / "model", files)
+        model = write_files(Path(folder) / "model", files)
         model.mkdir(exist_ok=True)
-        theirs = Payload(hashing.hash(model)).statement.pb
-        assert ours(model) == told(json_format.MessageToDict(theirs))
+        statement = Payload(hashing.hash(model)).statement.pb
+        assert our_files(model) == files_in(json_format.MessageToDict(statement))
 
 
 def test_a_signature_by_model_signing_covers_the_same_resources(model, keys):
@@ -109,7 +109,7 @@ def test_a_signature_by_model_signing_covers_the_same_resources(model, keys):
     path = model.parent / "model.sig"
     signing.Config().use_elliptic_key_signer(private_key=private).sign(model, path)
     payload = json.loads(path.read_bytes())["dsseEnvelope"]["payload"]
-    assert told(json.loads(base64.b64decode(payload))) == ours(model)
+    assert files_in(json.loads(base64.b64decode(payload))) == our_files(model)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_signature_by_model_signing_covers_the_same_resources(model, keys):
 )
 def test_model_signing_rejects_a_changed_model_with_an_agentworld_statement(model, keys, change):
     private, public = keys
-    signature = signed_here(model, private)
+    signature = sign_model(model, private)
     change(model)
     with pytest.raises(ValueError, match="Signature mismatch"):
         verify(model, signature, public)
@@ -132,15 +132,15 @@ def test_model_signing_rejects_a_changed_model_with_an_agentworld_statement(mode
 
 def test_model_signing_and_the_manifest_ignore_the_same_extra_files(model, keys):
     private, public = keys
-    signature = signed_here(model, private)
+    signature = sign_model(model, private)
     before = ArtifactManifest.of(model).digest
-    written(model, dict.fromkeys(BESIDE, b"anything"))
+    write_files(model, dict.fromkeys(EXTRA_FILES, b"anything"))
     verify(model, signature, public)
     assert ArtifactManifest.of(model).digest == before
 
 
 def test_renaming_a_file_changes_the_artifact_digest_but_not_the_subject_digest(model):
-    before, (subject, _) = ArtifactManifest.of(model).digest, ours(model)
+    before, (subject, _) = ArtifactManifest.of(model).digest, our_files(model)
     (model / "config.json").rename(model / "config.jsom")
-    assert ours(model)[0] == subject
+    assert our_files(model)[0] == subject
     assert ArtifactManifest.of(model).digest != before

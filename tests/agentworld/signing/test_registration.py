@@ -11,7 +11,7 @@ from agentworld.signing.registration import (
 )
 from make import records
 
-MADE = Registration(
+REGISTRATION = Registration(
     name="hero",
     kind="agent",
     artifact=records.digest("artifact"),
@@ -26,15 +26,15 @@ def trusted(key_folder):
 
 
 def test_a_statement_verifies_and_is_about_the_artifact(signer, trusted):
-    envelope = sign_registration(MADE, signer)
-    check_registration(MADE, envelope, trusted)
+    envelope = sign_registration(REGISTRATION, signer)
+    check_registration(REGISTRATION, envelope, trusted)
     statement = verify(envelope.encode(), trusted)
     assert statement.predicate_type == PREDICATE_TYPE
-    assert statement.subject == (Subject.of("hero", MADE.artifact),)
+    assert statement.subject == (Subject.of("hero", REGISTRATION.artifact),)
 
 
 @pytest.mark.parametrize(
-    "other",
+    "fields",
     [
         {"name": "villain"},
         {"kind": "world-model"},
@@ -43,18 +43,18 @@ def test_a_statement_verifies_and_is_about_the_artifact(signer, trusted):
         {"materials": ()},
     ],
 )
-def test_a_statement_of_another_registration_is_refused(signer, trusted, other):
-    envelope = sign_registration(MADE.model_copy(update=other), signer)
+def test_a_statement_of_another_registration_is_refused(signer, trusted, fields):
+    envelope = sign_registration(REGISTRATION.model_copy(update=fields), signer)
     with pytest.raises(EvidenceError, match="what was signed is the record"):
-        check_registration(MADE, envelope, trusted)
+        check_registration(REGISTRATION, envelope, trusted)
 
 
 def test_an_untrusted_key_is_refused(tmp_path, trusted):
-    envelope = sign_registration(MADE, ensure_signer(tmp_path / "other"))
+    envelope = sign_registration(REGISTRATION, ensure_signer(tmp_path / "other"))
     with pytest.raises(EvidenceError, match="is not trusted"):
-        check_registration(MADE, envelope, trusted)
+        check_registration(REGISTRATION, envelope, trusted)
 
 
 def test_a_signed_statement_of_another_kind_is_refused(signer, trusted):
     with pytest.raises(EvidenceError, match="the signed content is not of kind registration"):
-        check_registration(MADE, sign(records.statement(), signer).decode(), trusted)
+        check_registration(REGISTRATION, sign(records.statement(), signer).decode(), trusted)

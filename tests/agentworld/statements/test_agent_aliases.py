@@ -16,60 +16,60 @@ from make import records
 
 
 @pytest.fixture
-def made(tmp_path):
+def scene(tmp_path):
     return make.agent.registered(tmp_path)
 
 
-def kept(made):
-    return [each.name for each in made.ledger.attestations.find("alias")]
+def statement_names(scene):
+    return [row.name for row in scene.ledger.attestations.find("alias")]
 
 
-def copies(made):
-    return WriteOnce(Stores.of(made.store).mirror_url).names("alias-changes/")
+def copies(scene):
+    return WriteOnce(Stores.of(scene.store).mirror_url).names("alias-changes/")
 
 
-def test_an_agent_alias_is_signed_with_the_simulator_of_the_agents_edge(made):
-    used = made.use()
-    assert (used.target, used.alias, used.kind) == (
+def test_an_agent_alias_is_signed_with_the_simulator_of_the_agents_edge(scene):
+    use = scene.use()
+    assert (use.target, use.alias, use.kind) == (
         "shell-agent@1",
         "shell-agent@production",
         "agent",
     )
-    assert (used.simulator, used.run, used.ended) == (made.simulator.digest, made.agent.run, False)
-    assert made.ledger.aliases.history() == [used]
-    assert kept(made) == copies(made)
+    assert (use.simulator, use.run, use.ended) == (scene.simulator.digest, scene.agent.run, False)
+    assert scene.ledger.aliases.history() == [use]
+    assert statement_names(scene) == copies(scene)
 
 
-def test_repeating_an_alias_move_is_not_signed_again(made):
-    first = made.use()
-    assert made.signed(by="bob", reason="again") == first
-    assert len(kept(made)) == 1
-
-
-@pytest.mark.compute
-def test_moving_an_alias_back_to_an_earlier_version_is_signed_again(made):
-    other = make.agent.registered(made.store, made.registry, "other")
-    assert [each.use().target[-1] for each in (made, other, made)] == ["1", "2", "1"]
-    assert len(kept(made)) == 3
+def test_repeating_an_alias_move_is_not_signed_again(scene):
+    use = scene.use()
+    assert scene.signed(by="bob", reason="again") == use
+    assert len(statement_names(scene)) == 1
 
 
 @pytest.mark.compute
-def test_an_ended_alias_keeps_its_version_and_can_be_moved_again(made):
-    made.use()
-    ended = made.retire(by="bob")
-    assert (ended.target, ended.ended, ended.set_by) == ("shell-agent@1", True, "bob")
-    assert made.retire() == ended
-    assert not made.use().ended
-    assert len(kept(made)) == 3
+def test_moving_an_alias_back_to_an_earlier_version_is_signed_again(scene):
+    other = make.agent.registered(scene.store, scene.registry, "other")
+    assert [agent.use().target[-1] for agent in (scene, other, scene)] == ["1", "2", "1"]
+    assert len(statement_names(scene)) == 3
 
 
-def test_ending_a_missing_alias_is_refused(made):
+@pytest.mark.compute
+def test_an_ended_alias_keeps_its_version_and_can_be_moved_again(scene):
+    scene.use()
+    end = scene.retire(by="bob")
+    assert (end.target, end.ended, end.set_by) == ("shell-agent@1", True, "bob")
+    assert scene.retire() == end
+    assert not scene.use().ended
+    assert len(statement_names(scene)) == 3
+
+
+def test_ending_a_missing_alias_is_refused(scene):
     with pytest.raises(NotFound, match="there is no alias 'shell-agent@production'"):
-        made.retire()
+        scene.retire()
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "diff"),
     [
         ("another-agent", {}),
         (make.agent.NAME, {"artifact": records.digest("another")}),
@@ -77,65 +77,65 @@ def test_ending_a_missing_alias_is_refused(made):
     ],
     ids=["name", "artifact", "run"],
 )
-def test_an_alias_of_an_agent_without_a_signed_edge_is_refused(made, name, told):
+def test_an_alias_of_an_agent_without_a_signed_edge_is_refused(scene, name, diff):
     with pytest.raises(NotFound, match="no signed statement says which simulator made"):
-        made.moves.move(
-            f"{name}@shop", made.move(agent=made.version(**told)), None, new_name(), dry_run=False
+        scene.moves.move(
+            f"{name}@shop", scene.move(agent=scene.version(**diff)), None, new_name(), dry_run=False
         )
-    assert kept(made) == copies(made) == []
+    assert statement_names(scene) == copies(scene) == []
 
 
-def test_an_alias_name_of_another_kind_is_refused(made):
-    simulator = AliasMove(kind="simulator", simulator=made.simulator.digest, by="ada")
-    for alias, move in (("shop", made.move()), ("shell-agent@shop", simulator)):
+def test_an_alias_name_of_another_kind_is_refused(scene):
+    simulator = AliasMove(kind="simulator", simulator=scene.simulator.digest, by="ada")
+    for alias, move in (("shop", scene.move()), ("shell-agent@shop", simulator)):
         with pytest.raises(InputError, match="is not an alias of"):
-            made.moves.move(alias, move, None, new_name(), dry_run=False)
-    made.use()
+            scene.moves.move(alias, move, None, new_name(), dry_run=False)
+    scene.use()
     with pytest.raises(NotFound):
-        made.ledger.aliases.resolve("shell-agent@production")
+        scene.ledger.aliases.resolve("shell-agent@production")
 
 
 @pytest.mark.compute
-def test_alias_names_are_case_sensitive(made):
-    other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
-    assert made.use() != other.use()
+def test_alias_names_are_case_sensitive(scene):
+    other = make.agent.registered(scene.store, scene.registry, name=make.agent.NAME.upper())
+    assert scene.use() != other.use()
     other.retire()
-    ended = [each.ended for each in made.ledger.aliases.history("shell-agent@production")]
-    assert ended == [False]
+    are_ended = [change.ended for change in scene.ledger.aliases.history("shell-agent@production")]
+    assert are_ended == [False]
 
 
-@pytest.mark.parametrize("follows", ["the same", "another"])
-def test_the_next_alias_change_writes_a_missing_copy(made, follows):
-    made.use()
-    shutil.rmtree(made.store / "mirror/alias-changes")
-    assert copies(made) == []
-    if follows == "the same":
-        made.use()
+@pytest.mark.parametrize("next_change", ["the same", "another"])
+def test_the_next_alias_change_writes_a_missing_copy(scene, next_change):
+    scene.use()
+    shutil.rmtree(scene.store / "mirror/alias-changes")
+    assert copies(scene) == []
+    if next_change == "the same":
+        scene.use()
     else:
-        made.retire()
-    assert sorted(kept(made)) == copies(made)
+        scene.retire()
+    assert sorted(statement_names(scene)) == copies(scene)
 
 
-def test_an_evaluation_in_another_simulator_does_not_dispute_the_edge(made):
-    """For it ends with the weights that it began with."""
-    opening = RunOpening(agent="a", starting_weights=made.agent.artifact, purpose="evaluation")
-    ledger = made.ledger
-    elsewhere = ledger.open_run(opening, records.digest("next simulator"))
-    ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
-    told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
-    claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
-    assert made.statement_signer.edge(ledger.run(made.agent.run), claim).edge.grade == "observed"
+def test_an_evaluation_in_another_simulator_does_not_dispute_the_edge(scene):
+    """The evaluation ends with the weights that it began with."""
+    opening = RunOpening(agent="a", starting_weights=scene.agent.artifact, purpose="evaluation")
+    ledger = scene.ledger
+    other_run = ledger.open_run(opening, records.digest("next simulator"))
+    ledger.close_run(other_run.id, RunClosing(final_weights=scene.agent.artifact))
+    fields = {"starting_weights": make.agent.STARTED, "simulator": scene.simulator.digest}
+    claim = Claim(agent=scene.ref.name, artifact=scene.agent.artifact, **fields)
+    assert scene.statement_signer.edge(ledger.run(scene.agent.run), claim).edge.grade == "observed"
 
 
-def test_a_training_in_another_simulator_disputes_the_edge(made):
-    ledger = made.ledger
+def test_a_training_in_another_simulator_disputes_the_edge(scene):
+    ledger = scene.ledger
     opening = RunOpening(agent="a", starting_weights=make.agent.STARTED)
-    elsewhere = ledger.open_run(opening, records.digest("another simulator"))
-    ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
-    told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
-    claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
-    edge = made.statement_signer.edge(ledger.run(made.agent.run), claim).edge
+    other_run = ledger.open_run(opening, records.digest("another simulator"))
+    ledger.close_run(other_run.id, RunClosing(final_weights=scene.agent.artifact))
+    fields = {"starting_weights": make.agent.STARTED, "simulator": scene.simulator.digest}
+    claim = Claim(agent=scene.ref.name, artifact=scene.agent.artifact, **fields)
+    edge = scene.statement_signer.edge(ledger.run(scene.agent.run), claim).edge
     assert (edge.grade, edge.reasons) == (
         "disputed",
-        (f"run {elsewhere.id} made the same weights in another simulator",),
+        (f"run {other_run.id} made the same weights in another simulator",),
     )

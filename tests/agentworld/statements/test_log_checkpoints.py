@@ -28,7 +28,7 @@ SIMULATOR = records.digest("simulator")
 
 
 class Scene(NamedTuple):
-    """A run in a ledger that several sign."""
+    """A run in a ledger that several signers sign."""
 
     folder: Path
     ledger: Ledger
@@ -39,8 +39,8 @@ class Scene(NamedTuple):
         return WriteOnce(str(self.folder / "mirror"))
 
     def log_signer(self, keys="keys", ledger=None) -> LogCheckpointSigner:
-        own = self.folder / keys
-        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        key_folder = self.folder / keys
+        signer, trusted = partial(ensure_signer, key_folder), partial(load_trusted, key_folder)
         return LogCheckpointSigner(
             ledger or self.ledger, SIMULATOR, signer, self.copies, trusted=trusted
         )
@@ -52,16 +52,16 @@ class Scene(NamedTuple):
         (self.folder / "mirror" / checkpoint_name(self.run, length)).write_bytes(envelope)
 
     def seal_and_die(self, keys="keys") -> bytes:
-        """The state after a service was killed between the copy and the row."""
-        killed = Ledger(f"sqlite:///{self.folder}/ledger.db")
-        killed.logs = Killed(killed._database)
+        """The copy that a service wrote before it was killed, without a row in the ledger."""
+        ledger = Ledger(f"sqlite:///{self.folder}/ledger.db")
+        ledger.logs = KilledLogs(ledger._database)
         with pytest.raises(StoreError):
-            self.log_signer(keys, killed).seal(self.run)
-        killed.close()
+            self.log_signer(keys, ledger).seal(self.run)
+        ledger.close()
         return self.copy(1)
 
 
-class Killed(Logs):
+class KilledLogs(Logs):
     def add_checkpoint(self, *_):
         raise StoreError("killed")
 
@@ -78,7 +78,7 @@ def episode(run, name, **opening) -> Episode:
 
 
 def grow(ledger, run, name):
-    """A log entry more."""
+    """Adds a log entry."""
     ledger.write([EpisodeOpened(episode(run, name))])
 
 
@@ -94,8 +94,8 @@ def test_a_rotated_key_signs_the_next_checkpoint_and_both_checkpoints_verify(sce
     log_signer.seal_all()
     first, second = map(key_of, scene.ledger.logs.checkpoints(scene.run).values())
     assert (first != second, second) == (True, ensure_signer(keys).public_key.keyid)
-    found = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
-    assert (found.grade, found.signed_length) == ("verified", 2)
+    result = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
+    assert (result.grade, result.signed_length) == ("verified", 2)
 
 
 def test_a_rotated_key_does_not_sign_an_existing_checkpoint_again(scene):
@@ -122,31 +122,31 @@ def test_a_forked_log_is_reported_and_not_signed(scene, keys):
         database.execute(f"VACUUM INTO '{scene.folder}/forked.db'")
     grow(scene.ledger, scene.run, "true")
     scene.log_signer().seal_all()
-    forked = Ledger(f"sqlite:///{scene.folder}/forked.db")
-    grow(forked, scene.run, "false")
-    other = forked.open_run(OPENING, SIMULATOR).id
+    fork = Ledger(f"sqlite:///{scene.folder}/forked.db")
+    grow(fork, scene.run, "false")
+    other_run = fork.open_run(OPENING, SIMULATOR).id
     with pytest.raises(EvidenceError, match=f"log of run {scene.run} has forked: of 2 entries"):
-        scene.log_signer(keys, forked).seal_all()
-    assert forked.logs.checkpoints(scene.run) == {}
-    assert list(forked.logs.checkpoints(other)) == [1]
-    forked.close()
+        scene.log_signer(keys, fork).seal_all()
+    assert fork.logs.checkpoints(scene.run) == {}
+    assert list(fork.logs.checkpoints(other_run)) == [1]
+    fork.close()
 
 
 def test_a_copy_with_other_traffic_counts_is_reported_as_a_fork(scene):
     grow(scene.ledger, scene.run, "true")
     log_signer, signer = scene.log_signer(), ensure_signer(scene.folder / "keys")
-    ours = log_signer._checkpoint(scene.run)
-    other = ours.traffic.model_copy(update={"num_steps": ours.traffic.num_steps + 1})
-    theirs = sign_checkpoint(ours.model_copy(update={"traffic": other}), signer)
-    scene.copies.put(checkpoint_name(scene.run, ours.length), theirs)
+    checkpoint = log_signer._checkpoint(scene.run)
+    traffic = checkpoint.traffic.model_copy(update={"num_steps": checkpoint.traffic.num_steps + 1})
+    envelope = sign_checkpoint(checkpoint.model_copy(update={"traffic": traffic}), signer)
+    scene.copies.put(checkpoint_name(scene.run, checkpoint.length), envelope)
     with pytest.raises(EvidenceError, match="has forked"):
         log_signer.seal(scene.run)
 
 
 def test_a_copy_with_a_forged_signature_is_not_stored_in_the_ledger(scene):
-    own = ensure_signer(scene.folder / "keys").public_key.keyid
+    key_id = ensure_signer(scene.folder / "keys").public_key.keyid
     copy = scene.seal_and_die("keys of another")
-    scene.replace_copy(1, copy.replace(key_of(copy).encode(), own.encode()))
+    scene.replace_copy(1, copy.replace(key_of(copy).encode(), key_id.encode()))
     with pytest.raises(EvidenceError, match=f"1 entries of run {scene.run} cannot be signed"):
         scene.log_signer().seal_all()
     assert scene.ledger.logs.checkpoints(scene.run) == {}
@@ -163,6 +163,6 @@ def test_an_invalid_copy_is_not_stored_in_the_ledger(scene):
 def test_unreadable_keys_of_the_service_raise_a_retryable_store_error(scene):
     signer = partial(load_signer, scene.folder / "gone")
     log_signer = LogCheckpointSigner(scene.ledger, SIMULATOR, signer, scene.copies)
-    with pytest.raises(StoreError, match="cannot read its keys") as told:
+    with pytest.raises(StoreError, match="cannot read its keys") as error:
         log_signer.seal(scene.run)
-    assert told.value.retryable
+    assert error.value.retryable

@@ -1,4 +1,4 @@
-"""A declaration is signed once, and the next service makes a missing copy."""
+"""A declaration is signed once, and the next service writes a missing copy."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from make import records
 OLD, NEW = records.digest("old"), records.digest("new")
 
 
-class Killed(WriteOnce):
+class KilledMirror(WriteOnce):
     """An evidence mirror whose writer is killed before the write."""
 
     def put(self, name, data):
@@ -46,17 +46,17 @@ class Scene(NamedTuple):
         return WriteOnce(str(self.folder / "mirror"))
 
     def statement_signer(self, store=WriteOnce, ledger=None, keys="keys"):
-        own = self.folder / keys
-        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        second = store(str(self.folder / "mirror"))
+        key_folder = self.folder / keys
+        signer, trusted = partial(ensure_signer, key_folder), partial(load_trusted, key_folder)
+        mirror = store(str(self.folder / "mirror"))
         return StatementSigner(
-            ledger or self.ledger, signer, second, trusted=trusted, step_keys=dict
+            ledger or self.ledger, signer, mirror, trusted=trusted, step_keys=dict
         )
 
     def move(self, simulator, key="one", **statement_signer):
-        book = AliasMoveSigner(self.ledger, self.statement_signer(**statement_signer))
+        move_signer = AliasMoveSigner(self.ledger, self.statement_signer(**statement_signer))
         move = AliasMove(kind="simulator", simulator=simulator, by="ada")
-        return book.move("stable", move, None, key, dry_run=False)
+        return move_signer.move("stable", move, None, key, dry_run=False)
 
     @property
     def genesis(self):
@@ -77,39 +77,39 @@ def test_moving_and_ending_an_alias_are_signed_and_copied(scene):
     AliasMoveSigner(scene.ledger, scene.statement_signer()).end(
         "stable", "bob", "two", dry_run=False
     )
-    kept = scene.ledger.attestations.find("alias", subject="stable")
-    assert [scene.copies.get(each.name) for each in kept] == [each.envelope for each in kept]
+    rows = scene.ledger.attestations.find("alias", subject="stable")
+    assert [scene.copies.get(row.name) for row in rows] == [row.envelope for row in rows]
     trusted = load_trusted(scene.folder / "keys")
-    told = [verify_envelope(each.envelope, AliasEntry, trusted) for each in kept]
-    assert told == alias_entries(scene.ledger.aliases.history("stable"))
+    entries = [verify_envelope(row.envelope, AliasEntry, trusted) for row in rows]
+    assert entries == alias_entries(scene.ledger.aliases.history("stable"))
 
 
 def test_repeating_a_killed_move_writes_its_missing_copy(scene):
     with pytest.raises(StoreError, match="killed"):
-        scene.move(OLD, store=Killed)
+        scene.move(OLD, store=KilledMirror)
     assert scene.copies.names("alias-changes/") == []
     scene.move(OLD)
-    (kept,) = scene.ledger.attestations.find("alias")
-    assert scene.copies.names("alias-changes/") == [kept.name]
+    (row,) = scene.ledger.attestations.find("alias")
+    assert scene.copies.names("alias-changes/") == [row.name]
 
 
 def test_copy_missing_writes_a_missing_copy(scene):
     statement_signer = scene.statement_signer()
     statement_signer.copy_missing()
     with pytest.raises(StoreError, match="killed"):
-        scene.move(OLD, store=Killed)
+        scene.move(OLD, store=KilledMirror)
     statement_signer.copy_missing()
-    (kept,) = scene.ledger.attestations.find("alias")
-    assert scene.copies.get(kept.name) == kept.envelope
+    (row,) = scene.ledger.attestations.find("alias")
+    assert scene.copies.get(row.name) == row.envelope
 
 
 def test_a_ledger_has_one_genesis_with_its_earlier_changes(scene):
-    before = scene.ledger.aliases.set("stable", OLD, "ada")
+    change = scene.ledger.aliases.set("stable", OLD, "ada")
     scene.statement_signer().copy_missing()
     scene.ledger.aliases.set("planted", OLD, "eve")
     scene.statement_signer().copy_missing()
     scene.statement_signer(keys="keys of another replica").copy_missing()
-    assert scene.genesis.changes == (before,)
+    assert scene.genesis.changes == (change,)
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
@@ -119,15 +119,15 @@ def test_a_restored_ledger_gets_its_genesis_from_the_mirror(scene):
     old.aliases.set("stable", NEW, "eve")
     scene.statement_signer(ledger=old).ensure_genesis(restored=True)
     scene.statement_signer(ledger=old).copy_missing()
-    (kept,) = old.attestations.find("genesis")
-    assert kept.envelope == scene.copies.get(GENESIS)
+    (row,) = old.attestations.find("genesis")
+    assert row.envelope == scene.copies.get(GENESIS)
     assert scene.genesis.changes == ()
     old.close()
 
 
 @pytest.fixture
 def other(scene):
-    """A second ledger, whose own evidence mirror has its first move."""
+    """A second ledger with its own evidence mirror."""
     folder = scene.folder / "other"
     other = Scene(folder, Ledger(make.ledger.laid(f"sqlite:///{folder}/ledger.db")))
     yield other
@@ -135,11 +135,11 @@ def other(scene):
 
 
 def sign_with(scene, other):
-    """All ways to sign what another ledger holds in the scene's evidence mirror."""
+    """All ways to sign statements of another ledger into the scene's evidence mirror."""
     statement_signer = partial(scene.statement_signer, ledger=other.ledger)
     run = other.ledger.open_run(make.ledger.OPENING, OLD)
-    told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
-    book = AliasMoveSigner(other.ledger, statement_signer())
+    fields = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
+    move_signer = AliasMoveSigner(other.ledger, statement_signer())
     move = AliasMove(kind="simulator", simulator=OLD, by="ada")
     statement = StepStatement(kind="registration", envelope="{}")
     log_signer = LogCheckpointSigner(
@@ -147,27 +147,27 @@ def sign_with(scene, other):
     )
     return {
         "intervals": lambda: statement_signer().copy_missing(),
-        "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
-        "an edge": lambda: statement_signer().edge(run, Claim(agent="a", **told)),
+        "a move": lambda: move_signer.move("stable", move, None, "one", dry_run=False),
+        "an edge": lambda: statement_signer().edge(run, Claim(agent="a", **fields)),
         "a log": log_signer.seal_all,
         "a statement": lambda: statement_signer().file(statement),
     }
 
 
-@pytest.mark.parametrize("has_its_own", [False, True], ids=["new", "with a store of its own"])
-@pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log", "a statement"])
-def test_a_mirror_refuses_another_ledger(scene, other, how, has_its_own):
+@pytest.mark.parametrize("has_own_mirror", [False, True], ids=["new", "with a store of its own"])
+@pytest.mark.parametrize("action", ["intervals", "a move", "an edge", "a log", "a statement"])
+def test_a_mirror_refuses_another_ledger(scene, other, action, has_own_mirror):
     scene.move(OLD)
-    if has_its_own:
+    if has_own_mirror:
         other.move(NEW)
     before = scene.copies.names()
-    sign = sign_with(scene, other)[how]
-    with pytest.raises(Conflict, match="the evidence mirror was begun with another ledger") as told:
+    sign = sign_with(scene, other)[action]
+    with pytest.raises(Conflict, match="the evidence mirror was begun with another ledger") as info:
         sign()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(info.value)
     assert scene.copies.names() == before
     assert other.ledger.attestations.find("edge") == []
-    assert len(other.ledger.aliases.history()) == has_its_own
+    assert len(other.ledger.aliases.history()) == has_own_mirror
 
 
 def test_a_ledger_with_its_own_mirror_is_refused_as_a_restored_backup(scene, other):
@@ -184,25 +184,25 @@ def test_a_mirror_without_a_genesis_belongs_to_the_first_ledger_that_signs(scene
         scene.statement_signer(ledger=other.ledger).copy_missing()
 
 
-class Slow(WriteOnce):
+class SlowMirror(WriteOnce):
     """A mirror to which another replica writes the genesis during a request."""
 
     meanwhile = None
 
     def get(self, name):
-        work, Slow.meanwhile = Slow.meanwhile, None
-        found = None
+        work, SlowMirror.meanwhile = SlowMirror.meanwhile, None
+        data = None
         try:
-            found = super().get(name)
+            data = super().get(name)
         finally:
             if work:
                 work()
-        return found
+        return data
 
 
 def test_concurrent_replicas_write_one_genesis(scene):
-    Slow.meanwhile = scene.statement_signer(keys="keys of another replica").copy_missing
-    scene.statement_signer(store=Slow).copy_missing()
+    SlowMirror.meanwhile = scene.statement_signer(keys="keys of another replica").copy_missing
+    scene.statement_signer(store=SlowMirror).copy_missing()
     assert len(scene.ledger.attestations.find("genesis")) == 1
 
 
@@ -212,27 +212,27 @@ def test_a_ledger_with_a_clusters_keys_is_not_signed_with_a_new_local_key(scene)
     scene.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
     with pytest.raises(NotFound, match="there is no signer"):
         statement_signer_of(stores, scene.ledger)
-    mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
-    statement_signer_of(mounted, scene.ledger).copy_missing()
+    pod_stores = stores.model_copy(update={"keys": scene.folder / "pod"})
+    statement_signer_of(pod_stores, scene.ledger).copy_missing()
     assert verify_envelope(scene.copies.get(GENESIS), Genesis, {key.keyid: key}).changes == ()
 
 
 @pytest.mark.parametrize("kind", ["alias", "edge"])
 def test_a_statement_named_like_a_log_checkpoint_is_not_copied(scene, kind):
     scene.move(OLD)
-    (kept,) = scene.ledger.attestations.find("alias")
-    scene.ledger.attestations.add(kept._replace(name="run/000000000001.dsse.json", kind=kind))
+    (row,) = scene.ledger.attestations.find("alias")
+    scene.ledger.attestations.add(row._replace(name="run/000000000001.dsse.json", kind=kind))
     with pytest.raises(EvidenceError, match=r"run/000000000001.dsse.json of the ledger is not"):
         scene.statement_signer().copy_missing()
     assert scene.copies.names("run/") == []
 
 
 def test_a_statement_of_an_untrusted_key_is_not_copied_and_blocks_no_other_copy(scene):
-    stranger = ensure_signer(scene.folder / "stranger")
+    other_signer = ensure_signer(scene.folder / "stranger")
     (entry,) = alias_entries([scene.ledger.aliases.set("planted", OLD, "eve")])
-    scene.ledger.attestations.add(attest(entry, stranger))
+    scene.ledger.attestations.add(attest(entry, other_signer))
     with pytest.raises(StoreError, match="killed"):
-        scene.move(OLD, store=Killed)
+        scene.move(OLD, store=KilledMirror)
     with pytest.raises(EvidenceError, match="alias-changes/simulator/planted/.* is not copied"):
         scene.statement_signer().copy_missing()
     (name,) = scene.copies.names("alias-changes/")

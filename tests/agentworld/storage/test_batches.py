@@ -1,4 +1,4 @@
-"""A bad line is named by its number, however much of its file comes before."""
+"""A bad line is reported by its number, however much of its file precedes it."""
 
 import tracemalloc
 
@@ -7,18 +7,18 @@ import pytest
 from agentworld.errors import InputError
 from agentworld.storage.batches import Part, read_batch
 
-LINES = 50_001
+NUM_LINES = 50_001
 LINE = b"x" * 399 + b"\n"
 
 
 @pytest.mark.compute
 def test_a_line_number_late_in_a_large_file_is_counted_with_little_memory(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_bytes(LINE * LINES + b'{"domain": 7}\n')
-    part = Part(path, LINES * len(LINE), path.stat().st_size)
+    path.write_bytes(LINE * NUM_LINES + b'{"domain": 7}\n')
+    part = Part(path, NUM_LINES * len(LINE), path.stat().st_size)
     tracemalloc.start()
     with pytest.raises(
-        InputError, match=rf"a\.jsonl line {LINES + 1} is not a valid trajectory: domain"
+        InputError, match=rf"a\.jsonl line {NUM_LINES + 1} is not a valid trajectory: domain"
     ):
         list(read_batch((part,)))
     _, peak = tracemalloc.get_traced_memory()

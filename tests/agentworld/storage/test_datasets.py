@@ -1,4 +1,4 @@
-"""Data sets of a store, by folder, digest and the start of one."""
+"""Data sets of a store, found by a folder, a digest or the prefix of a digest."""
 
 import pytest
 
@@ -17,10 +17,10 @@ def dataset(store):
     return make.datasets.stored(store)
 
 
-@pytest.mark.parametrize("start", [71, 20, 12], ids=["whole", "start", "short"])
-def test_a_data_set_is_found_by_its_digest_or_a_prefix(store, dataset, start):
-    assert find_dataset(dataset.digest[:start], store) == dataset
-    assert find_dataset(dataset.digest[7:start], store) == dataset
+@pytest.mark.parametrize("length", [71, 20, 12], ids=["whole", "start", "short"])
+def test_a_data_set_is_found_by_its_digest_or_a_prefix(store, dataset, length):
+    assert find_dataset(dataset.digest[:length], store) == dataset
+    assert find_dataset(dataset.digest[7:length], store) == dataset
 
 
 def test_a_data_set_is_found_by_its_folder(dataset, tmp_path):
@@ -59,8 +59,8 @@ def test_a_data_set_has_as_many_trajectories_as_its_manifest_counts(dataset):
 def test_a_data_set_with_a_changed_manifest_is_refused(tmp_path):
     dataset = make.datasets.stored(tmp_path)
     assert prepared_dataset(dataset.digest, tmp_path) == dataset
-    changed = dataset.dataset.model_copy(update={"num_read": 7})
-    changed.write(dataset.folder / "dataset.json")
+    changed_manifest = dataset.dataset.model_copy(update={"num_read": 7})
+    changed_manifest.write(dataset.folder / "dataset.json")
     with pytest.raises(EvidenceError, match="is not that of"):
         prepared_dataset(dataset.digest, tmp_path)
 

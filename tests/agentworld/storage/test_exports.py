@@ -27,7 +27,7 @@ def test_any_text_is_exported_as_its_bytes(tmp_path_factory, observations):
     path = tmp_path_factory.getbasetemp() / "any.parquet"
     assert write_transitions(path, [records.episode(*observations)]) == len(observations)
     rows = pq.read_table(path).to_pylist()
-    assert [row["observation"] for row in rows] == [text_bytes(each) for each in observations]
+    assert [row["observation"] for row in rows] == [text_bytes(text) for text in observations]
     assert [row["step"] for row in rows] == list(range(1, len(observations) + 1))
 
 
@@ -42,17 +42,17 @@ def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
 
 
 def test_steps_copied_by_a_fork_are_marked_as_copied(tmp_path):
-    fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
-    episode = records.episode("a", "b", base=Episode.new("e", records.digest("s"), fork))
+    opening = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
+    episode = records.episode("a", "b", base=Episode.new("e", records.digest("s"), opening))
     write_transitions(tmp_path / "a.parquet", [episode])
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 
 
 def test_exported_trajectories_contain_the_low_confidence_flag(tmp_path):
-    acted = records.acted(records.episode("a"), 1)
-    write_trajectories(tmp_path / "a.parquet", [acted, acted._replace(low_confidence=True)])
-    told = pq.read_table(tmp_path / "a.parquet")["low_confidence"].to_pylist()
-    assert told == [False, True]
+    step = records.acted(records.episode("a"), 1)
+    write_trajectories(tmp_path / "a.parquet", [step, step._replace(low_confidence=True)])
+    flags = pq.read_table(tmp_path / "a.parquet")["low_confidence"].to_pylist()
+    assert flags == [False, True]
 
 
 def test_an_export_without_steps_has_all_columns(tmp_path):
@@ -67,7 +67,7 @@ def test_every_exported_column_has_a_description(tmp_path):
 
 
 def test_a_failed_export_leaves_no_file(tmp_path):
-    episodes = (records.episode(str(1 // place)) for place in (1, 0))
+    episodes = (records.episode(str(1 // divisor)) for divisor in (1, 0))
     with pytest.raises(ZeroDivisionError):
         write_transitions(tmp_path / "a.parquet", episodes)
     assert list(tmp_path.iterdir()) == []
@@ -77,9 +77,9 @@ def test_a_failed_export_leaves_no_file(tmp_path):
 def test_memory_does_not_grow_with_the_texts(tmp_path):
     tracemalloc.start()
     write_transitions(tmp_path / "a.parquet", (records.episode("x" * (4 << 20)) for _ in range(32)))
-    _, most = tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 64 << 20
+    assert peak < 64 << 20
     assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups == 8
 
 

@@ -18,7 +18,7 @@ def _ranges_of_ten_bytes(monkeypatch):
     monkeypatch.setattr(fetch, "_RANGE_BYTES", 10)
 
 
-def model(folder, *sizes):
+def write_model(folder, *sizes):
     folder.mkdir()
     files = {}
     for number, size in enumerate(sizes):
@@ -30,29 +30,29 @@ def model(folder, *sizes):
 
 def test_each_byte_of_the_source_is_requested_once(tmp_path):
     source = tmp_path / "source"
-    _, files = model(source, 0, 9, 35, 100)
-    with file_server.serving(source) as (url, requested):
+    _, files = write_model(source, 0, 9, 35, 100)
+    with file_server.serving(source) as (url, requests):
         fetch_files(url, files, tmp_path / "copy")
     assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
-    assert file_server.files_not_read_once(source, requested) == []
-    assert all(part.end - part.begin <= 10 for part in requested)
+    assert file_server.files_not_read_once(source, requests) == []
+    assert all(part.end - part.begin <= 10 for part in requests)
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 39, 40, 41, 200])
 def test_a_file_of_any_number_of_ranges_is_fetched_completely(tmp_path, size):
-    url, files = model(tmp_path / "source", size)
+    url, files = write_model(tmp_path / "source", size)
     fetch_files(url, files, tmp_path / "copy")
     assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
 
 
 def test_many_files_are_fetched_completely(tmp_path):
-    url, files = model(tmp_path / "source", *range(0, 200, 7))
+    url, files = write_model(tmp_path / "source", *range(0, 200, 7))
     fetch_files(url, files, tmp_path / "copy")
     assert {name: digest_file(tmp_path / "copy" / name) for name in files} == files
 
 
 def test_a_changed_byte_at_any_position_is_detected(tmp_path):
-    url, files = model(tmp_path / "source", 35, 35)
+    url, files = write_model(tmp_path / "source", 35, 35)
     for position in (0, 9, 10, 34):
         content = bytearray((tmp_path / "source" / "part-1").read_bytes())
         content[position] ^= 1
@@ -64,14 +64,14 @@ def test_a_changed_byte_at_any_position_is_detected(tmp_path):
 
 
 def test_a_missing_file_is_reported(tmp_path):
-    url, files = model(tmp_path / "source", 5, 5)
+    url, files = write_model(tmp_path / "source", 5, 5)
     (tmp_path / "source" / "part-1").unlink()
     with pytest.raises(NotFound, match="there is no part-1 at"):
         fetch_files(url, files, tmp_path / "copy")
 
 
 def test_a_file_that_ends_too_early_is_refused(tmp_path, monkeypatch):
-    url, files = model(tmp_path / "source", 35)
+    url, files = write_model(tmp_path / "source", 35)
     local = fsspec.filesystem("file")
     monkeypatch.setattr(type(local), "size", lambda *_: 36)
     with pytest.raises(StoreError, match="ends part-0 too early"):
@@ -79,23 +79,23 @@ def test_a_file_that_ends_too_early_is_refused(tmp_path, monkeypatch):
 
 
 def test_ranges_of_a_file_are_read_concurrently(tmp_path, monkeypatch):
-    """Each waits for another one, so that sequential reads would deadlock."""
-    url, files = model(tmp_path / "source", 40)
+    """Each read waits for the other reads, so that sequential reads would deadlock."""
+    url, files = write_model(tmp_path / "source", 40)
     local = type(fsspec.filesystem("file"))
-    cat_file, together = local.cat_file, threading.Barrier(4)
+    cat_file, barrier = local.cat_file, threading.Barrier(4)
 
-    def waits(*arguments, **options):
-        together.wait(DEADLINE)
+    def wait_and_read(*arguments, **options):
+        barrier.wait(DEADLINE)
         return cat_file(*arguments, **options)
 
-    monkeypatch.setattr(local, "cat_file", waits)
+    monkeypatch.setattr(local, "cat_file", wait_and_read)
     fetch_files(url, files, tmp_path / "copy")
     assert digest_file(tmp_path / "copy" / "part-0") == files["part-0"]
 
 
 @pytest.mark.parametrize("name", ["../other/part-0", "/etc/part-0", "a/../../part-0"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
-    url, files = model(tmp_path / "source", 5)
+    url, files = write_model(tmp_path / "source", 5)
     with pytest.raises(InputError, match="outside its folder"):
         fetch_files(url, {**files, name: files["part-0"]}, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
@@ -103,20 +103,20 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
 
 def test_a_missing_file_stops_the_other_downloads(tmp_path, monkeypatch):
     """The other file is read for ever, unless the fetch ends."""
-    url, files = model(tmp_path / "source", 5, 5)
+    url, files = write_model(tmp_path / "source", 5, 5)
     (tmp_path / "source" / "part-1").unlink()
     system = type(fsspec.filesystem("file"))
     size = system.size
     monkeypatch.setattr(
-        system, "size", lambda own, path: 10**12 if path.endswith("part-0") else size(own, path)
+        system, "size", lambda self, path: 10**12 if path.endswith("part-0") else size(self, path)
     )
-    monkeypatch.setattr(system, "cat_file", lambda _own, _path, start, end: bytes(end - start))
+    monkeypatch.setattr(system, "cat_file", lambda _self, _path, start, end: bytes(end - start))
     with pytest.raises(NotFound, match="there is no part-1 at"):
         fetch_files(url, files, tmp_path / "copy")
 
 
 def test_an_unwritable_target_folder_is_reported_instead_of_the_source(tmp_path):
-    url, files = model(tmp_path / "source", 5)
+    url, files = write_model(tmp_path / "source", 5)
     (tmp_path / "copy").write_text("a file")
     with pytest.raises(StoreError, match=f"{tmp_path / 'copy'} failed"):
         fetch_files(url, files, tmp_path / "copy")

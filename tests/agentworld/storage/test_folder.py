@@ -34,18 +34,18 @@ def test_the_error_for_a_missing_bucket_driver_names_its_package():
 def test_an_unreachable_bucket_raises_a_store_error_without_its_password():
     fsspec.register_implementation("unreachable", Unreachable, clobber=True)
     objects, digest = ObjectStore("unreachable://anna:hidden@bucket"), records.digest("a")
-    for ask in (objects.has, objects.get, objects.erase, lambda _: objects.put(b"a")):
-        with pytest.raises(StoreError, match="no answer") as told:
-            ask(digest)
-        assert "hidden" not in str(told.value)
+    for operation in (objects.has, objects.get, objects.erase, lambda _: objects.put(b"a")):
+        with pytest.raises(StoreError, match="no answer") as error:
+            operation(digest)
+        assert "hidden" not in str(error.value)
 
 
 def test_a_folder_of_a_bucket_lists_only_its_own_files():
-    mine, all_of_it = open_folder("memory://shared/mine"), Bucket(MemoryFileSystem(), "/shared")
-    mine.write("a", b"")
-    all_of_it.write("b", b"")
-    assert (mine.names(""), all_of_it.names("")) == (["a"], ["b", "mine/a"])
-    assert not all_of_it.has("mine")
+    folder, bucket = open_folder("memory://shared/mine"), Bucket(MemoryFileSystem(), "/shared")
+    folder.write("a", b"")
+    bucket.write("b", b"")
+    assert (folder.names(""), bucket.names("")) == (["a"], ["b", "mine/a"])
+    assert not bucket.has("mine")
 
 
 @pytest.mark.parametrize("url", ["{}", "memory://{}", pytest.param("s3", marks=pytest.mark.waits)])

@@ -28,13 +28,11 @@ fetch_files(sys.argv[1], {{"model.safetensors": digest}}, Path(sys.argv[2]))
 
 
 def fetch(url, folder, **variables):
-    known = {name: each for name, each in os.environ.items() if not name.startswith("AWS_ACCESS")}
-    del known["AWS_SECRET_ACCESS_KEY"]
-    known |= {"AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": os.pathsep.join(sys.path)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ACCESS")}
+    del env["AWS_SECRET_ACCESS_KEY"]
+    env |= {"AWS_EC2_METADATA_DISABLED": "true", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", _FETCH, url, folder]
-    return subprocess.run(
-        command, env=known | variables, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, env=env | variables, capture_output=True, text=True, check=False)
 
 
 def test_weights_are_fetched_only_with_the_service_account_of_a_pod(bucket, tmp_path):
@@ -44,8 +42,8 @@ def test_weights_are_fetched_only_with_the_service_account_of_a_pod(bucket, tmp_
         "AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/reader",
         "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
     }
-    done = fetch(f"{bucket}/world", tmp_path, **identity)
-    assert done.returncode == 0, done.stderr
+    result = fetch(f"{bucket}/world", tmp_path, **identity)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "model.safetensors").read_bytes() == b"weights"
-    refused = fetch(f"{bucket}/world", tmp_path / "other")
-    assert "credentials" in refused.stderr.lower()
+    failure = fetch(f"{bucket}/world", tmp_path / "other")
+    assert "credentials" in failure.stderr.lower()

@@ -21,11 +21,11 @@ def lease(url: str, seconds: float = SECONDS) -> Lease:
     return Lease(url, "another process works on it", seconds)
 
 
-def take_at_once(mine: Lease) -> None:
-    """Fails where it first waits."""
+def take_at_once(new_lease: Lease) -> None:
+    """Takes a lease; fails if it has to wait."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.sleep", lambda _seconds: pytest.fail("it waits"))
-        mine.take()
+        new_lease.take()
 
 
 def test_a_released_lease_is_acquired_at_once(url):
@@ -37,7 +37,7 @@ def test_a_released_lease_is_acquired_at_once(url):
 
 
 def test_a_renewed_lease_is_refused_to_a_second_process(url):
-    # It speaks every half second, and may be late by one and a half.
+    # The holder renews it every half second, and may be late by one and a half.
     first, second = lease(url, 2), lease(url, 2)
     with first.hold():
         with pytest.raises(StoreError, match="another process works on it"):
@@ -47,36 +47,36 @@ def test_a_renewed_lease_is_refused_to_a_second_process(url):
 
 
 def test_a_killed_holder_loses_its_lease_after_its_duration(url):
-    killed, second = lease(url), lease(url)
-    killed.take()
-    began = time.monotonic()
+    first, second = lease(url), lease(url)
+    first.take()
+    start = time.monotonic()
     second.take()
-    assert time.monotonic() - began >= SECONDS
+    assert time.monotonic() - start >= SECONDS
     with pytest.raises(StoreError):
-        killed.check()
-    killed.release()
+        first.check()
+    first.release()
     second.check()
 
 
 def test_only_one_of_several_waiting_processes_acquires_a_lease(url):
     lease(url).take()
-    got: list[Lease] = []
+    acquired: list[Lease] = []
 
     def wait() -> None:
-        mine = lease(url)
+        candidate = lease(url)
         try:
-            mine.take()
+            candidate.take()
             time.sleep(SECONDS / 5)
-            mine.check()
+            candidate.check()
         except StoreError:
             return
-        got.append(mine)
+        acquired.append(candidate)
 
-    waiting = [threading.Thread(target=wait) for _ in range(6)]
-    for each in waiting:
-        each.start()
-    for each in waiting:
-        each.join()
-    held = open_folder(url.rpartition("/")[0]).read("step.lease").decode().split()[0]
-    still = [each for each in got if each._holder == held]
-    assert len(still) == 1
+    threads = [threading.Thread(target=wait) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    holder = open_folder(url.rpartition("/")[0]).read("step.lease").decode().split()[0]
+    valid = [candidate for candidate in acquired if candidate._holder == holder]
+    assert len(valid) == 1

@@ -7,7 +7,7 @@ from agentworld.errors import InputError
 from agentworld.storage.model_folder import check_safe
 from make.weights import weights
 
-BROKEN = "{% for m in messages %}"
+INVALID_TEMPLATE = "{% for m in messages %}"
 
 
 @pytest.fixture
@@ -17,12 +17,12 @@ def model(tmp_path):
     for name in ("LICENSE", "README.md", "plot.PNG", "tokenizer.model"):
         (folder / name).touch()
     (folder / "model.safetensors").write_bytes(weights())
-    settings(folder, "config.json", architectures=["Qwen3ForCausalLM"], auto_map={})
-    settings(folder, "tokenizer_config.json", chat_template=None)
+    add_settings(folder, "config.json", architectures=["Qwen3ForCausalLM"], auto_map={})
+    add_settings(folder, "tokenizer_config.json", chat_template=None)
     return folder
 
 
-def settings(folder, file, **values):
+def add_settings(folder, file, **values):
     (folder / file).parent.mkdir(exist_ok=True)
     (folder / file).write_text(json.dumps(values))
 
@@ -36,13 +36,13 @@ def test_a_trained_model_is_accepted(tiny_model):
     assert accepts(check_safe, tiny_model)
 
 
-CODE = (
+CODE_FILES = (
     "pytorch_model.bin model.pt model.PTH state.pkl last.ckpt tf_model.h5 flax_model.msgpack"
     " model.gguf model.onnx model.npz modeling.py more/run.sh model.tar lib.so"
 ).split()
 
 
-@pytest.mark.parametrize("name", CODE)
+@pytest.mark.parametrize("name", CODE_FILES)
 def test_a_file_that_may_contain_code_is_refused(model, name):
     (model / name).parent.mkdir(exist_ok=True)
     (model / name).touch()
@@ -61,7 +61,7 @@ def test_a_file_that_may_contain_code_is_refused(model, name):
     ids=["model", "nested", "pipeline"],
 )
 def test_settings_that_name_code_are_refused(model, file, values):
-    settings(model, file, **values)
+    add_settings(model, file, **values)
     with pytest.raises(InputError, match=rf"{file} names code to be run"):
         check_safe(model)
 
@@ -84,7 +84,7 @@ def test_a_link_is_refused_regardless_of_its_target(model, target):
     "file", ["../other.safetensors", "/a.safetensors", "weights.txt", "missing.safetensors"]
 )
 def test_an_index_that_names_other_files_than_safetensors_beside_it_is_refused(model, file):
-    settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
+    add_settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
     with pytest.raises(
         InputError, match=rf"names '{file}', which is not a safetensors file beside"
     ):
@@ -92,32 +92,32 @@ def test_an_index_that_names_other_files_than_safetensors_beside_it_is_refused(m
 
 
 def test_an_index_of_existing_weights_is_accepted(model):
-    settings(model, "model.safetensors.index.json", weight_map={"lm_head": "model.safetensors"})
+    add_settings(model, "model.safetensors.index.json", weight_map={"lm_head": "model.safetensors"})
     assert accepts(check_safe, model)
 
 
-PLACES = {
+TEMPLATE_FILES = {
     "chat_template.jinja": lambda folder, text: (folder / "chat_template.jinja").write_text(text),
     "additional_chat_templates/tool.jinja": lambda folder, text: (
         (folder / "additional_chat_templates").mkdir(),
         (folder / "additional_chat_templates/tool.jinja").write_text(text),
     ),
-    "chat_template.json": lambda folder, text: settings(
+    "chat_template.json": lambda folder, text: add_settings(
         folder, "chat_template.json", chat_template=text
     ),
-    "tokenizer_config.json": lambda folder, text: settings(
+    "tokenizer_config.json": lambda folder, text: add_settings(
         folder, "tokenizer_config.json", chat_template=[{"name": "default", "template": text}]
     ),
-    "processor_config.json": lambda folder, text: settings(
+    "processor_config.json": lambda folder, text: add_settings(
         folder, "processor_config.json", chat_template={"default": text}
     ),
 }
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize(("file", "write"), PLACES.items(), ids=PLACES.keys())
+@pytest.mark.parametrize(("file", "write"), TEMPLATE_FILES.items(), ids=TEMPLATE_FILES.keys())
 def test_a_template_that_does_not_compile_is_refused_in_any_file(model, file, write):
-    write(model, BROKEN)
+    write(model, INVALID_TEMPLATE)
     with pytest.raises(InputError, match=rf"{file} has an invalid template"):
         check_safe(model)
 

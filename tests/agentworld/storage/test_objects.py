@@ -49,7 +49,7 @@ print(len(kept), len(files), all(map(objects.get, kept)))
 
 @pytest.fixture(scope="module", params=KINDS)
 def new_url(request, tmp_path_factory):
-    """Makes addresses of empty stores of a kind."""
+    """A function that returns addresses of empty stores of one kind."""
     start = {
         "disk": lambda: str(tmp_path_factory.mktemp("stores")),
         "memory": lambda: "memory:/",
@@ -64,23 +64,23 @@ def url(new_url):
 
 
 @pytest.fixture(scope="module")
-def shared(new_url):
+def shared_store(new_url):
     """One store for all examples of a property."""
     return ObjectStore(new_url())
 
 
-def the_file(tmp_path, digest):
+def object_path(tmp_path, digest):
     return tmp_path / "store" / digest[7:9] / digest[7:]
 
 
 @examples(20)
 @example(b"\x00\xff\r\n\x00")
 @given(st.binary())
-def test_any_bytes_are_returned_by_their_digest(shared, data):
-    digest = shared.put(data)
+def test_any_bytes_are_returned_by_their_digest(shared_store, data):
+    digest = shared_store.put(data)
     assert digest == digest_bytes(data)
-    assert shared.has(digest)
-    assert shared.get(digest) == data
+    assert shared_store.has(digest)
+    assert shared_store.get(digest) == data
 
 
 def test_the_same_bytes_are_stored_once(tmp_path):
@@ -88,22 +88,22 @@ def test_the_same_bytes_are_stored_once(tmp_path):
     digest = objects.put(b"a")
     assert objects.put(b"a") == digest
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files == [the_file(tmp_path, digest)]
+    assert files == [object_path(tmp_path, digest)]
 
 
 def test_a_file_is_synced_before_its_rename_and_its_folder_after(tmp_path, monkeypatch):
     objects, digest = ObjectStore(str(tmp_path / "store")), digest_bytes(b"a")
-    file, synced, fsync = the_file(tmp_path, digest), [], os.fsync
+    file, events, fsync = object_path(tmp_path, digest), [], os.fsync
 
-    def watched(handle):
+    def record_fsync(handle):
         path = Path(f"/proc/self/fd/{handle}").readlink()
-        synced.append((path.suffix or path.name, file.exists()))
+        events.append((path.suffix or path.name, file.exists()))
         fsync(handle)
 
-    monkeypatch.setattr(os, "fsync", watched)
+    monkeypatch.setattr(os, "fsync", record_fsync)
     objects.put(b"a")
     folders = [(tmp_path.name, False), ("store", False)]
-    assert synced == [*folders, (".draft", False), (file.parent.name, True)]
+    assert events == [*folders, (".draft", False), (file.parent.name, True)]
 
 
 def test_another_store_of_the_same_address_returns_a_stored_object(url):
@@ -145,10 +145,10 @@ def test_an_erased_object_is_missing_and_can_be_put_again(url):
 def test_a_damaged_object_is_reported_and_repaired_by_a_new_put(tmp_path, damage):
     objects = ObjectStore(str(tmp_path / "store"))
     digest = objects.put(b"a")
-    the_file(tmp_path, digest).write_bytes(damage)
-    with pytest.raises(StoreError, match=f"{digest} in .*store is damaged") as told:
+    object_path(tmp_path, digest).write_bytes(damage)
+    with pytest.raises(StoreError, match=f"{digest} in .*store is damaged") as error:
         objects.get(digest)
-    assert not told.value.retryable
+    assert not error.value.retryable
     objects.put(b"a")
     assert objects.get(digest) == b"a"
 
@@ -156,41 +156,41 @@ def test_a_damaged_object_is_reported_and_repaired_by_a_new_put(tmp_path, damage
 @pytest.mark.parametrize("digest", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64])
 def test_an_invalid_digest_is_refused(url, digest):
     objects = ObjectStore(url)
-    for ask in (objects.get, objects.has, objects.erase):
+    for operation in (objects.get, objects.has, objects.erase):
         with pytest.raises(InputError, match="is not a digest"):
-            ask(digest)
+            operation(digest)
 
 
 def test_concurrent_threads_can_put_equal_and_different_objects(url):
     objects = ObjectStore(url)
-    found = []
+    contents = []
 
-    def work(own):
+    def work(worker):
         for number in range(5):
-            digests = [objects.put(b"shared %d" % number), objects.put(b"%d %d" % (own, number))]
-            found.extend(map(objects.get, digests))
+            digests = [objects.put(b"shared %d" % number), objects.put(b"%d %d" % (worker, number))]
+            contents.extend(map(objects.get, digests))
 
-    threads = [threading.Thread(target=work, args=[own]) for own in range(8)]
+    threads = [threading.Thread(target=work, args=[worker]) for worker in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(found), len(set(found))) == (80, 45)
+    assert (len(contents), len(set(contents))) == (80, 45)
 
 
 @pytest.mark.waits
 def test_a_killed_process_leaves_only_complete_objects_and_all_that_it_reported(tmp_path):
-    told = []
+    digests = []
     for number in range(6):
         command = [sys.executable, "-c", PUTS_FOR_EVER, tmp_path / "store"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            told += [process.stdout.readline().strip() for _ in range(number + 1)]
+            digests += [process.stdout.readline().strip() for _ in range(number + 1)]
             process.kill()
     objects = ObjectStore(str(tmp_path / "store"))
-    assert all(map(objects.get, told))
-    there = {"sha256:" + path.name for path in (tmp_path / "store").glob("??/[!.]*")}
-    assert set(told) <= there
-    assert all(map(objects.get, there))
+    assert all(map(objects.get, digests))
+    stored_digests = {"sha256:" + path.name for path in (tmp_path / "store").glob("??/[!.]*")}
+    assert set(digests) <= stored_digests
+    assert all(map(objects.get, stored_digests))
     shutil.rmtree(tmp_path)
 
 
@@ -198,8 +198,8 @@ def test_a_killed_process_leaves_only_complete_objects_and_all_that_it_reported(
 def test_a_full_disk_is_reported_and_leaves_no_partial_object(tmp_path):
     disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
     command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
-    problem, counts = done.stdout.splitlines()
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    problem, counts = result.stdout.splitlines()
     assert f"the object store {tmp_path} failed: No space left on device; check" in problem
     num_kept, num_files, are_whole = counts.split()
     assert int(num_kept) == int(num_files) > 10
@@ -209,10 +209,10 @@ def test_a_full_disk_is_reported_and_leaves_no_partial_object(tmp_path):
 def test_a_failing_store_is_reported_by_its_address(tmp_path):
     (tmp_path / "file").touch()
     objects = ObjectStore(str(tmp_path / "file"))
-    for ask in (lambda: objects.put(b"a"), lambda: objects.get(records.digest("a"))):
-        with pytest.raises(StoreError, match=r"the object store .*file failed: \w") as told:
-            ask()
-        assert told.value.retryable
+    for operation in (lambda: objects.put(b"a"), lambda: objects.get(records.digest("a"))):
+        with pytest.raises(StoreError, match=r"the object store .*file failed: \w") as error:
+            operation()
+        assert error.value.retryable
 
 
 @pytest.mark.parametrize("name", ["a", "run-1/000012.json", "Run_1/a/b.c"])
@@ -250,9 +250,9 @@ def test_a_name_that_was_never_written_is_missing(url):
 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "../a", "a/../b", ".a", "a//b", "a b", "a\n"])
 def test_an_invalid_name_is_refused(url, name):
-    for ask in (lambda: WriteOnce(url).put(name, b""), lambda: WriteOnce(url).get(name)):
+    for operation in (lambda: WriteOnce(url).put(name, b""), lambda: WriteOnce(url).get(name)):
         with pytest.raises(InputError, match="is not a valid name"):
-            ask()
+            operation()
 
 
 @pytest.mark.parametrize("new_url", ["disk", S3], indirect=True)
@@ -260,19 +260,19 @@ def test_one_of_many_writers_of_a_name_succeeds_and_the_others_get_a_conflict(ur
     files = WriteOnce(url)
     outcomes = []
 
-    def write(own):
+    def write(writer):
         try:
-            files.put("run/1", b"%d" % own)
-            outcomes.append(own)
+            files.put("run/1", b"%d" % writer)
+            outcomes.append(writer)
         except Conflict:
             outcomes.append(None)
 
-    threads = [threading.Thread(target=write, args=[own]) for own in range(8)]
+    threads = [threading.Thread(target=write, args=[writer]) for writer in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (winner,) = [own for own in outcomes if own is not None]
+    (winner,) = [writer for writer in outcomes if writer is not None]
     assert files.get("run/1") == b"%d" % winner
     assert files.names() == ["run/1"]
 

@@ -12,13 +12,13 @@ from make import records
 from make.pools import write_pool
 
 
-def written(folder, samples, pool="cpt"):
+def write_dataset(folder, samples, pool="cpt"):
     return records.dataset(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
 
 
 def test_samples_are_read_back_unchanged_and_in_order(tmp_path):
     samples = [records.sample(seed, num_turns=seed % 5 + 1) for seed in range(30)]
-    assert list(read_pool(tmp_path, written(tmp_path, samples), "cpt")) == samples
+    assert list(read_pool(tmp_path, write_dataset(tmp_path, samples), "cpt")) == samples
 
 
 def test_a_pool_is_counted_while_it_is_written(tmp_path):
@@ -40,11 +40,11 @@ def test_a_missing_state_differs_from_an_empty_state(tmp_path):
         turn.model_copy(update={"state": state})
         for turn, state in zip(sample.turns, states, strict=True)
     )
-    changed = sample.model_copy(update={"turns": turns})
-    (loaded,) = read_pool(tmp_path, written(tmp_path, [changed]), "cpt")
+    changed_sample = sample.model_copy(update={"turns": turns})
+    (loaded,) = read_pool(tmp_path, write_dataset(tmp_path, [changed_sample]), "cpt")
     assert tuple(turn.state for turn in loaded.turns) == states
     assert write_pool(tmp_path / "b.parquet", [sample]).content != (
-        write_pool(tmp_path / "c.parquet", [changed]).content
+        write_pool(tmp_path / "c.parquet", [changed_sample]).content
     )
 
 
@@ -54,19 +54,19 @@ def test_the_tag_share_of_a_pool_without_turns_is_zero(tmp_path):
 
 def test_the_digest_depends_on_the_samples_and_not_on_the_file(tmp_path, monkeypatch):
     samples = [records.sample(seed) for seed in range(5)]
-    whole = write_pool(tmp_path / "a.parquet", samples)
+    one_group = write_pool(tmp_path / "a.parquet", samples)
     monkeypatch.setattr("agentworld.storage.pools._ROWS_PER_GROUP", 2)
-    parted = write_pool(tmp_path / "b.parquet", samples, samples_per_batch=2)
+    several_groups = write_pool(tmp_path / "b.parquet", samples, samples_per_batch=2)
     assert (tmp_path / "a.parquet").read_bytes() != (tmp_path / "b.parquet").read_bytes()
-    assert whole.content == parted.content
+    assert one_group.content == several_groups.content
 
 
 def test_another_order_or_a_changed_sample_changes_the_digest(tmp_path):
     samples = [records.sample(0), records.sample(1)]
-    changed = [samples[0], samples[1].model_copy(update={"domain": "shelL"})]
+    changed_samples = [samples[0], samples[1].model_copy(update={"domain": "shelL"})]
     digests = {
-        write_pool(tmp_path / "a.parquet", each).content
-        for each in (samples, samples[::-1], changed)
+        write_pool(tmp_path / "a.parquet", pool).content
+        for pool in (samples, samples[::-1], changed_samples)
     }
     assert len(digests) == 3
 
@@ -79,18 +79,18 @@ def test_the_columns_are_nested_and_not_text(tmp_path):
 
 
 def test_a_changed_sample_is_detected_when_the_whole_pool_is_read(tmp_path):
-    dataset = written(tmp_path, [records.sample(0), records.sample(1)])
+    dataset = write_dataset(tmp_path, [records.sample(0), records.sample(1)])
     write_pool(tmp_path / "cpt.parquet", [records.sample(0), records.sample(2)])
     with pytest.raises(InputError, match="do not match"):
         list(read_pool(tmp_path, dataset, "cpt"))
 
 
-@pytest.mark.parametrize("harm", ["remove", "garble", "empty", "cut", "columns"])
-def test_a_broken_pool_file_is_reported_in_one_line(tmp_path, harm):
-    dataset = written(tmp_path, [records.sample(seed) for seed in range(50)])
+@pytest.mark.parametrize("damage", ["remove", "garble", "empty", "cut", "columns"])
+def test_a_broken_pool_file_is_reported_in_one_line(tmp_path, damage):
+    dataset = write_dataset(tmp_path, [records.sample(seed) for seed in range(50)])
     path = tmp_path / "cpt.parquet"
     data = path.read_bytes()
-    match harm:
+    match damage:
         case "remove":
             path.unlink()
         case "garble":
@@ -101,13 +101,13 @@ def test_a_broken_pool_file_is_reported_in_one_line(tmp_path, harm):
             path.write_bytes(data[: len(data) // 2])
         case "columns":
             pq.write_table(pq.read_table(path).drop_columns("turns"), path)
-    with pytest.raises(InputError, match=r"cpt\.parquet") as told:
+    with pytest.raises(InputError, match=r"cpt\.parquet") as error:
         list(read_pool(tmp_path, dataset, "cpt"))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_garbled_pages_are_an_input_error(tmp_path):
-    dataset = written(tmp_path, [records.sample(seed) for seed in range(50)])
+    dataset = write_dataset(tmp_path, [records.sample(seed) for seed in range(50)])
     data = bytearray((tmp_path / "cpt.parquet").read_bytes())
     data[40:400] = b"\x00" * 360
     (tmp_path / "cpt.parquet").write_bytes(data)
@@ -140,7 +140,7 @@ def test_the_fast_canonical_form_matches_rfc_8785(row):
 @pytest.mark.compute
 def test_twenty_thousand_samples_are_written_and_read_in_seconds(tmp_path):
     samples = [records.sample(seed % 100, num_turns=13) for seed in range(20_000)]
-    started = time.process_time()
-    dataset = written(tmp_path, samples)
+    start = time.process_time()
+    dataset = write_dataset(tmp_path, samples)
     assert sum(1 for _ in read_pool(tmp_path, dataset, "cpt")) == 20_000
-    assert time.process_time() - started < 15
+    assert time.process_time() - start < 15

@@ -9,9 +9,9 @@ AGENT, OTHER, REPORT = records.digest("agent"), records.digest("other"), records
 
 def test_a_step_is_found_by_all_of_its_inputs(tmp_path):
     folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT, simulator=OTHER)
-    found = step_that_read(tmp_path, "validate", agent=AGENT, simulator=OTHER)
-    assert found
-    assert found.folder == folder
+    step = step_that_read(tmp_path, "validate", agent=AGENT, simulator=OTHER)
+    assert step
+    assert step.folder == folder
     assert step_that_read(tmp_path, "validate", agent=AGENT, simulator=AGENT) is None
 
 
@@ -29,19 +29,19 @@ def test_the_newest_step_finished_by_a_given_time_is_found(tmp_path):
     times = {old: 10, new: 30}
     for folder, seconds in times.items():
         os.utime(folder / "receipt.json", (seconds, seconds))
-    found = {
+    steps = {
         seconds: step_that_read(
             tmp_path, "validate", datetime.fromtimestamp(seconds, UTC), agent=AGENT
         )
         for seconds in (9, 10, 29, 30)
     }
-    folders = {seconds: step and step.folder for seconds, step in found.items()}
+    folders = {seconds: step and step.folder for seconds, step in steps.items()}
     assert folders == {9: None, 10: old, 29: old, 30: new}
 
 
 def test_a_step_without_its_receipt_is_not_finished(tmp_path):
     folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
-    assert [each.folder for each in finished_steps(tmp_path, "validate")] == [folder]
+    assert [step.folder for step in finished_steps(tmp_path, "validate")] == [folder]
     (folder / "receipt.json").unlink()
     assert step_that_read(tmp_path, "validate", agent=AGENT) is None
     assert list(finished_steps(tmp_path, "validate")) == []

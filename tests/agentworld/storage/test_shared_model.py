@@ -11,13 +11,13 @@ from agentworld.storage import shared_model
 from agentworld.storage.shared_model import share_model
 from waiting import DEADLINE
 
-PART = {"begin": b"a" * 100, "end/of": b"b" * 50}
+FILES = {"begin": b"a" * 100, "end/of": b"b" * 50}
 
 
 @pytest.fixture
 def source(tmp_path):
     folder = tmp_path / "source"
-    for name, content in PART.items():
+    for name, content in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder
@@ -47,7 +47,7 @@ def test_only_the_first_pod_reads_the_source(source, artifact, folder, tmp_path)
 def test_a_rewritten_file_is_hashed_and_not_fetched_again(source, artifact, folder, tmp_path):
     share(source, artifact, folder)
     source.rename(tmp_path / "gone")
-    (folder / "begin").write_bytes(PART["begin"])
+    (folder / "begin").write_bytes(FILES["begin"])
     assert share(source, artifact, folder) == "hashed"
     assert share(source, artifact, folder) == "unchanged"
 
@@ -67,9 +67,9 @@ def test_a_changed_folder_is_fetched_again(source, artifact, folder, change):
 
 def test_a_change_with_a_restored_modification_time_is_detected(source, artifact, folder):
     share(source, artifact, folder)
-    before = (folder / "begin").stat()
+    status = (folder / "begin").stat()
     (folder / "begin").write_bytes(b"c" * 100)
-    os.utime(folder / "begin", ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.utime(folder / "begin", ns=(status.st_atime_ns, status.st_mtime_ns))
     assert share(source, artifact, folder) == "fetched"
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_does_not_match_the_manifest_is_refused_and_leaves_no_folder
     with pytest.raises(InputError, match="begin at .* does not match the manifest"):
         share(source, artifact, folder)
     assert not folder.exists()
-    (source / "begin").write_bytes(PART["begin"])
+    (source / "begin").write_bytes(FILES["begin"])
     assert share(source, artifact, folder) == "fetched"
 
 
@@ -100,12 +100,12 @@ def test_a_missing_file_is_reported_and_leaves_no_folder(source, artifact, folde
 def test_a_file_name_outside_the_folder_is_refused_and_changes_no_other_model(
     source, artifact, folder
 ):
-    other = folder.with_name("other")
-    share(source, artifact, other)
+    other_folder = folder.with_name("other")
+    share(source, artifact, other_folder)
     files = {**artifact.files, "../other/begin": artifact.files["begin"]}
     with pytest.raises(InputError, match="outside its folder"):
         share(source, ArtifactManifest(files=files), folder)
-    assert share(source, artifact, other) == "unchanged"
+    assert share(source, artifact, other_folder) == "unchanged"
 
 
 _KILLED = """
@@ -123,8 +123,8 @@ shared_model.share_model(sys.argv[1], ArtifactManifest.of(Path(sys.argv[2])), Pa
 @pytest.mark.waits
 def test_files_of_a_killed_pod_are_fetched_again(source, artifact, folder):
     command = [sys.executable, "-c", _KILLED, f"file://{source}", source, folder]
-    killed = subprocess.run(command, check=False)
-    assert killed.returncode == -9
+    process = subprocess.run(command, check=False)
+    assert process.returncode == -9
     assert folder.exists()
     (folder / "begin").write_bytes(b"half")
     assert share(source, artifact, folder) == "fetched"
@@ -134,28 +134,28 @@ def test_files_of_a_killed_pod_are_fetched_again(source, artifact, folder):
 def test_a_pod_waits_for_another_pod_that_fetches_the_same_model(
     source, artifact, folder, monkeypatch, caplog
 ):
-    begun, go_on, fetches = threading.Event(), threading.Event(), []
+    started, proceed, fetches = threading.Event(), threading.Event(), []
     fetch = shared_model.fetch_files
 
-    def slow(*arguments):
+    def slow_fetch(*arguments):
         fetches.append(arguments)
-        begun.set()
-        assert go_on.wait(DEADLINE)
+        started.set()
+        assert proceed.wait(DEADLINE)
         fetch(*arguments)
 
-    monkeypatch.setattr(shared_model, "fetch_files", slow)
-    work = []
+    monkeypatch.setattr(shared_model, "fetch_files", slow_fetch)
+    results = []
 
     def run():
-        work.append(share(source, artifact, folder))
+        results.append(share(source, artifact, folder))
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     threads[0].start()
-    assert begun.wait(DEADLINE)
+    assert started.wait(DEADLINE)
     threads[1].start()
     while "waiting for a pod that fetches the same model" not in caplog.text:
         assert threads[1].is_alive()
-    go_on.set()
+    proceed.set()
     for thread in threads:
         thread.join(DEADLINE)
-    assert (sorted(work), len(fetches)) == (["fetched", "unchanged"], 1)
+    assert (sorted(results), len(fetches)) == (["fetched", "unchanged"], 1)

@@ -18,8 +18,8 @@ from agentworld.storage.streams import Meter
 
 def test_files_of_a_folder_are_sorted_and_exclude_hidden_files_and_documentation(tmp_path):
     (tmp_path / "b").mkdir()
-    beside = (".hidden.json", "LICENSE", "README.md", "b/.git")
-    for name in ("b/x:y@z.jsonl", "a.json.gz", *beside):
+    ignored = (".hidden.json", "LICENSE", "README.md", "b/.git")
+    for name in ("b/x:y@z.jsonl", "a.json.gz", *ignored):
         (tmp_path / name).write_text("{}")
     assert [file.name for file in files_of(str(tmp_path))] == ["a.json.gz", "b/x:y@z.jsonl"]
     assert [file.suffix for file in files_of(str(tmp_path))] == [".json", ".jsonl"]
@@ -64,9 +64,9 @@ def downloads():
 
 @pytest.fixture
 def web(tmp_path, downloads):
-    """A server of the files in a folder, of another for each token; gives where it listens."""
+    """A server of a folder's files, a separate file for each token; returns its host and port."""
 
-    class ByToken(SimpleHTTPRequestHandler):
+    class TokenHandler(SimpleHTTPRequestHandler):
         def do_GET(self):
             downloads[self.path] += 1
             super().do_GET()
@@ -74,7 +74,7 @@ def web(tmp_path, downloads):
         def translate_path(self, path):
             return super().translate_path(path.replace("?token=", "-"))
 
-    handler = partial(ByToken, directory=tmp_path)
+    handler = partial(TokenHandler, directory=tmp_path)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -94,7 +94,7 @@ def test_a_password_or_signature_in_an_address_does_not_change_the_digest(tmp_pa
 
 def test_web_files_that_differ_in_their_query_are_separate_files(tmp_path, web):
     links = ["a.jsonl?v=1&amp;sig=s1gned", "a.jsonl?v=2", "README.md?v=1"]
-    page = "".join(f'<a href="http://{web}/{each}">{each}</a>' for each in links)
+    page = "".join(f'<a href="http://{web}/{link}">{link}</a>' for link in links)
     (tmp_path / "index.html").write_text(page.replace("&amp;", "&"))
     (tmp_path / "a.jsonl").write_text("1\n")
     files = files_of(f"http://{web}/")
@@ -111,13 +111,13 @@ def test_web_files_that_differ_only_in_a_secret_get_different_names(tmp_path, we
         for token, content in contents.items():
             (tmp_path / f"a.jsonl-{token}").write_text(content)
         links = (f"http://{web}/a.jsonl?token={token}" for token in contents)
-        (tmp_path / "index.html").write_text("".join(f'<a href="{each}">a</a>' for each in links))
+        (tmp_path / "index.html").write_text("".join(f'<a href="{link}">a</a>' for link in links))
         return digest_of(f"http://{web}/")
 
     digest = digest_with(s1="1\n", s2="2\n", s3="2\n")
     files = files_of(f"http://{web}/")
     one, two = (digest_bytes(content).removeprefix("sha256:")[:12] for content in (b"1\n", b"2\n"))
-    names = [f"a.jsonl?token=***&content={each}" for each in (one, two, f"{two}-2")]
+    names = [f"a.jsonl?token=***&content={prefix}" for prefix in (one, two, f"{two}-2")]
     assert [file.name for file in files] == sorted(names)
     assert {file.suffix for file in files} == {".jsonl"}
     assert digest_with(s7="2\n", s8="1\n", s9="2\n") == digest
@@ -136,10 +136,10 @@ def test_web_files_that_differ_only_in_a_secret_get_no_extra_downloads(tmp_path,
 
 
 def test_an_error_does_not_contain_the_secrets_of_an_address(web):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         files_of(f"http://user:word5@{web}/none.jsonl?token=t0ken")
-    assert not any(secret in str(refused.value) for secret in ("word5", "t0ken"))
-    assert "***@" in str(refused.value)
+    assert not any(secret in str(error.value) for secret in ("word5", "t0ken"))
+    assert "***@" in str(error.value)
 
 
 def test_the_digest_covers_the_content_and_the_names_of_files(tmp_path):
@@ -183,21 +183,21 @@ def test_progress_counts_the_bytes_of_the_files_as_stored(tmp_path, suffix, step
         write_compressed(tmp_path / f"{name}.jsonl{suffix}", text)
     total = sum(path.stat().st_size for path in tmp_path.iterdir())
     ticks = ticks_of(tmp_path)
-    assert {each for _, each in ticks} == {total}
-    done = [each for each, _ in ticks]
+    assert {size for _, size in ticks} == {total}
+    done = [num for num, _ in ticks]
     assert done == sorted(done)
     assert done[-1] == total
-    assert len({each for each in done if each <= total / 2}) >= steps
+    assert len({num for num in done if num <= total / 2}) >= steps
 
 
 def write_compressed(path, data):
-    kind = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path.suffix)
-    if kind is None:
+    compression = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path.suffix)
+    if compression is None:
         path.write_bytes(data)
         return
     import pyarrow
 
-    with pyarrow.CompressedOutputStream(str(path), kind) as file:
+    with pyarrow.CompressedOutputStream(str(path), compression) as file:
         file.write(data)
 
 

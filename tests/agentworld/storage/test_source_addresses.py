@@ -1,4 +1,4 @@
-"""Sources that are no file, and files that a server has."""
+"""Sources that are not files, and files on a server."""
 
 import io
 import os
@@ -67,9 +67,9 @@ def test_an_error_in_a_line_reader_keeps_its_class_and_traceback(monkeypatch, ki
 
     monkeypatch.setattr(source._LINES, "find", lambda _: read_some)
     for read in (digest_of, lambda address: list(rows_of(*files_of(address)))):
-        with pytest.raises(kind, match="a bug") as raised:
+        with pytest.raises(kind, match="a bug") as error:
             read("numbers:")
-        assert raised.traceback[-1].name == "read_some"
+        assert error.traceback[-1].name == "read_some"
 
 
 def test_a_connection_error_in_a_line_reader_is_reported_without_its_secret(monkeypatch):
@@ -77,10 +77,10 @@ def test_a_connection_error_in_a_line_reader_is_reported_without_its_secret(monk
         raise ConnectionError("nothing answers at https://me:s3cr3t@cloud")
 
     monkeypatch.setattr(source._LINES, "find", lambda _: read_none)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         digest_of("numbers:")
     reason = "nothing answers at https://me:***@cloud"
-    assert str(refused.value) == f"cannot read numbers:: {reason}; check the path"
+    assert str(error.value) == f"cannot read numbers:: {reason}; check the path"
 
 
 def test_a_path_with_a_colon_is_opened_as_a_file(tmp_path, monkeypatch):
@@ -96,25 +96,25 @@ SIGNED = "x.jsonl?X-Amz-Signature=s1gned"
 
 
 @contextmanager
-def answering(answer, *, is_there=True):
+def file_server(answer, *, exists=True):
     """A server that reports whether a file exists; `answer` sends a part of one. Returns its
     URL.
     """
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
-            self.send_response(200 if is_there else 403)
+            self.send_response(200 if exists else 403)
             self.send_header("Content-Length", "10")
             self.end_headers()
 
         def do_GET(self):
-            if is_there and "Range" not in self.headers:
+            if exists and "Range" not in self.headers:
                 self.do_HEAD()
                 self.wfile.write(b"1234567890")
             else:
                 answer(self)
 
-        def log_message(self, *words):
+        def log_message(self, *arguments):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -154,43 +154,43 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "problem"), ANSWERS)
-def test_a_failed_download_is_reported_without_the_signature_of_its_url(answer, problem):
-    with answering(answer) as url, pytest.raises(InputError, match=problem) as refused:
+@pytest.mark.parametrize(("respond", "problem"), ANSWERS)
+def test_a_failed_download_is_reported_without_the_signature_of_its_url(respond, problem):
+    with file_server(respond) as url, pytest.raises(InputError, match=problem) as error:
         digest_of(f"{url}/{SIGNED}")
-    assert str(refused.value).startswith("cannot read x.jsonl: ")
-    assert "s1gned" not in str(refused.value)
+    assert str(error.value).startswith("cannot read x.jsonl: ")
+    assert "s1gned" not in str(error.value)
 
 
-@pytest.mark.parametrize(("answer", "problem"), ANSWERS)
-def test_an_error_while_reading_a_stream_does_not_contain_the_signature(answer, problem):
-    with answering(answer) as url:
+@pytest.mark.parametrize(("respond", "problem"), ANSWERS)
+def test_an_error_while_reading_a_stream_does_not_contain_the_signature(respond, problem):
+    with file_server(respond) as url:
         (file,) = files_of(f"{url}/{SIGNED}")
-        with file.open() as stream, pytest.raises(UNREADABLE, match=problem) as refused:
+        with file.open() as stream, pytest.raises(UNREADABLE, match=problem) as error:
             stream.read()
-    assert "s1gned" not in str(refused.value)
+    assert "s1gned" not in str(error.value)
 
 
-@pytest.mark.parametrize(("answer", "problem"), ANSWERS[:2])
-def test_an_address_refused_by_a_server_is_reported_without_its_signature(answer, problem):
-    lost = answering(answer, is_there=False)
-    with lost as url, pytest.raises(InputError, match=problem) as refused:
+@pytest.mark.parametrize(("respond", "problem"), ANSWERS[:2])
+def test_an_address_refused_by_a_server_is_reported_without_its_signature(respond, problem):
+    server = file_server(respond, exists=False)
+    with server as url, pytest.raises(InputError, match=problem) as error:
         files_of(f"{url}/{SIGNED}")
-    assert "cannot read http://127.0.0.1" in str(refused.value)
-    assert "s1gned" not in str(refused.value)
+    assert "cannot read http://127.0.0.1" in str(error.value)
+    assert "s1gned" not in str(error.value)
 
 
-class Refused(Exception):
+class ClientError(Exception):
     """Like the exceptions of object stores' clients, such as google.auth and azure: not an
     OSError.
     """
 
 
-class RefusedType(Refused, TypeError):
+class ClientTypeError(ClientError, TypeError):
     """Like an exception of google.auth."""
 
 
-class Refusing(fsspec.AbstractFileSystem):
+class FailingFileSystem(fsspec.AbstractFileSystem):
     protocol = "refusing"
     error: Exception
 
@@ -199,8 +199,8 @@ class Refusing(fsspec.AbstractFileSystem):
         self.when = when
         self.refuse("open")
 
-    def refuse(self, what):
-        if self.when == what:
+    def refuse(self, operation):
+        if self.when == operation:
             raise self.error
 
     @staticmethod
@@ -216,11 +216,11 @@ class Refusing(fsspec.AbstractFileSystem):
 
     def _open(self, *_, **__):
         self.refuse("read")
-        return Broken(self) if self.when == "stream" else io.BytesIO(b"{}")
+        return FailingFile(self) if self.when == "stream" else io.BytesIO(b"{}")
 
 
-class Broken(io.BytesIO):
-    """Refused while it is read."""
+class FailingFile(io.BytesIO):
+    """A file that fails while it is read."""
 
     def __init__(self, system):
         super().__init__(b"{}")
@@ -232,28 +232,28 @@ class Broken(io.BytesIO):
 
 @pytest.fixture
 def refuse_with(monkeypatch):
-    """Sets the error of `Refusing`."""
-    fsspec.register_implementation("refusing", Refusing, clobber=True)
-    return lambda error: monkeypatch.setattr(Refusing, "error", error, raising=False)
+    """Sets the error of `FailingFileSystem`."""
+    fsspec.register_implementation("refusing", FailingFileSystem, clobber=True)
+    return lambda error: monkeypatch.setattr(FailingFileSystem, "error", error, raising=False)
 
 
-@pytest.mark.parametrize("kind", [Refused, RefusedType, RuntimeError])
+@pytest.mark.parametrize("kind", [ClientError, ClientTypeError, RuntimeError])
 @pytest.mark.parametrize("when", ["open", "find", "read", "stream"])
 def test_an_error_of_a_storage_client_becomes_one_sentence_without_secrets(refuse_with, when, kind):
     refuse_with(kind("no rights:\n  ask https://me:s3cr3t@cloud for some"))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         digest_of(f"refusing://{when}/a.jsonl")
     sentence = r"cannot read \S+: no rights: ask https://me:\*\*\*@cloud for some; check the \w+"
-    assert re.fullmatch(sentence, str(refused.value))
+    assert re.fullmatch(sentence, str(error.value))
 
 
 @pytest.mark.parametrize("kind", [AttributeError, KeyError, TypeError, ZeroDivisionError])
 @pytest.mark.parametrize("when", ["find", "read", "stream"])
 def test_a_bug_of_a_driver_keeps_its_class_and_its_traceback(refuse_with, when, kind):
     refuse_with(kind("a bug"))
-    with pytest.raises(kind, match="a bug") as raised:
+    with pytest.raises(kind, match="a bug") as error:
         digest_of(f"refusing://{when}/a.jsonl")
-    assert raised.traceback[-1].name == "refuse"
+    assert error.traceback[-1].name == "refuse"
 
 
 @pytest.fixture

@@ -33,11 +33,11 @@ DIGEST = records.digest("a")
 HEX = DIGEST.removeprefix("sha256:")
 
 
-def pool(folder: Path) -> object:
+def read_sample_pool(folder: Path) -> object:
     with PoolWriter(folder / "elsewhere.parquet") as file:
         file.add(pool_rows([records.sample()]))
-    told = file.summary().model_copy(update={"file": "sft.parquet"})
-    return list(read_pool(folder, records.dataset(sft=told), "sft"))
+    pool_file = file.summary().model_copy(update={"file": "sft.parquet"})
+    return list(read_pool(folder, records.dataset(sft=pool_file), "sft"))
 
 
 READERS = {
@@ -55,7 +55,7 @@ READERS = {
     "a log from elsewhere": ("a.jsonl", lambda folder: list(read_trajectories(folder / "a.jsonl"))),
     "a folder of logs": ("a.jsonl", read_collected),
     "an agent's log": ("a.jsonl", lambda folder: list(read_trajectory(folder / "a.jsonl"))),
-    "a pool": ("sft.parquet", pool),
+    "a pool": ("sft.parquet", read_sample_pool),
     "weights": ("a.safetensors", lambda folder: read_tensors(folder / "a.safetensors")),
     "a model's file": ("a.json", check_safe),
     "settings": ("config.json", context_tokens),
@@ -73,7 +73,7 @@ def test_readers_of_evidence_refuse_special_files_without_blocking(tmp_path, kin
     exchange(tmp_path / name, kind)
     error = outcome(lambda: read(tmp_path))
     assert isinstance(error, AgentworldError)
-    assert not error.retryable  # else it would end the audit of all the rest
+    assert not error.retryable  # otherwise it would end the whole audit
 
 
 def test_a_checkpoint_with_a_pipe_as_its_manifest_is_ignored(tmp_path):
@@ -81,9 +81,9 @@ def test_a_checkpoint_with_a_pipe_as_its_manifest_is_ignored(tmp_path):
     assert outcome(lambda: newest_checkpoint(tmp_path)) is None
 
 
-@pytest.mark.parametrize("end", ["", "-journal", "-wal", "-shm"])
-def test_a_pipe_in_place_of_a_database_file_is_refused_without_blocking(tmp_path, end):
-    exchange(path := tmp_path / f"ledger.db{end}")
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
+def test_a_pipe_in_place_of_a_database_file_is_refused_without_blocking(tmp_path, suffix):
+    exchange(path := tmp_path / f"ledger.db{suffix}")
     error = outcome(lambda: Ledger(f"sqlite:///{tmp_path}/ledger.db"))
     assert isinstance(error, StoreError)
     assert f"of {path}, it is a pipe and not a regular file" in str(error)
@@ -99,7 +99,7 @@ def test_an_object_larger_than_the_read_limit_is_not_stored(tmp_path, url):
 
 
 class Endless(MemoryFileSystem):
-    """Tells of objects that are larger than any memory."""
+    """Reports objects that are larger than any memory."""
 
     protocol = "endless"
 
@@ -109,6 +109,6 @@ class Endless(MemoryFileSystem):
 
 def test_an_object_in_a_bucket_that_is_too_large_is_not_fetched():
     fsspec.register_implementation("endless", Endless, clobber=True)
-    with pytest.raises(StoreError, match="has more than .* bytes") as told:
+    with pytest.raises(StoreError, match="has more than .* bytes") as error:
         ObjectStore("endless://bucket").get(DIGEST)
-    assert not told.value.retryable
+    assert not error.value.retryable

@@ -1,4 +1,4 @@
-"""Templates are compiled where they can keep no processor busy and fill no memory."""
+"""Templates are compiled with limits for time and memory."""
 
 from importlib import resources
 
@@ -8,7 +8,7 @@ from accepting import accepts
 from agentworld.errors import InputError
 from agentworld.storage.templates import compile_template, template_problem
 
-OURS = resources.files("agentworld.train").joinpath("chat_template.jinja").read_text()
+CHAT_TEMPLATE = resources.files("agentworld.train").joinpath("chat_template.jinja").read_text()
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_template_that_does_not_compile_is_refused(template):
 @pytest.mark.parametrize(
     "template",
     [
-        OURS,
+        CHAT_TEMPLATE,
         "{% for m in messages %}{% generation %}{{ m }}{% endgeneration %}{% break %}{% endfor %}",
     ],
     ids=["ours", "tags of transformers"],
@@ -41,7 +41,7 @@ def test_a_template_that_transformers_accepts_is_accepted(template):
 
 @pytest.mark.waits
 def test_template_problem_reports_only_invalid_templates():
-    assert template_problem(OURS) is None
+    assert template_problem(CHAT_TEMPLATE) is None
     assert "no_such_filter" in (template_problem("{{ 'a' | no_such_filter }}") or "")
     assert template_problem("{{ '\ud800' }}") is None
 

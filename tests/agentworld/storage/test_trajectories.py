@@ -16,9 +16,9 @@ from make import records
 
 
 def test_trajectories_are_read_back_unchanged(tmp_path):
-    written = [records.trajectory(seed=1), records.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
-    write_trajectories(tmp_path / "a.jsonl", written)
-    assert list(read_trajectories(tmp_path / "a.jsonl")) == written
+    trajectories = [records.trajectory(seed=1), records.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
+    write_trajectories(tmp_path / "a.jsonl", trajectories)
+    assert list(read_trajectories(tmp_path / "a.jsonl")) == trajectories
 
 
 def test_a_trajectory_needs_no_seed_and_keeps_its_tools_and_states(tmp_path):
@@ -57,7 +57,7 @@ def test_the_domains_of_a_folder_are_read_from_its_manifest(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "named"),
+    ("line", "problem"),
     [
         (b"no json\n", "Invalid JSON"),
         (b"\xff\xfe\n", "Invalid JSON"),
@@ -68,28 +68,28 @@ def test_the_domains_of_a_folder_are_read_from_its_manifest(tmp_path):
     ],
     ids=["no JSON", "no text", "empty", "no number", "no turns", "no observation"],
 )
-def test_a_malformed_line_is_reported_with_its_file_and_field(tmp_path, line, named):
-    good = records.trajectory().model_dump_json().encode() + b"\n"
-    (tmp_path / "a.jsonl").write_bytes(good + line)
-    with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a valid trajectory") as told:
+def test_a_malformed_line_is_reported_with_its_file_and_field(tmp_path, line, problem):
+    valid_line = records.trajectory().model_dump_json().encode() + b"\n"
+    (tmp_path / "a.jsonl").write_bytes(valid_line + line)
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is not a valid trajectory") as error:
         list(read_trajectories(tmp_path / "a.jsonl"))
-    assert named in str(told.value)
-    assert not any(value in str(told.value) for value in ("no json", "no number", "'ls'"))
+    assert problem in str(error.value)
+    assert not any(value in str(error.value) for value in ("no json", "no number", "'ls'"))
 
 
 def test_the_problem_of_a_malformed_line_is_short(tmp_path):
     row = json.loads(records.trajectory().model_dump_json())
     for line in (row | {"turns": [{}] * 2_000}, row | {"x" * 10_000: 1}):
         (tmp_path / "a.jsonl").write_text(json.dumps(line))
-        with pytest.raises(InputError, match="4000 values are wrong|x{80}: Extra") as told:
+        with pytest.raises(InputError, match="4000 values are wrong|x{80}: Extra") as error:
             list(read_trajectories(tmp_path / "a.jsonl"))
-        assert len(str(told.value)) < 300 + len(str(tmp_path))
+        assert len(str(error.value)) < 300 + len(str(tmp_path))
 
 
 def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):
     (tmp_path / "a.jsonl").write_text(records.trajectory().model_dump_json() + "\n{\n")
-    reading = read_trajectories(tmp_path / "a.jsonl")
-    assert next(reading) == records.trajectory()
+    trajectories = read_trajectories(tmp_path / "a.jsonl")
+    assert next(trajectories) == records.trajectory()
 
 
 def test_a_missing_file_is_reported(tmp_path):
@@ -102,13 +102,13 @@ def test_a_folder_without_trajectories_is_refused(tmp_path):
         read_collected(tmp_path)
 
 
-@pytest.mark.parametrize("harm", ["change", "remove"])
-def test_a_changed_or_missing_chunk_is_refused(tmp_path, harm):
+@pytest.mark.parametrize("damage", ["change", "remove"])
+def test_a_changed_or_missing_chunk_is_refused(tmp_path, damage):
     chunk = tmp_path / "a.jsonl"
     write_trajectories(chunk, [records.trajectory()])
     Collected(chunks={"a.jsonl": digest_file(chunk)}).write(tmp_path / MANIFEST)
     read_collected(tmp_path)
-    if harm == "change":
+    if damage == "change":
         chunk.write_text(json.dumps({}))
     else:
         chunk.unlink()

@@ -21,12 +21,12 @@ def test_a_folder_without_weights_is_refused(tmp_path):
         num_parameters(tmp_path)
 
 
-def of(header: bytes, num_bytes: int = 0) -> bytes:
+def file_bytes(header: bytes, num_bytes: int = 0) -> bytes:
     return len(header).to_bytes(8, "little") + header + bytes(num_bytes)
 
 
-def told(num_bytes: int, **tensors: object) -> bytes:
-    return of(json.dumps(tensors).encode(), num_bytes)
+def file_with(num_bytes: int, **tensors: object) -> bytes:
+    return file_bytes(json.dumps(tensors).encode(), num_bytes)
 
 
 def tensor(begin: int, end: int, shape: list[int], dtype: str = "F32") -> dict[str, object]:
@@ -38,24 +38,24 @@ GARBLED = {
     "a pickle": pickle.dumps({"w": [1.0]}),
     "a header that is too long": b"\xff" * 8 + b"{}",
     "a header that is cut off": (100).to_bytes(8, "little") + b"{",
-    "a header that is nested 200,000 deep": of(b'{"a":' * 200_000),
-    "a list": of(b"[]"),
-    "no JSON": of(b"{"),
-    "no UTF-8": of(b'{"\xff":{}}'),
-    "no shape": of(b'{"a": {}}'),
-    "a shape below zero": told(4, w=tensor(0, 4, [-1])),
-    "a shape of no integer": told(4, w=tensor(0, 4, [1.0])),
-    "more dimensions than any tensor has": told(4, w=tensor(0, 4, [1] * 65)),
-    "a number of ten thousand digits": of(b'{"w": %s}' % (b"9" * 10_000)),
-    "an unknown type": told(4, w=tensor(0, 4, [1], "F33")),
-    "more bytes than its shape": told(8, w=tensor(0, 8, [1])),
-    "fewer bytes than its shape": told(4, w=tensor(0, 4, [2])),
-    "an end before its begin": told(4, w=tensor(4, 0, [1])),
-    "tensors that overlap": told(6, a=tensor(0, 4, [1]), b=tensor(2, 6, [1])),
-    "a gap between tensors": told(12, a=tensor(0, 4, [1]), b=tensor(8, 12, [1])),
+    "a header that is nested 200,000 deep": file_bytes(b'{"a":' * 200_000),
+    "a list": file_bytes(b"[]"),
+    "no JSON": file_bytes(b"{"),
+    "no UTF-8": file_bytes(b'{"\xff":{}}'),
+    "no shape": file_bytes(b'{"a": {}}'),
+    "a shape below zero": file_with(4, w=tensor(0, 4, [-1])),
+    "a shape of no integer": file_with(4, w=tensor(0, 4, [1.0])),
+    "more dimensions than any tensor has": file_with(4, w=tensor(0, 4, [1] * 65)),
+    "a number of ten thousand digits": file_bytes(b'{"w": %s}' % (b"9" * 10_000)),
+    "an unknown type": file_with(4, w=tensor(0, 4, [1], "F33")),
+    "more bytes than its shape": file_with(8, w=tensor(0, 8, [1])),
+    "fewer bytes than its shape": file_with(4, w=tensor(0, 4, [2])),
+    "an end before its begin": file_with(4, w=tensor(4, 0, [1])),
+    "tensors that overlap": file_with(6, a=tensor(0, 4, [1]), b=tensor(2, 6, [1])),
+    "a gap between tensors": file_with(12, a=tensor(0, 4, [1]), b=tensor(8, 12, [1])),
     "a file that is cut off": weights(w=[4])[:-1],
     "a file that goes on": weights(w=[4]) + b"x",
-    "one name twice": of(
+    "one name twice": file_bytes(
         b'{"w": %s, "w": %s}' % ((json.dumps(tensor(0, 4, [1])).encode(),) * 2), 4
     ),
 }
@@ -89,11 +89,11 @@ def test_files_written_by_safetensors_are_read_with_the_same_shapes(tmp_path):
     tensors = {f"{kind.__name__}": np.zeros((3, 5), kind) for kind in kinds}
     tensors |= {"empty": np.zeros((0, 7)), "scalar": np.zeros(())}
     save_file(tensors, tmp_path / "model.safetensors")
-    found = read_tensors(tmp_path / "model.safetensors")
-    assert {name: each.shape for name, each in found.items()} == {
-        name: each.shape for name, each in tensors.items()
+    loaded = read_tensors(tmp_path / "model.safetensors")
+    assert {name: array.shape for name, array in loaded.items()} == {
+        name: array.shape for name, array in tensors.items()
     }
-    assert num_parameters(tmp_path) == sum(each.size for each in tensors.values())
+    assert num_parameters(tmp_path) == sum(array.size for array in tensors.values())
 
 
 @pytest.mark.compute

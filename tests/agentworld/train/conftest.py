@@ -1,6 +1,6 @@
-"""A small world: a tokenizer that was trained on a few turns, and a model of one layer.
+"""A small setup: a tokenizer that was trained on a few turns, and a model of one layer.
 
-What loads torch is imported where it is used: only one worker of the fast tests does.
+Modules that load torch are imported where they are used: only one worker of the fast tests does.
 """
 
 from __future__ import annotations

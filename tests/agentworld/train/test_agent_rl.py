@@ -1,4 +1,4 @@
-"""An agent's training against a service that writes down what it answers."""
+"""An agent's training against a service that records its answers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_the_trainers_trajectory_log_matches_the_services_ledger(
     from agentworld.train import agent_rl
 
     language_model.save(tmp_path / "parent")
-    served, log = make.service.service(tmp_path), tmp_path / "log"
-    with make.service.listening(served.app) as url, TrajectoryLog(log) as trajectory:
+    service, log = make.service.service(tmp_path), tmp_path / "log"
+    with make.service.listening(service.app) as url, TrajectoryLog(log) as trajectory:
         client = SimulatorClient(url, trajectory=trajectory)
         run = asyncio.run(client.open_run(make.service.OPENING))
         out = tmp_path / "out"
         practice = agent_rl.Practice(client, run.simulator, shell_task)
         agent_rl.run(AGENT, Parent(tmp_path / "parent"), practice, out, ignore_progress)
-    ledger = served.ledger
+    ledger = service.ledger
     report = join_run(ledger.run(run.id), ledger.episodes(run.id), read_trajectory(log))
     assert report.num_matched == ledger.run(run.id).num_steps > 0
     assert not report.is_alarm

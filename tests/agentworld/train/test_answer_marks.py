@@ -1,4 +1,4 @@
-"""Templates of models from elsewhere: what the assistant wrote is trained, or nothing is."""
+"""Templates of other models: the assistant's answers are trained, or the template is refused."""
 
 import re
 import shutil
@@ -45,16 +45,16 @@ def template(model, text):
     return model
 
 
-def one_sentence(refused):
-    said = str(refused.value)
-    return "\n" not in said and not re.search(r"\. [A-Z]", said)
+def is_one_sentence(error):
+    message = str(error.value)
+    return "\n" not in message and not re.search(r"\. [A-Z]", message)
 
 
-def trained(loaded, messages, *targets):
+def trained_texts(language_model, messages, *targets):
     """The texts that a loss counts, one for each run of tokens."""
-    (row,) = encode(loaded.tokenizer, [Conversation(messages, targets)])
+    (row,) = encode(language_model.tokenizer, [Conversation(messages, targets)])
     runs = np.split(row.input_ids, np.flatnonzero(np.diff(row.is_target)) + 1)
-    texts = [loaded.tokenizer.decode(run) for run in runs]
+    texts = [language_model.tokenizer.decode(run) for run in runs]
     return texts[0 if row.is_target[0] else 1 :: 2]
 
 
@@ -67,18 +67,18 @@ CHAT = [
 
 
 def test_targets_of_a_template_unknown_to_trl_are_located_by_rendering(model, load):
-    by_marks = load(template(model, MARKED))
-    assert trained(by_marks, CHAT, 0, 1, 2) == [
+    marked_model = load(template(model, MARKED))
+    assert trained_texts(marked_model, CHAT, 0, 1, 2) == [
         "notes.txt<|end|>",
         " two words \n<|end|>",
         "notes.txt<|end|>",
     ]
-    by_spans = load(template(model, UNMARKED))
-    assert by_spans.tokenizer.chat_template == UNMARKED
+    unmarked_model = load(template(model, UNMARKED))
+    assert unmarked_model.tokenizer.chat_template == UNMARKED
     for targets in [(0, 1, 2), (1,), (2,), ()]:
         rows = [
-            next(encode(each.tokenizer, [Conversation(CHAT, targets)]))
-            for each in (by_marks, by_spans)
+            next(encode(language_model.tokenizer, [Conversation(CHAT, targets)]))
+            for language_model in (marked_model, unmarked_model)
         ]
         assert np.array_equal(rows[0].input_ids, rows[1].input_ids)
         assert np.array_equal(rows[0].is_target, rows[1].is_target)
@@ -91,27 +91,29 @@ CHATML = (
 
 
 def test_a_target_is_the_trimmed_answer_with_its_end_token(model, load):
-    loaded = load(template(model, CHATML))
-    end = loaded.tokenizer.eos_token
-    assert trained(loaded, CHAT, 0, 1) == [f"notes.txt{end}", f"two words{end}"]
+    language_model = load(template(model, CHATML))
+    end = language_model.tokenizer.eos_token
+    assert trained_texts(language_model, CHAT, 0, 1) == [f"notes.txt{end}", f"two words{end}"]
 
 
 def test_a_template_whose_answer_does_not_follow_its_prompt_is_refused_before_training(
     model, tmp_path
 ):
-    hidden = UNMARKED.replace("<|assistant|>{% endif %}", "<|assistant|>thinking{% endif %}")
-    base = str(template(model, hidden))
-    with pytest.raises(InputError, match="elsewhere than right after its prompt") as refused:
+    thinking_template = UNMARKED.replace(
+        "<|assistant|>{% endif %}", "<|assistant|>thinking{% endif %}"
+    )
+    base = str(template(model, thinking_template))
+    with pytest.raises(InputError, match="elsewhere than right after its prompt") as error:
         run_by_name("cpt", *training.training(tmp_path / "store", model={"base": base}))
-    assert one_sentence(refused)
-    assert f"error: {refused.value}\n" in GUIDE.read_text().replace("/models/my-base", base)
+    assert is_one_sentence(error)
+    assert f"error: {error.value}\n" in GUIDE.read_text().replace("/models/my-base", base)
     assert not list(tmp_path.glob("store/steps/cpt/*/checkpoint*"))
 
 
 def test_the_recipes_chat_template_replaces_the_models_template(model, load):
-    loaded = load(template(model, ALL), UNMARKED)
-    assert loaded.tokenizer.chat_template == UNMARKED
-    assert trained(loaded, CHAT, 0) == ["notes.txt<|end|>"]
+    language_model = load(template(model, ALL_CONTENTS), UNMARKED)
+    assert language_model.tokenizer.chat_template == UNMARKED
+    assert trained_texts(language_model, CHAT, 0) == ["notes.txt<|end|>"]
 
 
 def test_a_template_with_generation_marks_is_used_unchanged(model, load):
@@ -121,29 +123,29 @@ def test_a_template_with_generation_marks_is_used_unchanged(model, load):
 def test_a_template_of_a_known_family_is_replaced_by_trls_training_template(model, load):
     from trl.chat_template_utils import qwen2_5_chat_template, qwen2_5_training_chat_template
 
-    loaded = load(template(model, qwen2_5_chat_template))
-    without = re.sub(r"{%-? (end)?generation -?%}", "", qwen2_5_training_chat_template)
-    assert re.sub(r"{%-? (if true|endif) -?%}", "", loaded.tokenizer.chat_template) == re.sub(
-        r"{%-? endif -?%}", "", without
-    )
+    language_model = load(template(model, qwen2_5_chat_template))
+    unmarked_template = re.sub(r"{%-? (end)?generation -?%}", "", qwen2_5_training_chat_template)
+    assert re.sub(
+        r"{%-? (if true|endif) -?%}", "", language_model.tokenizer.chat_template
+    ) == re.sub(r"{%-? endif -?%}", "", unmarked_template)
 
 
-ALL = "{% for m in messages %}{{ m.content }}{% endfor %}"
-WRONG = {
-    "nothing is marked": (ALL + "{% generation %}{% endgeneration %}", "like the user's"),
-    "all is marked": ("{% generation %}" + ALL + "{% endgeneration %}", "like the user's"),
+ALL_CONTENTS = "{% for m in messages %}{{ m.content }}{% endfor %}"
+WRONG_TEMPLATES = {
+    "nothing is marked": (ALL_CONTENTS + "{% generation %}{% endgeneration %}", "like the user's"),
+    "all is marked": ("{% generation %}" + ALL_CONTENTS + "{% endgeneration %}", "like the user's"),
     "no system is known": (MARKED + "{{ raise_exception('no system') }}", r"\(no system\)"),
     "there is none": ("", "has no chat template"),
 }
 
 
-@pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("text", "words"), WRONG_TEMPLATES.values(), ids=WRONG_TEMPLATES)
 def test_a_template_without_usable_answer_marks_is_refused_in_one_sentence(
     model, load, text, words
 ):
-    with pytest.raises(InputError, match=words) as refused:
+    with pytest.raises(InputError, match=words) as error:
         load(template(model, text))
-    assert one_sentence(refused)
+    assert is_one_sentence(error)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])

@@ -1,4 +1,4 @@
-"""A stage that starts from a folder of weights: what it read stands in its key and its lineage."""
+"""A stage that starts from a folder of weights records their digest in its key and its lineage."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ pytestmark = pytest.mark.compute
 def test_a_base_is_identified_by_its_digest_and_not_by_its_path(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    language_model.save(here)
-    digest = ArtifactManifest.of(here).digest
-    own = training.training(tmp_path / "store", model={"base": str(here)}, cpt={"epochs": 1})
-    made = Path(run_by_name("cpt", *own))
-    checkpoint = Checkpoint.read(made / "checkpoint.json")
+    old_folder, new_folder = tmp_path / "here", tmp_path / "there"
+    language_model.save(old_folder)
+    digest = ArtifactManifest.of(old_folder).digest
+    inputs = training.training(
+        tmp_path / "store", model={"base": str(old_folder)}, cpt={"epochs": 1}
+    )
+    step_folder = Path(run_by_name("cpt", *inputs))
+    checkpoint = Checkpoint.read(step_folder / "checkpoint.json")
     assert (checkpoint.parents, checkpoint.from_scratch) == ((digest,), False)
-    assert read_receipt(made).inputs["base"] == digest
-    finished = (made / "receipt.json").stat().st_mtime_ns
+    assert read_receipt(step_folder).inputs["base"] == digest
+    finish_time = (step_folder / "receipt.json").stat().st_mtime_ns
 
-    shutil.move(here, there)
-    recipe = Path(own.recipe)
-    recipe.write_text(recipe.read_text().replace(str(here), str(there)))
-    assert Path(run_by_name("cpt", *own)) == made
-    assert (made / "receipt.json").stat().st_mtime_ns == finished
+    shutil.move(old_folder, new_folder)
+    recipe = Path(inputs.recipe)
+    recipe.write_text(recipe.read_text().replace(str(old_folder), str(new_folder)))
+    assert Path(run_by_name("cpt", *inputs)) == step_folder
+    assert (step_folder / "receipt.json").stat().st_mtime_ns == finish_time
 
-    (there / "generation_config.json").write_text("{}")
-    anew = Path(run_by_name("cpt", *own))
-    assert anew != made
-    assert Checkpoint.read(anew / "checkpoint.json").parents != (digest,)
+    (new_folder / "generation_config.json").write_text("{}")
+    new_step_folder = Path(run_by_name("cpt", *inputs))
+    assert new_step_folder != step_folder
+    assert Checkpoint.read(new_step_folder / "checkpoint.json").parents != (digest,)
 
 
 def test_a_base_with_a_checkpoint_record_passes_on_its_domains_and_random_start(
@@ -49,8 +51,8 @@ def test_a_base_with_a_checkpoint_record_passes_on_its_domains_and_random_start(
 ) -> None:
     base = tmp_path / "model"
     language_model.save(base)
-    known = {"artifact": ArtifactManifest.of(base).digest, "domains": ("text",)}
-    records.checkpoint("cpt", from_scratch=True, **known).write(tmp_path / "checkpoint.json")
-    own = training.training(tmp_path / "store", model={"base": str(base)}, cpt={"epochs": 1})
-    checkpoint = Checkpoint.read(Path(run_by_name("cpt", *own)) / "checkpoint.json")
+    fields = {"artifact": ArtifactManifest.of(base).digest, "domains": ("text",)}
+    records.checkpoint("cpt", from_scratch=True, **fields).write(tmp_path / "checkpoint.json")
+    inputs = training.training(tmp_path / "store", model={"base": str(base)}, cpt={"epochs": 1})
+    checkpoint = Checkpoint.read(Path(run_by_name("cpt", *inputs)) / "checkpoint.json")
     assert (checkpoint.domains, checkpoint.from_scratch) == (("shell", "text"), True)

@@ -1,4 +1,4 @@
-"""Templates as strangers write them: transformers renders them in a sandbox, or not at all."""
+"""Hostile and broken templates: transformers renders them in a sandbox, or they are refused."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ HOSTILE = {
 
 @pytest.fixture
 def model(tiny_model, tmp_path):
-    """A model whose weights are not read."""
+    """A model folder without its weights, which are not read."""
     return shutil.copytree(tiny_model, tmp_path / "model", ignore=lambda *_: ["model.safetensors"])
 
 
@@ -49,9 +49,9 @@ def test_a_template_that_accesses_python_internals_is_refused_as_unsafe(
     messages = [{"role": "user", "content": "ls"}]
     with pytest.raises(SecurityError, match="is unsafe"):
         AutoTokenizer.from_pretrained(model).apply_chat_template(messages, tokenize=False)
-    with pytest.raises(InputError, match="makes no prompt of a system's .* is unsafe") as refused:
+    with pytest.raises(InputError, match="makes no prompt of a system's .* is unsafe") as error:
         check_renders(model)
-    assert isinstance(refused.value.__cause__, SecurityError)
+    assert isinstance(error.value.__cause__, SecurityError)
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,11 @@ def test_compiled_layers_reach_the_loss_of_uncompiled_layers(
     losses = []
     for is_compiled in (False, True):
         recipe = RECIPE.model_copy(update={"compile_layers": is_compiled})
-        trained, out = load_model(Parent(tmp_path / "start")), tmp_path / str(is_compiled)
-        losses.append(train_rows(trained, recipe, rows, out, ignore_progress)["loss"])
-    plain, compiled = losses
-    assert plain > 0  # a run that is too short tells no loss
-    assert compiled == pytest.approx(plain, rel=0.02)
+        model, out = load_model(Parent(tmp_path / "start")), tmp_path / str(is_compiled)
+        losses.append(train_rows(model, recipe, rows, out, ignore_progress)["loss"])
+    plain_loss, compiled_loss = losses
+    assert plain_loss > 0  # a run that is too short reports no loss
+    assert compiled_loss == pytest.approx(plain_loss, rel=0.02)
 
 
 def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel) -> None:
@@ -44,10 +44,10 @@ def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel)
 
     names = set(language_model.model.state_dict())
     compile_layers(language_model.model)
-    compiled = [
+    compiled_names = [
         name for name, module in language_model.model.named_modules() if _is_compiled(module)
     ]
-    assert compiled == ["model.layers.0"]
+    assert compiled_names == ["model.layers.0"]
     assert set(language_model.model.state_dict()) == names
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.compute
 
 
 def corpus(documents: Sequence[Document]) -> Corpus:
-    """Its weight is that of the recipe."""
+    """A corpus whose weight the recipe sets later."""
     return Corpus(records.digest("corpus"), 1.0, lambda: iter(documents))
 
 
@@ -39,7 +39,7 @@ def cpt(weights: dict[str, float], **fields: object) -> CptRecipe:
     return CptRecipe.model_validate({"stage": "cpt", "corpora": corpora, **fields})
 
 
-def mixed(
+def mix_rows(
     language_model: LanguageModel,
     samples: list[Sample],
     recipe: CptRecipe,
@@ -51,7 +51,7 @@ def mixed(
 
     episodes = list(encode(language_model.tokenizer, map(whole_episode, samples)))
     weighted = {
-        name: given._replace(weight=recipe.corpora[name].weight) for name, given in corpora.items()
+        name: entry._replace(weight=recipe.corpora[name].weight) for name, entry in corpora.items()
     }
     mixture = mix(language_model.tokenizer, recipe, episodes, weighted)
     assert mixture.rows[: len(episodes)] == episodes
@@ -66,9 +66,9 @@ def num_truncated(model: Path, most_tokens: int) -> dict[str, float]:
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     rows = encode(tokenizer, map(whole_episode, training_samples()))
-    longer = [row for row in rows if len(row.input_ids) > most_tokens]
-    left_out = [row for row in longer if not row.is_target[:most_tokens].any()]
-    return {"truncated_samples": len(longer), "left_out_samples": len(left_out)}
+    long_rows = [row for row in rows if len(row.input_ids) > most_tokens]
+    rows_without_target = [row for row in long_rows if not row.is_target[:most_tokens].any()]
+    return {"truncated_samples": len(long_rows), "left_out_samples": len(rows_without_target)}
 
 
 def num_tokens(rows: list[Row]) -> int:
@@ -84,20 +84,20 @@ def test_each_corpus_gets_the_tokens_of_its_weight_and_repeats_no_document(
 ) -> None:
     recipe = cpt({"law": 0.5, "news": 0.25})
     corpora = {"law": corpus(notes(2_000)), "news": corpus(notes(2_000, "news"))}
-    mixture, rows = mixed(language_model, samples, recipe, corpora)
-    of_episodes = num_tokens(mixture.rows) - num_tokens(rows)
+    mixture, rows = mix_rows(language_model, samples, recipe, corpora)
+    num_episode_tokens = num_tokens(mixture.rows) - num_tokens(rows)
     longest = max(len(row.input_ids) for row in rows)
     for name, weight in (("law", 0.5), ("news", 0.25)):
         use = mixture.corpora[name]
-        assert 0 <= use.num_tokens - weight * of_episodes < longest
+        assert 0 <= use.num_tokens - weight * num_episode_tokens < longest
         assert use.share == pytest.approx(weight / 1.75, rel=0.05)
-        assert use.target_share > use.share  # of an episode the observations alone
+        assert use.target_share > use.share  # in an episode only observations are targets
     texts = [language_model.tokenizer.decode(row.input_ids) for row in rows]
     assert (
         len(set(texts)) == len(texts) == sum(use.num_documents for use in mixture.corpora.values())
     )
     numbers = [int(text.split()[1]) for text in texts if text.startswith("note")]
-    assert 800 < sum(numbers) / len(numbers) < 1_200  # of the whole corpus, and not its beginning
+    assert 800 < sum(numbers) / len(numbers) < 1_200  # from the whole corpus, not its beginning
 
 
 def test_a_mixture_is_fixed_by_its_seed_and_a_smaller_weight_selects_a_subset(
@@ -106,7 +106,7 @@ def test_a_mixture_is_fixed_by_its_seed_and_a_smaller_weight_selects_a_subset(
     corpora = {"law": corpus(notes(2_000))}
 
     def texts(weight: float, seed: int) -> set[str]:
-        rows = mixed(language_model, samples, cpt({"law": weight}, seed=seed), corpora)[1]
+        rows = mix_rows(language_model, samples, cpt({"law": weight}, seed=seed), corpora)[1]
         return {language_model.tokenizer.decode(row.input_ids) for row in rows}
 
     assert texts(0.5, 0) == texts(0.5, 0) != texts(0.5, 1)
@@ -121,9 +121,9 @@ def test_mixing_encodes_few_documents_beyond_the_selected_ones(
     encoded: list[Document] = []
     rows_of = corpora._Encoder.rows_of
     monkeypatch.setattr(
-        corpora._Encoder, "rows_of", lambda self, one: encoded.append(one) or rows_of(self, one)
+        corpora._Encoder, "rows_of", lambda self, doc: encoded.append(doc) or rows_of(self, doc)
     )
-    rows = mixed(language_model, samples, cpt({"law": 0.1}), {"law": corpus(notes(20_000))})[1]
+    rows = mix_rows(language_model, samples, cpt({"law": 0.1}), {"law": corpus(notes(20_000))})[1]
     assert len(rows) <= len(encoded) < 1_000
 
 
@@ -132,7 +132,7 @@ def test_a_long_text_is_split_into_rows_whose_tokens_are_all_targets(
 ) -> None:
     text = "".join(chr(65 + number % 26) for number in range(400))
     recipe = cpt({"law": 0.01}, sequence_tokens=150)
-    _, rows = mixed(
+    _, rows = mix_rows(
         language_model, samples, recipe, {"law": corpus([Document(""), Document(text)])}
     )
     assert [len(row.input_ids) for row in rows[:-1]] == [150] * (len(rows) - 1)
@@ -145,8 +145,8 @@ def test_a_long_text_is_split_into_rows_whose_tokens_are_all_targets(
 def test_only_the_completion_of_a_prompt_is_a_target(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
-    pair = {"law": corpus([Document("Seven years.", "How long?")])}
-    _, (row,) = mixed(language_model, samples, cpt({"law": 0.001}), pair)
+    corpora = {"law": corpus([Document("Seven years.", "How long?")])}
+    _, (row,) = mix_rows(language_model, samples, cpt({"law": 0.001}), corpora)
     decode = language_model.tokenizer.decode
     assert decode(row.input_ids) == "<|user|>How long?<|assistant|>Seven years.<|end|>"
     assert decode(row.input_ids[row.is_target]) == "Seven years.<|end|>"
@@ -155,14 +155,17 @@ def test_only_the_completion_of_a_prompt_is_a_target(
 def test_a_corpus_that_is_too_small_is_refused_with_its_largest_possible_weight(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
-    few = {"law": corpus(notes(3))}
+    corpora = {"law": corpus(notes(3))}
     with pytest.raises(
         InputError, match=r"the corpus law has \d+ tokens, and its weight 0.5 asks"
-    ) as e:
-        mixed(language_model, samples, cpt({"law": 0.5}), few)
-    most = float(str(e.value).partition("at most ")[2].partition(",")[0])
+    ) as error:
+        mix_rows(language_model, samples, cpt({"law": 0.5}), corpora)
+    max_weight = float(str(error.value).partition("at most ")[2].partition(",")[0])
     assert (
-        mixed(language_model, samples, cpt({"law": most}), few)[0].corpora["law"].num_documents == 3
+        mix_rows(language_model, samples, cpt({"law": max_weight}), corpora)[0]
+        .corpora["law"]
+        .num_documents
+        == 3
     )
 
 
@@ -182,9 +185,9 @@ def test_the_checkpoint_and_the_lineage_events_name_the_trained_corpus(
     texts.mkdir()
     (texts / "a.txt").write_text("A text of the law. " * 200)
     corpora = {"law": {"address": f"file://{texts}", "weight": 0.2}}
-    cpt = {"corpora": corpora, "epochs": 1, "sequence_tokens": 64}
-    given = training(tmp_path / "store", cpt=cpt)
-    folder = Path(run_by_name("cpt", *given))
+    cpt_settings = {"corpora": corpora, "epochs": 1, "sequence_tokens": 64}
+    inputs = training(tmp_path / "store", cpt=cpt_settings)
+    folder = Path(run_by_name("cpt", *inputs))
     counts = num_truncated(model_of(folder), 64)
     assert counts["truncated_samples"] > counts["left_out_samples"]
     assert counts.items() <= checkpoint_of(folder).metrics.items()
@@ -192,7 +195,7 @@ def test_the_checkpoint_and_the_lineage_events_name_the_trained_corpus(
     assert use.num_documents == 1
     assert 0 < use.share < use.target_share < 1
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
-    started, completed = map(json.loads, lines)
-    read = {data["name"] for data in started["inputs"]}
-    assert read == {use.content, read_receipt(Path(given.data)).output}
-    assert [data["name"] for data in completed["outputs"]] == [checkpoint_of(folder).artifact]
+    start_event, end_event = map(json.loads, lines)
+    input_names = {dataset["name"] for dataset in start_event["inputs"]}
+    assert input_names == {use.content, read_receipt(Path(inputs.data)).output}
+    assert [dataset["name"] for dataset in end_event["outputs"]] == [checkpoint_of(folder).artifact]

@@ -1,4 +1,4 @@
-"""Rank 0 has the rows, and each process receives its own."""
+"""Rank 0 has all rows, and each process receives its own."""
 
 from pathlib import Path
 
@@ -13,5 +13,7 @@ def test_each_process_receives_exactly_its_rows(tmp_path: Path) -> None:
     from machines.in_parts import SHARES, deal
 
     run_with_ranks(tmp_path, deal, tmp_path, num=3)
-    dealt = [(tmp_path / f"rows-{rank}").read_text().split() for rank in range(3)]
-    assert [sorted(map(int, numbers)) for numbers in dealt] == [sorted(share) for share in SHARES]
+    rows_by_rank = [(tmp_path / f"rows-{rank}").read_text().split() for rank in range(3)]
+    assert [sorted(map(int, numbers)) for numbers in rows_by_rank] == [
+        sorted(share) for share in SHARES
+    ]

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.compute
 RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=512, epochs=2)
 
 
-@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("is_enabled", [True, False])
 def test_deterministic_algorithms_are_used_only_during_a_training_that_enables_them(
-    language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, enabled: bool
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path, *, is_enabled: bool
 ) -> None:
     import torch
 
@@ -27,11 +27,11 @@ def test_deterministic_algorithms_are_used_only_during_a_training_that_enables_t
     from agentworld.train.trainer import train_rows
 
     def on_progress(_done: int, _total: int) -> None:
-        seen.add(torch.are_deterministic_algorithms_enabled())
+        flags.add(torch.are_deterministic_algorithms_enabled())
 
-    seen: set[bool] = set()
+    flags: set[bool] = set()
     rows = list(encode(language_model.tokenizer, map(whole_episode, samples)))
-    recipe = RECIPE.model_copy(update={"deterministic": enabled})
+    recipe = RECIPE.model_copy(update={"deterministic": is_enabled})
     train_rows(language_model, recipe, rows, tmp_path, on_progress)
-    assert seen == {enabled}
+    assert flags == {is_enabled}
     assert not torch.are_deterministic_algorithms_enabled()

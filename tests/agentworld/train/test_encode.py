@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.compute
 
 
-def encoded(language_model: LanguageModel, sample: Sample) -> Row:
+def encode_sample(language_model: LanguageModel, sample: Sample) -> Row:
     from agentworld.train.encode import encode, whole_episode
 
     (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
@@ -23,7 +23,7 @@ def encoded(language_model: LanguageModel, sample: Sample) -> Row:
 
 
 def targets_as_text(language_model: LanguageModel, sample: Sample) -> str:
-    row = encoded(language_model, sample)
+    row = encode_sample(language_model, sample)
     return str(language_model.tokenizer.decode(row.input_ids[row.is_target]))
 
 
@@ -31,13 +31,13 @@ def test_training_rows_begin_with_the_prompt_of_an_engine_request(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     sample = samples[2]
-    row = encoded(language_model, sample)
+    row = encode_sample(language_model, sample)
     for target, turn in enumerate(sample.turns):
         messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
-        asked = language_model.tokenizer.apply_chat_template(
+        prompt_ids = language_model.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=True
         )["input_ids"]
-        assert row.input_ids[: len(asked)].tolist() == asked
+        assert row.input_ids[: len(prompt_ids)].tolist() == prompt_ids
 
 
 def test_the_loss_counts_every_observation_and_its_end_token(
@@ -52,9 +52,9 @@ def test_a_masked_turn_stays_as_context(
 ) -> None:
     turns = list(samples[0].turns)
     turns[1] = turns[1].model_copy(update={"target": False})
-    masked = samples[0].model_copy(update={"turns": tuple(turns)})
+    masked_sample = samples[0].model_copy(update={"turns": tuple(turns)})
     expected = f"{turns[0].observation}<|end|>{turns[2].observation}<|end|>"
-    assert targets_as_text(language_model, masked) == expected
+    assert targets_as_text(language_model, masked_sample) == expected
 
 
 def test_a_row_contains_only_the_thought_of_its_own_turn(
@@ -78,7 +78,7 @@ def test_truncated_rows_and_rows_left_without_a_target_are_counted() -> None:
 
     rows = [row(3, 1), row(4, 1), row(5, 1), row(6, 4), row(7, 5)]
     assert truncation(rows, 4) == {"truncated_samples": 3, "left_out_samples": 2}
-    assert [len(each.input_ids) for each in fit(rows, 4)] == [3, 4, 4]
+    assert [len(fitted_row.input_ids) for fitted_row in fit(rows, 4)] == [3, 4, 4]
     assert truncation(rows, None) == {"truncated_samples": 0, "left_out_samples": 0}
 
 

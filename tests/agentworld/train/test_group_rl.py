@@ -59,20 +59,20 @@ def one_target(sample: Sample) -> Sample:
     return sample.model_copy(update={"turns": tuple(turns)})
 
 
-PUBLISHED = {
+PUBLISHED_SETTINGS = {
     "gspo": ("sequence", 3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
     "grpo": ("token", 0.2, 0.28),  # arXiv 2503.14476, section 3.1
 }
 
 
-@pytest.mark.parametrize("algorithm", PUBLISHED)
+@pytest.mark.parametrize("algorithm", PUBLISHED_SETTINGS)
 def test_the_ratio_clipping_equals_the_published_settings(algorithm: str, tmp_path: Path) -> None:
     from agentworld.train.group_rl import group_config
 
     recipe = WORLD.model_copy(update={"algorithm": algorithm})
     config = group_config(recipe, tmp_path, max_completion_tokens=4)
-    told = (config.importance_sampling_level, config.epsilon, config.epsilon_high)
-    assert told == PUBLISHED[algorithm]
+    settings = (config.importance_sampling_level, config.epsilon, config.epsilon_high)
+    assert settings == PUBLISHED_SETTINGS[algorithm]
     assert (config.loss_type, config.beta) == ("grpo", 0.0)
 
 
@@ -89,7 +89,7 @@ def test_world_rl_trains_on_several_domains_and_records_them(
 ) -> None:
     from agentworld.train import world_rl
 
-    logs = [each.model_copy(update={"domain": "text"}) for each in samples[:6]]
+    logs = [sample.model_copy(update={"domain": "text"}) for sample in samples[:6]]
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, [*logs, *samples[6:]]))
     dataset = records.dataset(rl=pool).model_copy(update={"domains": {"shell": 6, "text": 6}})
     dataset.write(tmp_path / "dataset.json")
@@ -106,7 +106,7 @@ def test_grpo_and_gspo_train_the_same_weights_with_one_step_per_batch(
 
     from agentworld.train import agent_rl
 
-    def trained(algorithm: str) -> dict[str, torch.Tensor]:
+    def train(algorithm: str) -> dict[str, torch.Tensor]:
         world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
         recipe = AGENT.model_copy(
             update={"rl": AGENT.rl.model_copy(update={"algorithm": algorithm})}
@@ -114,10 +114,12 @@ def test_grpo_and_gspo_train_the_same_weights_with_one_step_per_batch(
         agent_rl.run(recipe, Parent(parent), practice(world), tmp_path / algorithm, ignore_progress)
         return load_file(tmp_path / algorithm / "model/model.safetensors")
 
-    started, by_token = load_file(parent / "model.safetensors"), trained("grpo")
-    assert any(not torch.equal(started[name], weight) for name, weight in by_token.items())
-    for name, weight in trained("gspo").items():
-        torch.testing.assert_close(weight, by_token[name], rtol=0, atol=1e-5, msg=name)
+    initial_weights, grpo_weights = load_file(parent / "model.safetensors"), train("grpo")
+    assert any(
+        not torch.equal(initial_weights[name], weight) for name, weight in grpo_weights.items()
+    )
+    for name, weight in train("gspo").items():
+        torch.testing.assert_close(weight, grpo_weights[name], rtol=0, atol=1e-5, msg=name)
 
 
 def test_world_rl_writes_a_checkpoint_and_reports_the_figures_of_each_step(
@@ -127,17 +129,19 @@ def test_world_rl_writes_a_checkpoint_and_reports_the_figures_of_each_step(
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     records.dataset(rl=pool).write(tmp_path / "dataset.json")
-    seen: dict[int, Mapping[str, float]] = {}
+    figures_by_step: dict[int, Mapping[str, float]] = {}
     out = tmp_path / "out"
-    made = world_rl.run(WORLD, tmp_path, Parent(parent), out, ignore_progress, seen.__setitem__)
-    assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
-    assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
-    assert made.parents == (ArtifactManifest.of(parent).digest,)
-    assert not made.from_scratch
-    assert 0 <= made.metrics["last_reward"] <= 25
-    assert list(seen) == [*range(1, WORLD.num_steps + 1)]
-    assert seen[WORLD.num_steps]["reward"] == made.metrics["last_reward"]
-    for figures in seen.values():
+    checkpoint = world_rl.run(
+        WORLD, tmp_path, Parent(parent), out, ignore_progress, figures_by_step.__setitem__
+    )
+    assert checkpoint == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
+    assert checkpoint.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
+    assert checkpoint.parents == (ArtifactManifest.of(parent).digest,)
+    assert not checkpoint.from_scratch
+    assert 0 <= checkpoint.metrics["last_reward"] <= 25
+    assert list(figures_by_step) == [*range(1, WORLD.num_steps + 1)]
+    assert figures_by_step[WORLD.num_steps]["reward"] == checkpoint.metrics["last_reward"]
+    for figures in figures_by_step.values():
         assert figures.keys() == RL_FIGURES
         assert 0 < figures["answer_tokens"] <= WORLD.max_tokens
         assert figures["tokens_per_second"] > 0
@@ -148,12 +152,12 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
     start = Parent(parent, checkpoint=records.checkpoint("imitation", from_scratch=True))
-    made = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", ignore_progress)
-    assert made.simulator == records.digest("simulator")
+    checkpoint = agent_rl.run(AGENT, start, practice(world), tmp_path / "out", ignore_progress)
+    assert checkpoint.simulator == records.digest("simulator")
     assert world.num_episodes == 2 * 2 * 2
-    assert made.artifact != ArtifactManifest.of(parent).digest
-    assert made.from_scratch
-    assert {(each.policy, each.policy_step) for each in world.sampled if each} == {
+    assert checkpoint.artifact != ArtifactManifest.of(parent).digest
+    assert checkpoint.from_scratch
+    assert {(sample.policy, sample.policy_step) for sample in world.sampled if sample} == {
         (ArtifactManifest.of(parent).digest, 0),
         (ArtifactManifest.of(parent).digest, 1),
     }
@@ -162,14 +166,15 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
 def test_uncertain_steps_are_masked_and_counted_in_agent_rl(parent: Path, tmp_path: Path) -> None:
     from agentworld.train import agent_rl
 
-    def trained(name: str, *unsure: int) -> Checkpoint:
+    def train(name: str, *unsure_steps: int) -> Checkpoint:
         world = ScriptedWorld(
-            reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
+            reward=lambda action: float(len(action) % 2),
+            unsure=lambda _task, step: step in unsure_steps,
         )
         return agent_rl.run(
             AGENT, Parent(parent), practice(world), tmp_path / name, ignore_progress
         )
 
-    sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
-    assert sure.artifact == again.artifact != masked.artifact
-    assert (sure.metrics["masked_steps"], masked.metrics["masked_steps"]) == (0, 2 * 8)
+    first, second, masked = train("sure"), train("again"), train("masked", 1, 2)
+    assert first.artifact == second.artifact != masked.artifact
+    assert (first.metrics["masked_steps"], masked.metrics["masked_steps"]) == (0, 2 * 8)

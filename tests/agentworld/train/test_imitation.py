@@ -1,4 +1,4 @@
-"""An agent that imitates what was recorded."""
+"""An agent that imitates recorded trajectories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pinned(
+def simulator(
     store: Path, language_model: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> PinnedSimulator:
     """A simulator of a registered world model of two domains."""
@@ -41,36 +41,36 @@ def pinned(
     language_model.save(tmp_path / "model")
     artifact = SimulatorStore(store).import_model(tmp_path / "model")
     stage = records.checkpoint("rl", artifact=artifact.digest, domains=("shell", "text"))
-    what = WorldModel(stages=(stage,), report=records.digest("report"))
-    make.registry.registry(store).register_world_model("world", what, tmp_path / "model")
+    world_model = WorldModel(stages=(stage,), report=records.digest("report"))
+    make.registry.registry(store).register_world_model("world", world_model, tmp_path / "model")
     fields = {"artifact": artifact.digest, "files": artifact.files}
     return SimulatorStore(store).keep(records.manifest(**fields))
 
 
 def test_imitation_redacts_secrets_only_if_the_recipe_enables_redaction(
-    store: Path, pinned: PinnedSimulator, tmp_path: Path
+    store: Path, simulator: PinnedSimulator, tmp_path: Path
 ) -> None:
     keys = set[str]()
 
-    def imitated(letter: str, *, redact: bool) -> Digest:
+    def train_agent(letter: str, *, redact: bool) -> Digest:
         folder = tmp_path / f"{letter} {redact}"
         secret = "ghp_" + f"{letter}B2c3D4e5F6g7" * 3
         turns = (f"echo {secret} > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~")
-        order = live_domain("shell").task(0, held_out=False)
-        write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=order)])
+        shell_task = live_domain("shell").task(0, held_out=False)
+        write_trajectories(folder / "a.jsonl", [records.trajectory(*turns, task=shell_task)])
         agent = AgentRecipe().model_dump()
         agent["imitation"] |= {**training.TINY, "epochs": 4}
         fields = {"name": "mine", "agent": agent, "prepare": {"redact": redact}}
         recipe = Recipe.model_validate(fields)
-        task = Task(recipe, store, {"collected": folder}, {}, {"simulator": pinned.digest})
+        task = Task(recipe, store, {"collected": folder}, {}, {"simulator": simulator.digest})
         out = folder / "out"
         out.mkdir()
         plan = imitate.plan(task)
         keys.add(plan.inputs["redact"])
-        made = plan.work(out, ignore_progress)
+        digest = plan.work(out, ignore_progress)
         assert Checkpoint.read(out / "checkpoint.json").domains == ("shell", "text")
-        return made
+        return digest
 
-    assert imitated("a", redact=True) == imitated("b", redact=True)
-    assert imitated("a", redact=False) != imitated("b", redact=False)
+    assert train_agent("a", redact=True) == train_agent("b", redact=True)
+    assert train_agent("a", redact=False) != train_agent("b", redact=False)
     assert len(keys) == 2

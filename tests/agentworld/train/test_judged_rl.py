@@ -35,19 +35,19 @@ class Rl(NamedTuple):
     parent: str
 
     def run(self, url: str) -> Path:
-        """The folder of the step, with the judge at this address."""
+        """Runs the step with the judge at this address; returns its folder."""
         recipe = Path(self.words.recipe)
-        before = recipe.read_text()
-        recipe.write_text(before.replace("JUDGE", url))
+        text = recipe.read_text()
+        recipe.write_text(text.replace("JUDGE", url))
         try:
             return Path(run_by_name("rl", *self.words, self.parent))
         finally:
-            recipe.write_text(before)
+            recipe.write_text(text)
 
 
 @pytest.fixture
 def rl(language_model: LanguageModel, tmp_path: Path) -> Callable[..., Rl]:
-    """Makes a store of a name; all begin with the same weights."""
+    """Makes a store with this name; all stores begin with the same weights."""
 
     def make(name: str, num_steps: int = STEPS) -> Rl:
         judge = {"url": "JUDGE", "model": tracing.JUDGE, "concurrency": 2}
@@ -58,66 +58,68 @@ def rl(language_model: LanguageModel, tmp_path: Path) -> Callable[..., Rl]:
             "max_tokens": 6,
             "learning_rate": 1e-3,
         }
-        words = training.training(tmp_path / name, rl={**fields, "reward": reward})
-        parent = records.finished_step(Path(words.store), "sft", records.digest("parent"))
+        inputs = training.training(tmp_path / name, rl={**fields, "reward": reward})
+        parent = records.finished_step(Path(inputs.store), "sft", records.digest("parent"))
         language_model.save(model_of(parent))
         artifact = ArtifactManifest.of(model_of(parent)).digest
         records.checkpoint("sft", artifact=artifact).write(parent / "checkpoint.json")
-        return Rl(words, str(parent))
+        return Rl(inputs, str(parent))
 
     return make
 
 
-def folder_of(own: Rl) -> Path:
+def folder_of(setup: Rl) -> Path:
     """The only folder of the step."""
-    steps = (Path(own.words.store) / "steps/rl").iterdir()
+    steps = (Path(setup.words.store) / "steps/rl").iterdir()
     (folder,) = (path for path in steps if path.is_dir())
     return folder
 
 
-def by_length(asked: Asked) -> str:
+def verdict_by_length(request: Asked) -> str:
     """A verdict that depends only on the question."""
-    return verdict(1 + len(tracing.question_of(asked)) % 5)
+    return verdict(1 + len(tracing.question_of(request)) % 5)
 
 
-def questions(asked: list[Asked]) -> list[str]:
-    return [tracing.question_of(request) for request in asked]
+def questions(requests: list[Asked]) -> list[str]:
+    return [tracing.question_of(request) for request in requests]
 
 
 def test_a_resumed_training_requests_only_missing_verdicts_and_counts_all_answers(
     rl: Callable[..., Rl],
 ) -> None:
-    with tracing.endpoints(judge=by_length) as server:
-        whole = rl("whole").run(server.url)
-    needed = questions(server.asked)
-    assert len(set(needed)) == len(needed) > STEPS
-    numbers, answered = count(), list[str]()
-    most = len(needed) - 2  # the last step, after the checkpoint of the second one
+    with tracing.endpoints(judge=verdict_by_length) as server:
+        expected_folder = rl("whole").run(server.url)
+    all_questions = questions(server.asked)
+    assert len(set(all_questions)) == len(all_questions) > STEPS
+    numbers, answered_questions = count(), list[str]()
+    limit = len(all_questions) - 2  # in the last step, after the checkpoint of the second one
 
-    def stops(asked: Asked) -> str | int:
-        if next(numbers) >= most:
+    def fail_late(request: Asked) -> str | int:
+        if next(numbers) >= limit:
             return 401
-        answered.append(tracing.question_of(asked))
-        return by_length(asked)
+        answered_questions.append(tracing.question_of(request))
+        return verdict_by_length(request)
 
-    own = rl("killed")
+    setup = rl("killed")
     with (
-        tracing.endpoints(judge=stops) as first,
+        tracing.endpoints(judge=fail_late) as first,
         pytest.raises(InputError, match="status 401.*correct the recipe's endpoint"),
     ):
-        own.run(first.url)
-    with tracing.endpoints(judge=by_length) as second:
-        resumed = own.run(second.url)
-    assert sorted([*answered, *questions(second.asked)]) == sorted(needed)
-    checkpoints: list[Checkpoint] = [checkpoint_of(folder) for folder in (whole, resumed)]
+        setup.run(first.url)
+    with tracing.endpoints(judge=verdict_by_length) as second:
+        resumed_folder = setup.run(second.url)
+    assert sorted([*answered_questions, *questions(second.asked)]) == sorted(all_questions)
+    checkpoints: list[Checkpoint] = [
+        checkpoint_of(folder) for folder in (expected_folder, resumed_folder)
+    ]
     assert checkpoints[0].artifact == checkpoints[1].artifact
     assert checkpoints[0].metrics == checkpoints[1].metrics
     metrics = checkpoints[0].metrics
-    assert (metrics["holes"], metrics["judge_answers"]) == (0, len(needed))
+    assert (metrics["holes"], metrics["judge_answers"]) == (0, len(all_questions))
     assert (metrics["judge_prompt_tokens"], metrics["judge_tokens"]) == (
-        *(3 * len(needed), len(needed)),
+        *(3 * len(all_questions), len(all_questions)),
     )
-    assert "judge_dollars" not in metrics  # which is unknown, and not 0
+    assert "judge_dollars" not in metrics  # it is unknown, and not 0
 
 
 def test_reward_figures_average_over_processes_to_their_totals(
@@ -148,19 +150,19 @@ def test_a_training_with_a_step_of_unknown_price_has_no_price() -> None:
 def test_an_answer_without_a_verdict_counts_as_a_hole_and_not_as_reward_0(
     rl: Callable[..., Rl],
 ) -> None:
-    asked_once: list[str] = []
+    asked_questions: list[str] = []
 
-    def judge(asked: Asked) -> str:
-        """No verdict of the first question."""
-        question = tracing.question_of(asked)
-        asked_once.append(question)
-        return NO_VERDICT if question == asked_once[0] else verdict(3)
+    def judge(request: Asked) -> str:
+        """Gives no verdict on the first question."""
+        question = tracing.question_of(request)
+        asked_questions.append(question)
+        return NO_VERDICT if question == asked_questions[0] else verdict(3)
 
     with tracing.endpoints(judge=judge) as server:
         folder = rl("store").run(server.url)
     metrics = checkpoint_of(folder).metrics
     # Three requests were made for a verdict that never came.
-    assert metrics["judge_answers"] == len(server.asked) == len(set(asked_once)) + 2
+    assert metrics["judge_answers"] == len(server.asked) == len(set(asked_questions)) + 2
     assert metrics["holes"] >= 1
     figures = read_figures(folder)
     assert sum(step["holes"] for step in figures.values()) == metrics["holes"]
@@ -171,16 +173,18 @@ def test_an_answer_without_a_verdict_counts_as_a_hole_and_not_as_reward_0(
 def test_a_training_without_any_verdict_fails_and_leaves_the_weights_unchanged(
     rl: Callable[..., Rl],
 ) -> None:
-    own = rl("store", num_steps=3)  # of more, half of the last 40 verdicts are missing
+    setup = rl("store", num_steps=3)  # with more, half of the last 40 verdicts would be missing
     with (
         tracing.endpoints(judge=lambda _: NO_VERDICT) as server,
         pytest.raises(InputError, match="no answer got a reward.*then remove .*run this again"),
     ):
-        own.run(server.url)
-    folder = folder_of(own)
+        setup.run(server.url)
+    folder = folder_of(setup)
     figures = read_figures(folder)
     assert [(step["holes"], "reward" in step) for step in figures.values()] == [(6, False)] * 3
-    (last, *_) = sorted((folder / "checkpoints").glob("checkpoint-*"), reverse=True)
-    weights = (path / "model.safetensors" for path in (model_of(Path(own.parent)), last))
+    (last_checkpoint, *_) = sorted((folder / "checkpoints").glob("checkpoint-*"), reverse=True)
+    weights = (
+        path / "model.safetensors" for path in (model_of(Path(setup.parent)), last_checkpoint)
+    )
     before, after = (path.read_bytes() for path in weights)
     assert before == after

@@ -1,4 +1,4 @@
-"""Adapters of low rank: what is trained, what is written, and what loads it again."""
+"""Adapters of low rank: training, saving and loading."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def rows_of(language_model: LanguageModel, samples: list[Sample]) -> list[Row]:
     return list(encode(language_model.tokenizer, map(whole_episode, samples)))
 
 
-def trained(parent: Parent, samples: list[Sample], out: Path, **settings: Any) -> LanguageModel:
+def train_adapter(
+    parent: Parent, samples: list[Sample], out: Path, **settings: Any
+) -> LanguageModel:
     from agentworld.train.trainer import train_rows
 
     language_model = with_adapter(parent)
@@ -102,24 +104,24 @@ def test_only_the_adapter_is_trained_and_saving_preserves_the_logits(
     from agentworld.train.model import load_model
 
     base = load_model(Parent(any_family)).model
-    before = {name: weight.clone() for name, weight in base.named_parameters()}
-    adapted = trained(Parent(any_family), samples, tmp_path / "out")
-    frozen = {
+    base_weights = {name: weight.clone() for name, weight in base.named_parameters()}
+    adapted_model = train_adapter(Parent(any_family), samples, tmp_path / "out")
+    frozen_weights = {
         name.replace(".base_layer", ""): weight
-        for name, weight in adapted.model.named_parameters()
+        for name, weight in adapted_model.model.named_parameters()
         if "lora_" not in name
     }
-    assert frozen.keys() == before.keys()
-    assert all(weight.grad is None for weight in frozen.values())
-    assert all(torch.equal(weight, before[name]) for name, weight in frozen.items())
+    assert frozen_weights.keys() == base_weights.keys()
+    assert all(weight.grad is None for weight in frozen_weights.values())
+    assert all(torch.equal(weight, base_weights[name]) for name, weight in frozen_weights.items())
 
-    logits, of_base = logits_of(adapted.model), logits_of(base)
-    assert (logits - of_base).abs().max() > 1e-2
-    adapted.save(tmp_path / "kept")
-    torch.testing.assert_close(logits_of(adapted.model), of_base, rtol=0, atol=0)
-    of_kept = load_model(Parent(tmp_path / "kept")).model
-    torch.testing.assert_close(logits_of(of_kept), logits, rtol=0, atol=BOUND)
-    assert all(weight.requires_grad for weight in of_kept.parameters())
+    logits, base_logits = logits_of(adapted_model.model), logits_of(base)
+    assert (logits - base_logits).abs().max() > 1e-2
+    adapted_model.save(tmp_path / "kept")
+    torch.testing.assert_close(logits_of(adapted_model.model), base_logits, rtol=0, atol=0)
+    saved_model = load_model(Parent(tmp_path / "kept")).model
+    torch.testing.assert_close(logits_of(saved_model), logits, rtol=0, atol=BOUND)
+    assert all(weight.requires_grad for weight in saved_model.parameters())
 
 
 def test_a_merged_model_has_the_logits_of_its_adapter(
@@ -127,12 +129,12 @@ def test_a_merged_model_has_the_logits_of_its_adapter(
 ) -> None:
     import torch
 
-    adapted = trained(parent, samples, tmp_path / "out")
-    logits = logits_of(adapted.model)
-    merged = adapted.merged()
-    assert merged.merged() is merged
-    torch.testing.assert_close(logits_of(merged.model), logits, rtol=0, atol=BOUND)
-    merged.save(tmp_path / "merged")
+    adapted_model = train_adapter(parent, samples, tmp_path / "out")
+    logits = logits_of(adapted_model.model)
+    merged_model = adapted_model.merged()
+    assert merged_model.merged() is merged_model
+    torch.testing.assert_close(logits_of(merged_model.model), logits, rtol=0, atol=BOUND)
+    merged_model.save(tmp_path / "merged")
     names = [
         {path.name for path in folder.iterdir()} for folder in (tmp_path / "merged", parent[0])
     ]
@@ -150,14 +152,14 @@ def test_checkpoints_hold_only_the_adapter_and_a_resumed_training_ends_the_same(
         if done == 5:
             raise Killed
 
-    killed = with_adapter(parent, LORA.model_copy(update={"dropout": 0.1}))
-    rows = rows_of(killed, samples)
+    killed_model = with_adapter(parent, LORA.model_copy(update={"dropout": 0.1}))
+    rows = rows_of(killed_model, samples)
     with pytest.raises(Killed):
-        train_rows(killed, RECIPE, rows, tmp_path / "b", kill)
-    (newest,) = (tmp_path / "b/checkpoints").glob("checkpoint-4")
-    assert {path.name for path in newest.glob("*.safetensors")} == {"adapter_model.safetensors"}
-    states = torch.load(newest / "optimizer.pt")["state"].values()
-    num_trained = sum(p.numel() for p in killed.model.parameters() if p.requires_grad)
+        train_rows(killed_model, RECIPE, rows, tmp_path / "b", kill)
+    (checkpoint,) = (tmp_path / "b/checkpoints").glob("checkpoint-4")
+    assert {path.name for path in checkpoint.glob("*.safetensors")} == {"adapter_model.safetensors"}
+    states = torch.load(checkpoint / "optimizer.pt")["state"].values()
+    num_trained = sum(p.numel() for p in killed_model.model.parameters() if p.requires_grad)
     assert sum(state["exp_avg"].numel() for state in states) == num_trained
 
     digests = []
@@ -189,20 +191,20 @@ def test_packing_chunked_loss_and_recomputation_preserve_the_adapters_gradients(
         for batch in batches:
             is_target = batch.pop("is_target")[:, 1:]
             hidden = model.model(**batch, use_cache=False).last_hidden_state[:, :-1][is_target]
-            truth = batch["input_ids"][:, 1:][is_target]
-            loss_sum(hidden, model.lm_head, truth, most_logits).backward()
+            targets = batch["input_ids"][:, 1:][is_target]
+            loss_sum(hidden, model.lm_head, targets, most_logits).backward()
         weights = model.named_parameters()
         return {name: w.grad.clone() for name, w in weights if w.grad is not None}
 
-    alone = gradients([collate([row]) for row in rows], 2**28)
+    separate_gradients = gradients([collate([row]) for row in rows], 2**28)
     language_model.trained.gradient_checkpointing_enable({"use_reentrant": False})
     model.set_attn_implementation(PACKED_ATTENTION)
     model.train()
-    packed = gradients([pack(rows)], 16 * model.lm_head.out_features)
-    assert packed.keys() == alone.keys()
-    assert all("lora_" in name for name in packed)
-    for name, gradient in alone.items():
-        torch.testing.assert_close(packed[name], gradient, rtol=1e-4, atol=1e-4)
+    packed_gradients = gradients([pack(rows)], 16 * model.lm_head.out_features)
+    assert packed_gradients.keys() == separate_gradients.keys()
+    assert all("lora_" in name for name in packed_gradients)
+    for name, gradient in separate_gradients.items():
+        torch.testing.assert_close(packed_gradients[name], gradient, rtol=1e-4, atol=1e-4)
 
 
 def test_an_adapter_trains_with_packing_accumulation_and_gradient_checkpointing(
@@ -211,10 +213,12 @@ def test_an_adapter_trains_with_packing_accumulation_and_gradient_checkpointing(
     import torch
 
     settings = {"packing": True, "accumulation": 2, "gradient_checkpointing": True}
-    adapted = trained(parent, samples, tmp_path / "out", tokens_per_batch=128, **settings)
-    moved = [w for name, w in adapted.model.named_parameters() if "lora_B" in name]
-    assert len(moved) == 7
-    assert all(torch.count_nonzero(weight) for weight in moved)
+    adapted_model = train_adapter(
+        parent, samples, tmp_path / "out", tokens_per_batch=128, **settings
+    )
+    lora_weights = [w for name, w in adapted_model.model.named_parameters() if "lora_B" in name]
+    assert len(lora_weights) == 7
+    assert all(torch.count_nonzero(weight) for weight in lora_weights)
 
 
 def test_unsupported_target_modules_are_refused_by_name(parent: Parent) -> None:
@@ -259,7 +263,7 @@ def test_an_adapter_is_refused_for_a_new_model(tmp_path: Path) -> None:
 def test_the_adapter_is_saved_in_its_own_folder_without_local_paths(
     parent: Parent, samples: list[Sample], tmp_path: Path
 ) -> None:
-    trained(parent, samples, tmp_path / "out").save(tmp_path / "kept")
+    train_adapter(parent, samples, tmp_path / "out").save(tmp_path / "kept")
     assert has_adapter(tmp_path / "kept")
     config = (tmp_path / "kept" / ADAPTER / "adapter_config.json").read_text()
     assert str(tmp_path) not in config
@@ -277,7 +281,7 @@ def test_two_processes_at_zero_stage_3_train_the_same_adapter_as_one(
     base = tiny_family(tmp_path / "base", "Qwen3")
     lora = {"rank": 4, "alpha": 8, "merge": False}
     cpt = {"muon_learning_rate": None, "epochs": 2, "zero_stage": 3, "lora": lora}
-    stores = [
+    inputs_by_run = [
         training.training(
             tmp_path / name,
             model={"base": str(base)},
@@ -285,15 +289,15 @@ def test_two_processes_at_zero_stage_3_train_the_same_adapter_as_one(
         )
         for name in ("one", "two")
     ]
-    alone = model_of(Path(run_by_name("cpt", *stores[0])))
-    run_with_ranks(tmp_path, main, ("cpt", *stores[1]))
-    (step,) = (path for path in (tmp_path / "two/steps/cpt").iterdir() if path.is_dir())
-    assert digest_file(model_of(step) / WEIGHTS) == digest_file(alone / WEIGHTS)
-    tensors, same = (
+    single_model = model_of(Path(run_by_name("cpt", *inputs_by_run[0])))
+    run_with_ranks(tmp_path, main, ("cpt", *inputs_by_run[1]))
+    (step_folder,) = (path for path in (tmp_path / "two/steps/cpt").iterdir() if path.is_dir())
+    assert digest_file(model_of(step_folder) / WEIGHTS) == digest_file(single_model / WEIGHTS)
+    tensors, sharded_tensors = (
         load_file(model / ADAPTER / "adapter_model.safetensors")
-        for model in (alone, model_of(step))
+        for model in (single_model, model_of(step_folder))
     )
-    assert tensors.keys() == same.keys()
+    assert tensors.keys() == sharded_tensors.keys()
     for name, tensor in tensors.items():
         # Layers compute in bfloat16, and each process has half of the rows.
-        torch.testing.assert_close(same[name], tensor, rtol=0, atol=2e-3, msg=name)
+        torch.testing.assert_close(sharded_tensors[name], tensor, rtol=0, atol=2e-3, msg=name)

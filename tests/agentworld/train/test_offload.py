@@ -1,6 +1,7 @@
 """ZeRO with the optimizer's state, or the weights too, in the CPU's memory: two processes on CPUs.
 
-Without clipping all is the same bit for bit: with it DeepSpeed sums the norm in another order.
+Without clipping all results are equal bit for bit: with it DeepSpeed sums the norm in another
+order.
 """
 
 import json
@@ -22,8 +23,8 @@ from make.training import training
 
 pytestmark = pytest.mark.compute
 
-SAME_AS = {"parameters-unclipped-3": "unclipped-3"}
-ALSO_SAME_AS = {
+PLAIN_NAMES = {"parameters-unclipped-3": "unclipped-3"}
+LONG_PLAIN_NAMES = {
     "optimizer-unclipped-2": "unclipped-2",
     "optimizer-unclipped-1": "unclipped-1",
     "optimizer-unclipped-3": "unclipped-3",
@@ -34,8 +35,8 @@ ALSO_SAME_AS = {
 
 def folders_of(folder: Path, *names: str) -> list[Path]:
     folders = [folder / name for name in names]
-    for new in folders:
-        new.mkdir(parents=True)
+    for subfolder in folders:
+        subfolder.mkdir(parents=True)
     return folders
 
 
@@ -44,8 +45,8 @@ def losses_of(folder: Path) -> list[float]:
     return losses
 
 
-def offloaded(folder: Path) -> list[list[object]]:
-    """Device and page-locking of each part that DeepSpeed has in the CPU's memory."""
+def read_offload(folder: Path) -> list[list[object]]:
+    """The device and page-locking of each part that DeepSpeed keeps in the CPU's memory."""
     places: list[list[object]] = json.loads((folder / "offload.json").read_text())
     return places
 
@@ -59,7 +60,7 @@ def assert_same_weights(folder: Path, other: Path) -> None:
 
 
 def train(folder: Path, names: Iterable[str]) -> None:
-    """One training after the other, by two processes."""
+    """Runs one training after the other in two processes."""
     from machines.train_in_float32 import train_in_each
 
     run_with_ranks(folder, train_in_each, folders_of(folder, *names))
@@ -67,14 +68,14 @@ def train(folder: Path, names: Iterable[str]) -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trainings with offload and without."""
+    """The folder of trainings with offload and without."""
     folder = tmp_path_factory.mktemp("trained")
-    train(folder, chain.from_iterable(SAME_AS.items()))
+    train(folder, chain.from_iterable(PLAIN_NAMES.items()))
     return folder
 
 
 def test_offload_changes_no_loss_and_no_weight(trained: Path) -> None:
-    for name, other in SAME_AS.items():
+    for name, other in PLAIN_NAMES.items():
         assert losses_of(trained / name) == losses_of(trained / other), name
         assert_same_weights(trained / name, trained / other)
 
@@ -83,13 +84,13 @@ def test_offload_changes_no_loss_and_no_weight(trained: Path) -> None:
 def test_offload_changes_no_loss_or_weight_at_other_stages_and_with_accumulation(
     tmp_path: Path,
 ) -> None:
-    train(tmp_path, {*ALSO_SAME_AS, *ALSO_SAME_AS.values(), "3", "optimizer-3"})
-    for name, other in ALSO_SAME_AS.items():
+    train(tmp_path, {*LONG_PLAIN_NAMES, *LONG_PLAIN_NAMES.values(), "3", "optimizer-3"})
+    for name, other in LONG_PLAIN_NAMES.items():
         assert losses_of(tmp_path / name) == losses_of(tmp_path / other), name
         assert_same_weights(tmp_path / name, tmp_path / other)
-    assert offloaded(tmp_path / "optimizer-unclipped-2") == [["cpu", False]]
-    clipped = losses_of(tmp_path / "optimizer-3")
-    assert clipped == pytest.approx(losses_of(tmp_path / "3"), rel=1e-6)
+    assert read_offload(tmp_path / "optimizer-unclipped-2") == [["cpu", False]]
+    clipped_losses = losses_of(tmp_path / "optimizer-3")
+    assert clipped_losses == pytest.approx(losses_of(tmp_path / "3"), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_offload_changes_no_loss_or_weight_at_other_stages_and_with_accumulation
 def test_deepspeed_offloads_to_cpu_memory_only_if_the_recipe_enables_offload(
     trained: Path, name: str, num_offloaded: int
 ) -> None:
-    assert offloaded(trained / name) == [["cpu", False]] * num_offloaded
+    assert read_offload(trained / name) == [["cpu", False]] * num_offloaded
 
 
 def test_optimizer_offload_does_not_offload_the_weights() -> None:
@@ -114,8 +115,8 @@ def test_a_sharded_base_is_loaded_with_the_recipes_offload_to_the_cpu(
 
     settings: list[dict[str, Any]] = []
 
-    def end(given: dict[str, Any]) -> None:
-        settings.append(given["zero_optimization"])
+    def end(config: dict[str, Any]) -> None:
+        settings.append(config["zero_optimization"])
         raise ValueError("the test ends here")
 
     monkeypatch.setattr(model, "num_ranks", lambda: 2)
@@ -133,20 +134,20 @@ def test_a_sharded_base_is_loaded_with_the_recipes_offload_to_the_cpu(
 def test_a_killed_training_with_offload_is_resumed(trained: Path, tmp_path: Path, num: int) -> None:
     from machines.train_in_float32 import train_in_each
 
-    folders = folders_of(tmp_path, *SAME_AS)
+    folders = folders_of(tmp_path, *PLAIN_NAMES)
     run_with_ranks(tmp_path, train_in_each, folders, 5)
     run_with_ranks(tmp_path, train_in_each, folders, num=num)
     for folder in folders:
-        whole = trained / folder.name
-        assert int((folder / "steps").read_text()) == len(losses_of(whole)) - 6
+        reference_folder = trained / folder.name
+        assert int((folder / "steps").read_text()) == len(losses_of(reference_folder)) - 6
         if num == 2:
-            assert losses_of(folder) == losses_of(whole)
-            assert_same_weights(folder, whole)
-        assert losses_of(folder) == pytest.approx(losses_of(whole), rel=1e-4)
+            assert losses_of(folder) == losses_of(reference_folder)
+            assert_same_weights(folder, reference_folder)
+        assert losses_of(folder) == pytest.approx(losses_of(reference_folder), rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("fields", "wrong"),
+    ("fields", "problem"),
     [
         ({"offload": "optimizer"}, "only ZeRO makes such parts; set zero_stage, or leave offload"),
         (
@@ -162,11 +163,11 @@ def test_a_killed_training_with_offload_is_resumed(trained: Path, tmp_path: Path
     ids=["without ZeRO", "whole weights", "no such place", "Muon"],
 )
 def test_a_recipe_with_an_invalid_offload_is_refused(
-    tmp_path: Path, fields: dict[str, Any], wrong: str
+    tmp_path: Path, fields: dict[str, Any], problem: str
 ) -> None:
     section = {"stage": "cpt", "muon_learning_rate": None, **fields}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "cpt": section}))
-    with pytest.raises(InputError, match=wrong):
+    with pytest.raises(InputError, match=problem):
         load_recipe(tmp_path / "mine.yaml")
 
 

@@ -27,14 +27,14 @@ SIZES = {
 LENGTHS = (5, 17, 1, 40)
 
 
-def model_of(family: str, config: str = "Config", **more: Any) -> PreTrainedModel:
+def model_of(family: str, config_suffix: str = "Config", **fields: Any) -> PreTrainedModel:
     """Two layers with random weights."""
     import torch
     import transformers
 
     torch.manual_seed(0)
-    sizes = getattr(transformers, f"{family}{config}")(**SIZES, **more)
-    model: PreTrainedModel = getattr(transformers, f"{family}ForCausalLM")(sizes)
+    config = getattr(transformers, f"{family}{config_suffix}")(**SIZES, **fields)
+    model: PreTrainedModel = getattr(transformers, f"{family}ForCausalLM")(config)
     return model
 
 
@@ -62,7 +62,7 @@ def rows_of(lengths: tuple[int, ...] = LENGTHS) -> list[Row]:
 
 
 def loss_of(model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Summed over the targets of a batch of the trainer's."""
+    """The loss summed over the targets of one of the trainer's batches."""
     from agentworld.train.loss import loss_sum
 
     batch = dict(batch)
@@ -95,14 +95,14 @@ def test_packed_rows_have_the_loss_and_gradients_of_separate_rows(family: str) -
     from agentworld.train.packing import PACKED_ATTENTION, pack, packs
 
     model = model_of("Qwen3") if family == "Qwen3" else qwen3_moe()
-    alone, gradients = loss_and_gradients(model, [collate([row]) for row in rows_of()])
+    separate_loss, gradients = loss_and_gradients(model, [collate([row]) for row in rows_of()])
     assert packs(model, packing=True)
     model.set_attn_implementation(PACKED_ATTENTION)
-    packed, of_packed = loss_and_gradients(model, [pack(rows_of())])
-    assert packed == pytest.approx(alone, rel=1e-5)
-    assert gradients.keys() == of_packed.keys()
+    packed_loss, packed_gradients = loss_and_gradients(model, [pack(rows_of())])
+    assert packed_loss == pytest.approx(separate_loss, rel=1e-5)
+    assert gradients.keys() == packed_gradients.keys()
     for name, gradient in gradients.items():
-        torch.testing.assert_close(of_packed[name], gradient, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(packed_gradients[name], gradient, rtol=1e-4, atol=1e-5)
 
 
 def test_a_packed_batch_has_no_padding_and_no_target_across_two_rows() -> None:
@@ -138,8 +138,8 @@ def test_unsupported_layers_are_not_packed_and_explicit_packing_is_refused(
     assert not packs(model, packing=None)
     with pytest.raises(InputError, match=r"layers of linear_attention; set packing to false"):
         packs(model, packing=True)
-    sliding = model_of("Mistral", sliding_window=8)
-    assert not packs(sliding, packing=None)
+    sliding_model = model_of("Mistral", sliding_window=8)
+    assert not packs(sliding_model, packing=None)
 
 
 def test_a_cpu_packs_only_if_the_recipe_enables_packing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,17 +159,17 @@ def test_packed_attention_with_dropout_is_refused() -> None:
         loss_of(model, pack(rows_of()))
 
 
-@pytest.mark.parametrize(("family", "carries_over"), [("Qwen3_5", True), ("Qwen3", False)])
+@pytest.mark.parametrize(("family", "leaks_state"), [("Qwen3_5", True), ("Qwen3", False)])
 def test_only_gated_delta_layers_leak_state_between_packed_rows(
-    family: str, *, carries_over: bool
+    family: str, *, leaks_state: bool
 ) -> None:
     import torch
 
-    model = qwen3_5() if carries_over else model_of(family)
-    model.set_attn_implementation("sdpa")  # masks what position ids set apart
+    model = qwen3_5() if leaks_state else model_of(family)
+    model.set_attn_implementation("sdpa")  # masks rows that position ids separate
     first, second = (torch.from_numpy(row.input_ids).long() for row in rows_of((7, 9)))
     positions = torch.cat([torch.arange(7), torch.arange(9)])[None]
-    alone = model(input_ids=second[None], use_cache=False).logits[0]
-    together = torch.cat([first, second])[None]
-    packed = model(input_ids=together, position_ids=positions, use_cache=False).logits[0, 7:]
-    assert ((packed - alone).abs().max() > 1e-3) == carries_over
+    expected = model(input_ids=second[None], use_cache=False).logits[0]
+    packed_ids = torch.cat([first, second])[None]
+    logits = model(input_ids=packed_ids, position_ids=positions, use_cache=False).logits[0, 7:]
+    assert ((logits - expected).abs().max() > 1e-3) == leaks_state

@@ -29,9 +29,9 @@ LORA = {"lora": LoraRecipe(rank=4)}
 def test_planned_gpu_memory_is_within_15_percent_of_recorded_peaks() -> None:
     from benchmarks.planner_error import compared
 
-    planned = {each.name: each for each in compared()}
-    assert len(planned) == 6
-    assert {name: each for name, each in planned.items() if abs(each.error) > 0.15} == {}
+    rows = {row.name: row for row in compared()}
+    assert len(rows) == 6
+    assert {name: row for name, row in rows.items() if abs(row.error) > 0.15} == {}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_planned_weights_gradients_and_moments_equal_those_of_a_real_training(
         model = model.with_adapter(recipe.lora, 0)
     row = Row(np.arange(60, dtype=np.int32), np.ones(60, dtype=np.bool_))
     trainer = NextTokenTrainer(model, recipe, [row], tmp_path, ignore_progress)
-    held: list[RankMemory] = []
+    memories: list[RankMemory] = []
 
-    class Look(TrainerCallback):
+    class MemoryRecorder(TrainerCallback):
         def on_optimizer_step(self, *_: object, **__: object) -> None:
             weights = list(trainer.model.parameters())
             moments = [
@@ -74,7 +74,7 @@ def test_planned_weights_gradients_and_moments_equal_those_of_a_real_training(
                 for moment in state.values()
                 if moment.ndim
             ]
-            held.append(
+            memories.append(
                 RankMemory(
                     weights=sum(weight.nbytes for weight in weights),
                     gradients=sum(
@@ -84,16 +84,16 @@ def test_planned_weights_gradients_and_moments_equal_those_of_a_real_training(
                 )
             )
 
-    trainer.add_callback(Look())
+    trainer.add_callback(MemoryRecorder())
     trainer.train()
-    planned = architecture_of(model_without_memory(config_of_folder(base), recipe))
-    assert held == [state_bytes(planned, recipe)]
+    planned_architecture = architecture_of(model_without_memory(config_of_folder(base), recipe))
+    assert memories == [state_bytes(planned_architecture, recipe)]
 
 
 def architecture(**numbers: object) -> Architecture:
     from agentworld.train.plan.architecture import Architecture
 
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": "Model",
         "num_frozen": 0,
         "num_trained": 1_200,
@@ -109,18 +109,18 @@ def architecture(**numbers: object) -> Architecture:
         "context_tokens": 1_000,
         "flops": None,
     }
-    return Architecture(**known | numbers)
+    return Architecture(**defaults | numbers)
 
 
 def memory(
-    num_gpus: int, settings: dict[str, Any], kept: tuple[int, int, int, int] = (0, 0, 0, 0)
+    num_gpus: int, settings: dict[str, Any], sizes: tuple[int, int, int, int] = (0, 0, 0, 0)
 ) -> StageMemory:
     from agentworld.train.plan.activations import Activations
     from agentworld.train.plan.memory import stage_memory
 
     gpus = Gpus(num_nodes=1, per_node=num_gpus, card="H100")
     recipe = NextTokenRecipe(stage="cpt", **settings)
-    return stage_memory(architecture(), Activations(*kept), recipe, 1, gpus)
+    return stage_memory(architecture(), Activations(*sizes), recipe, 1, gpus)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def memory(
 def test_each_zero_stage_divides_its_part_of_the_state_among_the_gpus(
     settings: dict[str, Any], weights: float, gradients: float, optimizer: float
 ) -> None:
-    held = memory(4, settings).gpu["training"]
-    parts = held.weights, held.gradients, held.optimizer
+    rank_memory = memory(4, settings).gpu["training"]
+    parts = rank_memory.weights, rank_memory.gradients, rank_memory.optimizer
     assert parts == (1_200 * weights, 1_200 * gradients, 1_200 * optimizer)
 
 
@@ -155,17 +155,17 @@ def test_planned_memory_for_loading_and_saving_depends_on_the_zero_stage(
     saving: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from agentworld.train.plan import memory as planned
+    from agentworld.train.plan import memory as memory_module
 
-    monkeypatch.setattr(planned, "SHARD_BYTES", 1_000)
-    held = memory(4, settings)
-    assert (held.gpu["load"].weights, held.gpu["load"].buffers) == gpu
-    assert held.gpu["save"].buffers == gpu[1]
-    assert held.node == {"load": loading, "training": 0, "save": saving}
+    monkeypatch.setattr(memory_module, "SHARD_BYTES", 1_000)
+    stage_memory = memory(4, settings)
+    assert (stage_memory.gpu["load"].weights, stage_memory.gpu["load"].buffers) == gpu
+    assert stage_memory.gpu["save"].buffers == gpu[1]
+    assert stage_memory.node == {"load": loading, "training": 0, "save": saving}
 
 
 @pytest.mark.parametrize(
-    ("settings", "gpu", "of_process"),
+    ("settings", "gpu", "process_bytes"),
     [
         ({"zero_stage": 1, "offload": "optimizer"}, (4, 4, 0), 20),
         ({"zero_stage": 2, "offload": "optimizer"}, (4, 0, 0), 20),
@@ -175,35 +175,35 @@ def test_planned_memory_for_loading_and_saving_depends_on_the_zero_stage(
     ],
 )
 def test_offloaded_state_is_planned_in_the_node_memory(
-    settings: dict[str, Any], gpu: tuple[float, float, float], of_process: int
+    settings: dict[str, Any], gpu: tuple[float, float, float], process_bytes: int
 ) -> None:
-    held, without = memory(4, settings), memory(4, settings | {"offload": None})
+    offload_plan, plain_plan = memory(4, settings), memory(4, settings | {"offload": None})
     for moment in ("training", "save"):
-        parts = held.gpu[moment]
+        parts = offload_plan.gpu[moment]
         weights, gradients, optimizer = (1_200 * num_bytes for num_bytes in gpu)
         assert (parts.weights, parts.optimizer) == (weights, optimizer)
         assert parts.gradients == (gradients if moment == "training" else 0)
-        assert held.node[moment] == without.node[moment] + 1_200 * of_process
-    moved = settings["offload"] == "parameters"
-    assert held.gpu["load"].weights == (0 if moved else without.gpu["load"].weights)
-    assert held.node["load"] == without.node["load"] + (4_800 if moved else 0)
-    on_its_way = 4 * 100 if settings["zero_stage"] < 3 else 0
-    buffers = (each.gpu["training"].buffers for each in (held, without))
-    assert next(buffers) >= next(buffers) + on_its_way
+        assert offload_plan.node[moment] == plain_plan.node[moment] + 1_200 * process_bytes
+    is_moved = settings["offload"] == "parameters"
+    assert offload_plan.gpu["load"].weights == (0 if is_moved else plain_plan.gpu["load"].weights)
+    assert offload_plan.node["load"] == plain_plan.node["load"] + (4_800 if is_moved else 0)
+    transfer_bytes = 4 * 100 if settings["zero_stage"] < 3 else 0
+    buffers = (plan.gpu["training"].buffers for plan in (offload_plan, plain_plan))
+    assert next(buffers) >= next(buffers) + transfer_bytes
     assert memory(1, settings) == memory(1, settings | {"offload": None})
 
 
 def test_one_process_divides_no_state_and_is_planned_at_its_peak() -> None:
     assert memory(1, {"zero_stage": 3}).gpu["training"].optimizer == 8 * 1_200
-    # Inputs of layers, all that layers keep, what the largest keeps beside its input, the rest.
-    kept = 1_000_000, 9_000_000, 2_000_000, 500_000
-    recomputed = memory(1, {}, kept).gpu["training"]
-    assert recomputed.activations == 1_000_000 + 500_000 + 2_000_000
-    whole = memory(1, {"gradient_checkpointing": False}, kept).gpu["training"]
-    assert whole.activations == 9_000_000 + 500_000
-    assert whole.gradients == 4 * 100  # those of the output layer alone, at the loss
-    added_up = memory(1, {"gradient_checkpointing": False, "accumulation": 2}, kept)
-    assert added_up.gpu["training"].gradients == 4 * 1_200
+    # Layer inputs, all activations of layers, those of the largest beside its input, the rest.
+    sizes = 1_000_000, 9_000_000, 2_000_000, 500_000
+    recomputed_memory = memory(1, {}, sizes).gpu["training"]
+    assert recomputed_memory.activations == 1_000_000 + 500_000 + 2_000_000
+    full_memory = memory(1, {"gradient_checkpointing": False}, sizes).gpu["training"]
+    assert full_memory.activations == 9_000_000 + 500_000
+    assert full_memory.gradients == 4 * 100  # those of the output layer alone, at the loss
+    accumulated_memory = memory(1, {"gradient_checkpointing": False, "accumulation": 2}, sizes)
+    assert accumulated_memory.gpu["training"].gradients == 4 * 1_200
 
 
 def test_planned_tokens_of_a_process_include_one_row_more_than_its_share() -> None:
@@ -212,21 +212,21 @@ def test_planned_tokens_of_a_process_include_one_row_more_than_its_share() -> No
     recipe = NextTokenRecipe(stage="cpt", tokens_per_batch=8_000, sequence_tokens=1_000)
     assert most_tokens(recipe, 1, 4_096) == 8_000
     assert most_tokens(recipe, 8, 4_096) == 2_000
-    one_row = recipe.model_copy(update={"sequence_tokens": 9_000})
-    assert most_tokens(one_row, 1, 4_096) == 9_000
+    one_row_recipe = recipe.model_copy(update={"sequence_tokens": 9_000})
+    assert most_tokens(one_row_recipe, 1, 4_096) == 9_000
 
 
 def test_sequence_parallel_divides_the_planned_tokens_of_a_process() -> None:
     from agentworld.train.plan.memory import most_tokens
 
-    shared = NextTokenRecipe(
+    recipe = NextTokenRecipe(
         stage="cpt", tokens_per_batch=8_000, sequence_tokens=1_000, sequence_parallel=4
     )
-    assert most_tokens(shared, 1, 4_096) == 8_000
-    assert most_tokens(shared, 4, 4_096) == 8_000 / 4
-    assert most_tokens(shared, 8, 4_096) == (4_000 + 1_000) / 4  # two groups
-    one_row = shared.model_copy(update={"sequence_tokens": 9_001})
-    assert most_tokens(one_row, 8, 4_096) == 2_251
+    assert most_tokens(recipe, 1, 4_096) == 8_000
+    assert most_tokens(recipe, 4, 4_096) == 8_000 / 4
+    assert most_tokens(recipe, 8, 4_096) == (4_000 + 1_000) / 4  # two groups
+    one_row_recipe = recipe.model_copy(update={"sequence_tokens": 9_001})
+    assert most_tokens(one_row_recipe, 8, 4_096) == 2_251
 
 
 QWEN3_8B = {
@@ -268,8 +268,8 @@ def plans(folder: Path, name: str, gpus: str, **terms: Any) -> list[Any]:
     from agentworld.operations.training_plan import plan_training
     from agentworld.train.plan.planning import Terms, parse_gpus
 
-    given = Terms(parse_gpus(gpus), **terms)
-    return plan_training(name, ["cpt", "sft"], base_of(folder, name), given)
+    plan_terms = Terms(parse_gpus(gpus), **terms)
+    return plan_training(name, ["cpt", "sft"], base_of(folder, name), plan_terms)
 
 
 @pytest.mark.parametrize(
@@ -286,19 +286,19 @@ def test_a_shipped_recipe_fits_the_gpus_named_in_its_comment(
     name: str, gpus: str, tmp_path: Path
 ) -> None:
     assert f" {gpus}" in recipe_path(name).read_text()
-    both = plans(tmp_path, name, gpus)
-    assert [plan.stage for plan in both] == ["cpt", "sft"]
-    for plan in both:
-        assert max(held.total for held in plan.memory.gpu.values()) <= plan.usable
-        # Nothing was measured or is cited of a mixture of experts.
+    stage_plans = plans(tmp_path, name, gpus)
+    assert [plan.stage for plan in stage_plans] == ["cpt", "sft"]
+    for plan in stage_plans:
+        assert max(rank_memory.total for rank_memory in plan.memory.gpu.values()) <= plan.usable
+        # No speed of a mixture of experts was measured or is cited.
         assert (plan.speed is None) == name.startswith("qwen3.5")
     assert load_recipe(recipe_path(name)).model.base is not None
 
 
 def test_a_plan_that_does_not_fit_is_refused_with_its_largest_part(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         plans(tmp_path, "qwen3-8b", "1xH100")
-    assert str(refused.value) == (
+    assert str(error.value) == (
         "cpt does not fit 1xH100: in training each GPU would hold 122.2 GiB of the 75.1 GiB that"
         " can be used, most of it the optimizer's state (61.0 GiB); train an adapter with cpt.lora"
     )
@@ -317,15 +317,15 @@ def test_a_plan_that_does_not_fit_advises_to_offload_the_optimizer(
 
 
 def test_planned_time_and_cost_use_the_most_similar_known_training(tmp_path: Path) -> None:
-    known, given = {"num_tokens": 1_000_000_000, "price": 2.5}, {"tokens_per_second": 1_000.0}
-    cpt, sft = plans(tmp_path, "qwen3-8b", "8xH100", **known)
+    terms, speed = {"num_tokens": 1_000_000_000, "price": 2.5}, {"tokens_per_second": 1_000.0}
+    cpt, sft = plans(tmp_path, "qwen3-8b", "8xH100", **terms)
     assert "torchtitan" in cpt.speed.source
     rate = 0.33 * 989e12 / (6 * 8_190_735_360 + 6 * 36 * 4_096 * 8_192)
     assert cpt.speed.tokens_per_second == pytest.approx(8 * rate)
     assert sft.num_tokens == 2 * cpt.num_tokens
     assert cpt.gpu_hours == pytest.approx(1e9 / rate / 3_600)
     assert cpt.cost == pytest.approx(2.5 * cpt.gpu_hours)
-    cpt, _ = plans(tmp_path, "qwen3-0.6b", "1xH100", **known, **given)
+    cpt, _ = plans(tmp_path, "qwen3-0.6b", "1xH100", **terms, **speed)
     assert (cpt.speed.source, cpt.seconds) == ("your figure of one GPU", 1_000_000.0)
 
 
@@ -333,14 +333,14 @@ def test_known_measured_speeds_equal_the_recorded_figures() -> None:
     from agentworld.train.plan.speed import KNOWN_SPEEDS
     from benchmarks.targets import value_at
 
-    recorded = json.loads((Path(__file__).parents[3] / "docs/figures/gpu.json").read_text())
-    ours = {
-        known.source.partition("(")[2].partition(" in")[0]: known.mfu
-        for known in KNOWN_SPEEDS
-        if known.source.startswith("measured")
+    figures = json.loads((Path(__file__).parents[3] / "docs/figures/gpu.json").read_text())
+    mfus = {
+        speed.source.partition("(")[2].partition(" in")[0]: speed.mfu
+        for speed in KNOWN_SPEEDS
+        if speed.source.startswith("measured")
     }
-    assert len(ours) == 4
-    assert ours == {name: value_at(recorded, name)["mfu"] for name in ours}
+    assert len(mfus) == 4
+    assert mfus == {name: value_at(figures, name)["mfu"] for name in mfus}
 
 
 @pytest.mark.parametrize("text", ["H100", "8", "8xH999", "0xH100", "-1xH100", "2x8x8xH100"])
@@ -385,6 +385,6 @@ def test_a_plan_advises_sequence_parallel_only_for_models_that_support_sharing(
     )
     (tmp_path / "config.json").write_text(json.dumps(QWEN3_8B | layers))
     planner = Planner(config_of_folder(tmp_path))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         planner.plan(recipe, Terms(parse_gpus("8xH100")))
-    assert str(refused.value).endswith(advice)
+    assert str(error.value).endswith(advice)

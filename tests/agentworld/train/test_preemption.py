@@ -58,7 +58,7 @@ def parent(language_model: LanguageModel, tmp_path: Path) -> Path:
 def train(
     request: pytest.FixtureRequest, parent: Path, samples: list[Sample], tmp_path: Path
 ) -> Training:
-    """A training of six steps or so, of each kind; the weights that it begins with are the same."""
+    """A training of about six steps, of each kind; all begin with the same weights."""
     from agentworld.train import agent_rl, world_rl
     from machines import paused_training
 
@@ -67,24 +67,24 @@ def train(
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
     task_of = partial(live_domain("shell").task, held_out=False)
 
-    def of_world(out: Path, tick: OnProgress) -> str:
+    def train_world(out: Path, tick: OnProgress) -> str:
         return world_rl.run(WORLD, tmp_path, Parent(parent), out, tick).artifact
 
-    def of_agent(out: Path, tick: OnProgress) -> str:
+    def train_agent(out: Path, tick: OnProgress) -> str:
         practice = agent_rl.Practice(world, records.digest("s"), task_of)
         return agent_rl.run(AGENT, Parent(parent), practice, out, tick).artifact
 
-    def of_tokens(out: Path, tick: OnProgress) -> str:
+    def train_tokens(out: Path, tick: OnProgress) -> str:
         return paused_training.train(parent, out, tick)
 
-    return {"tokens": of_tokens, "world": of_world, "agent": of_agent}[request.param]
+    return {"tokens": train_tokens, "world": train_world, "agent": train_agent}[request.param]
 
 
-def told_at(wanted: int, times: int = 1) -> OnProgress:
-    """Gives notice while a step runs; 0 stands for the last."""
+def terminate_at(step: int, times: int = 1) -> OnProgress:
+    """Raises SIGTERM while a step runs; 0 stands for the last step."""
 
     def tick(done: int, total: int) -> None:
-        if done == (wanted or total):
+        if done == (step or total):
             for _ in range(times):
                 signal.raise_signal(signal.SIGTERM)
 
@@ -95,27 +95,29 @@ def told_at(wanted: int, times: int = 1) -> OnProgress:
 def test_a_preempted_and_resumed_training_ends_with_the_same_weights(
     train: Training, tmp_path: Path, step: int
 ) -> None:
-    whole, preempted = tmp_path / "whole", tmp_path / "preempted"
-    undisturbed, seen = train(whole, ignore_progress), []
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Preempted, match="^preempted; run it again: it resumes from step") as told:
-        train(preempted, told_at(step))
-    assert signal.getsignal(signal.SIGTERM) == before
-    at = int(str(told.value).rpartition(" ")[2])
-    assert newest_checkpoint(preempted / "checkpoints") == f"checkpoint-{at}"
-    assert train(preempted, lambda done, _: seen.append(done)) == undisturbed
-    assert seen[:1] == ([] if step == 0 else [at + 1])
+    expected_folder, preempted_folder = tmp_path / "whole", tmp_path / "preempted"
+    expected, done_steps = train(expected_folder, ignore_progress), []
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Preempted, match="^preempted; run it again: it resumes from step") as error:
+        train(preempted_folder, terminate_at(step))
+    assert signal.getsignal(signal.SIGTERM) == handler
+    resume_step = int(str(error.value).rpartition(" ")[2])
+    assert newest_checkpoint(preempted_folder / "checkpoints") == f"checkpoint-{resume_step}"
+    assert train(preempted_folder, lambda done, _: done_steps.append(done)) == expected
+    assert done_steps[:1] == ([] if step == 0 else [resume_step + 1])
 
 
 def test_a_broken_checkpoint_replaces_no_intact_checkpoint(parent: Path, tmp_path: Path) -> None:
     from machines import paused_training
 
     folder = tmp_path / "out/checkpoints"
-    for told, left in ((2, {2}), (7, {4, 7}), (5, {4, 5})):
+    for step, remaining_steps in ((2, {2}), (7, {4, 7}), (5, {4, 5})):
         with pytest.raises(Preempted):
-            paused_training.train(parent, tmp_path / "out", told_at(told))
-        assert {path.name for path in folder.iterdir()} == {f"checkpoint-{n}" for n in left}
-        if told == 7:
+            paused_training.train(parent, tmp_path / "out", terminate_at(step))
+        assert {path.name for path in folder.iterdir()} == {
+            f"checkpoint-{n}" for n in remaining_steps
+        }
+        if step == 7:
             (folder / "checkpoint-7/optimizer.pt").write_bytes(b"broken")
     assert newest_checkpoint(folder) == "checkpoint-5"
 
@@ -124,8 +126,8 @@ def test_a_training_runs_outside_the_main_thread(parent: Path, tmp_path: Path) -
     from machines import paused_training
 
     with ThreadPoolExecutor(1) as threads:
-        trained = threads.submit(paused_training.train, parent, tmp_path / "out")
-        assert trained.result() != ArtifactManifest.of(parent).digest
+        future = threads.submit(paused_training.train, parent, tmp_path / "out")
+        assert future.result() != ArtifactManifest.of(parent).digest
 
 
 def test_a_sigterm_after_the_last_step_is_ignored(
@@ -139,14 +141,14 @@ def test_a_sigterm_after_the_last_step_is_ignored(
     from agentworld.train.trainer import NextTokenTrainer
     from machines.paused_training import RECIPE
 
-    class Late(TrainerCallback):
+    class LateSignal(TrainerCallback):
         def on_train_end(self, *_: object, **__: object) -> None:
             signal.raise_signal(signal.SIGTERM)
 
-    trained = load_model(Parent(parent))
-    rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
-    trainer = NextTokenTrainer(trained, RECIPE, rows, tmp_path / "out", ignore_progress)
-    trainer.add_callback(Late())
+    model = load_model(Parent(parent))
+    rows = list(encode(model.tokenizer, map(whole_episode, samples)))
+    trainer = NextTokenTrainer(model, RECIPE, rows, tmp_path / "out", ignore_progress)
+    trainer.add_callback(LateSignal())
     train_to_end(trainer)
     assert trainer.state.global_step == trainer.state.max_steps
 
@@ -158,8 +160,8 @@ def test_a_sigterm_during_the_check_across_ranks_preempts_after_the_next_step(
 
     out = tmp_path / "out"
     run_with_ranks(tmp_path, train_with_one_warned, parent, out)
-    said = [(out / f"said-{rank}").read_text() for rank in (0, 1)]
-    assert said == ["preempted; run it again: it resumes from step 2"] * 2
+    messages = [(out / f"said-{rank}").read_text() for rank in (0, 1)]
+    assert messages == ["preempted; run it again: it resumes from step 2"] * 2
 
 
 def test_a_terminated_and_killed_training_resumes_from_its_last_checkpoint(
@@ -167,13 +169,13 @@ def test_a_terminated_and_killed_training_resumes_from_its_last_checkpoint(
 ) -> None:
     from machines.paused_training import train_to
 
-    log, out, whole = (tmp_path / name for name in ("log", "out", "whole"))
+    log, out, expected_folder = (tmp_path / name for name in ("log", "out", "whole"))
 
     def steps() -> list[str]:
         return (out / "steps").read_text().split() if (out / "steps").exists() else []
 
-    def warned_at(step: int) -> ForkServerProcess:
-        """A training that waits at the end of this step, where it heard that it is to end."""
+    def start_terminated(step: int) -> ForkServerProcess:
+        """A training that waits at the end of this step, where it received SIGTERM."""
         process = start(log, train_to, step, parent, out)
         wait_for(lambda: str(step) in steps(), seconds=120)
         process.terminate()
@@ -181,23 +183,23 @@ def test_a_terminated_and_killed_training_resumes_from_its_last_checkpoint(
         (out / "warned").unlink()
         return process
 
-    def end(process: ForkServerProcess) -> tuple[int | None, int]:
-        """Its status, and the first step that it did."""
+    def join(process: ForkServerProcess) -> tuple[int | None, int]:
+        """The exit status of the process, and the first step that it did."""
         process.join(DEADLINE)
         return process.exitcode, int(steps()[0])
 
-    told = warned_at(2)
+    terminated_process = start_terminated(2)
     (out / "go").touch()
-    assert end(told) == (1, 1)
+    assert join(terminated_process) == (1, 1)
     assert "preempted; run it again: it resumes from step 2\n" in log.read_text()
     (out / "go").unlink()
-    killed = warned_at(5)
-    killed.kill()
-    assert end(killed) == (-signal.SIGKILL, 3)
-    told_twice = warned_at(6)
-    told_twice.terminate()
-    assert end(told_twice) == (-signal.SIGTERM, 5)
-    assert end(start(log, train_to, 0, parent, out)) == (0, 5)
-    undisturbed = start(log, train_to, 0, parent, whole)
-    undisturbed.join(DEADLINE)
-    assert (out / "weights").read_text() == (whole / "weights").read_text()
+    killed_process = start_terminated(5)
+    killed_process.kill()
+    assert join(killed_process) == (-signal.SIGKILL, 3)
+    twice_terminated_process = start_terminated(6)
+    twice_terminated_process.terminate()
+    assert join(twice_terminated_process) == (-signal.SIGTERM, 5)
+    assert join(start(log, train_to, 0, parent, out)) == (0, 5)
+    undisturbed_process = start(log, train_to, 0, parent, expected_folder)
+    undisturbed_process.join(DEADLINE)
+    assert (out / "weights").read_text() == (expected_folder / "weights").read_text()

@@ -18,7 +18,7 @@ START = "rimo.txt: kolu"
 
 
 def with_states(sample: Sample) -> Sample:
-    """As collected with `record_state: true`: each turn with the files after it."""
+    """The sample as collected with `record_state: true`: each turn has the files after it."""
     files, turns = {"rimo.txt": "kolu"}, []
     for turn in sample.turns:
         words = turn.action.split()
@@ -36,13 +36,13 @@ def thoughts(sample: Sample) -> list[str]:
 
 def test_a_thought_contains_the_named_files_as_before_the_action():
     sample = with_states(records.sample(num_turns=4))
-    write, read, *_ = (turn.action.split() for turn in sample.turns)
-    name, word = write[3], write[1]
-    reading = sample.turns[1].model_copy(update={"action": f"cat {name}"})
-    turns = (sample.turns[0], reading, *sample.turns[2:])
-    found = thoughts(sample.model_copy(update={"turns": turns}))
-    assert found == ["none", f"{name}: {word}", "none", "none"]
-    assert read[0] == "cat"
+    write_words, read_words, *_ = (turn.action.split() for turn in sample.turns)
+    name, word = write_words[3], write_words[1]
+    read_turn = sample.turns[1].model_copy(update={"action": f"cat {name}"})
+    turns = (sample.turns[0], read_turn, *sample.turns[2:])
+    texts = thoughts(sample.model_copy(update={"turns": turns}))
+    assert texts == ["none", f"{name}: {word}", "none", "none"]
+    assert read_words[0] == "cat"
 
 
 def test_the_first_thought_comes_from_the_initial_state():
@@ -86,13 +86,13 @@ def test_a_trained_world_model_writes_a_thought_before_its_observation(tmp_path:
     from agentworld.train.model import load_model
     from make.pools import write_pool
 
-    thinking = {"reasoning": "recorded-state", "epochs": 30}
-    own = training.training(tmp_path / "store", cpt=thinking)
-    pool = write_pool(Path(own.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
-    records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
-    made = Path(run_by_name("cpt", *own))
-    assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == "recorded-state"
-    model, tokenizer, _ = load_model(Parent(made / "model"))
+    settings = {"reasoning": "recorded-state", "epochs": 30}
+    inputs = training.training(tmp_path / "store", cpt=settings)
+    pool = write_pool(Path(inputs.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
+    records.dataset(cpt=pool).write(Path(inputs.data) / "dataset.json")
+    step_folder = Path(run_by_name("cpt", *inputs))
+    assert Checkpoint.read(step_folder / "checkpoint.json").recipe["reasoning"] == "recorded-state"
+    model, tokenizer, _ = load_model(Parent(step_folder / "model"))
     sample = with_states(training.samples()[0])
     from agentworld.rendering.messages import world_messages
 
@@ -100,7 +100,7 @@ def test_a_trained_world_model_writes_a_thought_before_its_observation(tmp_path:
     prompt = tokenizer.apply_chat_template(
         messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
-    text = tokenizer.decode(written, skip_special_tokens=True)
+    output_ids = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
+    text = tokenizer.decode(output_ids, skip_special_tokens=True)
     assert text.startswith("<think>none</think>")
     assert parse_observation(text) == sample.turns[0].observation

@@ -16,16 +16,16 @@ NAMES = (*FILES, "manifest.json")
 
 
 def checkpoint(folder: Path, step: int) -> Path:
-    made = folder / f"checkpoint-{step}"
+    path = folder / f"checkpoint-{step}"
     for name, data in FILES.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_bytes(data + str(step).encode())
-    return made
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data + str(step).encode())
+    return path
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With two complete checkpoints, of steps 4 and 10."""
+    """A folder with two complete checkpoints, of steps 4 and 10."""
     for step in (4, 10):
         seal(checkpoint(tmp_path, step))
     return tmp_path
@@ -58,33 +58,33 @@ def test_checkpoints_of_later_steps_are_found(folder: Path) -> None:
     assert newer_checkpoints(folder, 4) == [folder / "checkpoint-10"]
 
 
-def flip(path: Path, where: int) -> None:
+def flip(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
-    data[where // 8 % len(data)] ^= 1 << where % 8
+    data[position // 8 % len(data)] ^= 1 << position % 8
     path.write_bytes(data)
 
 
-def truncate(path: Path, where: int) -> None:
-    path.write_bytes(path.read_bytes()[: where % path.stat().st_size])
+def truncate(path: Path, position: int) -> None:
+    path.write_bytes(path.read_bytes()[: position % path.stat().st_size])
 
 
-def lengthen(path: Path, where: int) -> None:
-    path.write_bytes(path.read_bytes() + bytes([where % 256]))
+def lengthen(path: Path, position: int) -> None:
+    path.write_bytes(path.read_bytes() + bytes([position % 256]))
 
 
-def remove(path: Path, _where: int) -> None:
+def remove(path: Path, _position: int) -> None:
     path.unlink()
 
 
-def rename(path: Path, where: int) -> None:
-    path.rename(path.with_name(f"another-{where}"))
+def rename(path: Path, position: int) -> None:
+    path.rename(path.with_name(f"another-{position}"))
 
 
-def copy(path: Path, where: int) -> None:
-    shutil.copy(path, path.with_name(f"another-{where}"))
+def copy(path: Path, position: int) -> None:
+    shutil.copy(path, path.with_name(f"another-{position}"))
 
 
-def replace_by_a_folder(path: Path, _where: int) -> None:
+def replace_by_a_folder(path: Path, _position: int) -> None:
     path.unlink()
     path.mkdir()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentworld.train.rollout import Rollout
 
 pytestmark = pytest.mark.compute
-SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
+OBSERVATION = "<|user|>kolmir\n[0] ~<|assistant|>"
 
 
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Rollout]:
@@ -29,9 +29,9 @@ def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) ->
 
 
 def text_of(language_model: LanguageModel, attempt: Rollout, *, is_target: bool) -> str:
-    """The text of the target tokens, or of the others."""
-    told = zip(attempt.completion_ids, attempt.is_target, strict=True)
-    return str(language_model.tokenizer.decode([id_ for id_, on in told if on == is_target]))
+    """The text of the target tokens, or of the other tokens."""
+    tokens = zip(attempt.completion_ids, attempt.is_target, strict=True)
+    return str(language_model.tokenizer.decode([id_ for id_, flag in tokens if flag == is_target]))
 
 
 def test_an_episode_is_one_row_whose_only_targets_are_its_actions(
@@ -40,10 +40,10 @@ def test_an_episode_is_one_row_whose_only_targets_are_its_actions(
     (attempt,) = play(language_model, ScriptedWorld(), 1)
     assert attempt.reward == 1.0
     assert len(attempt.turns) == 3
-    assert text_of(language_model, attempt, is_target=False) == SHOWN * 2
+    assert text_of(language_model, attempt, is_target=False) == OBSERVATION * 2
 
 
-class Elsewhere:
+class MetaModel:
     """Represents a model on an accelerator: torch's `meta` device has no numbers, so it ends each
     response at once, and records the devices of its inputs.
     """
@@ -55,11 +55,13 @@ class Elsewhere:
         self.given: dict[str, str] = {}
         self._end = end
 
-    def generate(self, **given: object) -> torch.Tensor:
+    def generate(self, **inputs: object) -> torch.Tensor:
         import torch
 
-        tensors = {name: each for name, each in given.items() if isinstance(each, torch.Tensor)}
-        self.given = {name: each.device.type for name, each in tensors.items()}
+        tensors = {
+            name: tensor for name, tensor in inputs.items() if isinstance(tensor, torch.Tensor)
+        }
+        self.given = {name: tensor.device.type for name, tensor in tensors.items()}
         rows, width = tensors["input_ids"].shape
         return torch.full((rows, width + 1), self._end)
 
@@ -67,7 +69,7 @@ class Elsewhere:
 def test_an_agent_acts_on_the_device_of_its_model(language_model: LanguageModel) -> None:
     from agentworld.train.rollout import Policy, rollout_all
 
-    model = Elsewhere(language_model.tokenizer.eos_token_id)
+    model = MetaModel(language_model.tokenizer.eos_token_id)
     tasks = [solved_task(seed, held_out=False).task for seed in range(3)]
     policy = Policy(model, language_model.tokenizer, temperature=1.0, max_tokens=8)
     asyncio.run(rollout_all(policy, ScriptedWorld(), tasks))
@@ -83,11 +85,11 @@ def test_the_world_receives_the_full_text_weights_and_step_of_the_policy(
     task = solved_task(0, held_out=False).task
     policy = Policy(*language_model[:2], temperature=1.0, max_tokens=8, weights=weights, step=7)
     (attempt,) = asyncio.run(rollout_all(policy, world, [task]))
-    sampled = [each for each in world.sampled if each]
-    assert len(sampled) == 3
-    assert {(each.policy, each.policy_step) for each in sampled} == {(weights, 7)}
-    written = text_of(language_model, attempt, is_target=True)
-    assert "".join(each.text for each in sampled) == written
+    actions = [action for action in world.sampled if action]
+    assert len(actions) == 3
+    assert {(action.policy, action.policy_step) for action in actions} == {(weights, 7)}
+    text = text_of(language_model, attempt, is_target=True)
+    assert "".join(action.text for action in actions) == text
 
 
 def test_only_an_action_with_an_uncertain_observation_is_masked_from_the_loss(
@@ -95,23 +97,23 @@ def test_only_an_action_with_an_uncertain_observation_is_masked_from_the_loss(
 ) -> None:
     world = ScriptedWorld(unsure=lambda _task, step: step == 2)
     (attempt,) = play(language_model, world, 1)
-    first, second, third = (each.text for each in world.sampled if each)
+    first, second, third = (action.text for action in world.sampled if action)
     assert text_of(language_model, attempt, is_target=True) == first + third
-    assert text_of(language_model, attempt, is_target=False) == SHOWN + second + SHOWN
+    assert text_of(language_model, attempt, is_target=False) == OBSERVATION + second + OBSERVATION
     assert (attempt.reward, attempt.num_masked) == (1.0, 1)
 
 
 def test_an_episode_failed_by_the_simulator_is_a_hole(language_model: LanguageModel) -> None:
-    failing = solved_task(1, held_out=False).task.id
-    attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
+    failing_task = solved_task(1, held_out=False).task.id
+    attempts = play(language_model, ScriptedWorld(frozenset({failing_task})), 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
 
 def test_an_episode_with_an_uncertain_last_observation_is_a_hole(
     language_model: LanguageModel,
 ) -> None:
-    unsure = solved_task(1, held_out=False).task.id
-    world = ScriptedWorld(unsure=lambda task, step: (task, step) == (unsure, 3))
+    unsure_task = solved_task(1, held_out=False).task.id
+    world = ScriptedWorld(unsure=lambda task, step: (task, step) == (unsure_task, 3))
     attempts = play(language_model, world, 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
@@ -119,13 +121,13 @@ def test_an_episode_with_an_uncertain_last_observation_is_a_hole(
 def test_an_episode_that_never_began_is_a_hole_with_a_row_without_targets(
     language_model: LanguageModel,
 ) -> None:
-    shut = solved_task(1, held_out=False).task.id
-    hole = play(language_model, ScriptedWorld(shut=frozenset({shut})), 4)[1]
+    shut_task = solved_task(1, held_out=False).task.id
+    hole = play(language_model, ScriptedWorld(shut=frozenset({shut_task})), 4)[1]
     assert hole.reward is None
     assert (len(hole.completion_ids), sum(hole.is_target)) == (1, 0)
 
 
 def test_too_many_failed_episodes_stop_the_training(language_model: LanguageModel) -> None:
-    gone = frozenset(solved_task(seed, held_out=False).task.id for seed in range(2))
+    failing_tasks = frozenset(solved_task(seed, held_out=False).task.id for seed in range(2))
     with pytest.raises(SimulatorError, match="2 of 4 episodes"):
-        play(language_model, ScriptedWorld(gone), 4)
+        play(language_model, ScriptedWorld(failing_tasks), 4)

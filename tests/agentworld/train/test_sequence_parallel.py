@@ -55,23 +55,29 @@ def folders_of(root: Path, *names: str) -> list[Path]:
     return folders
 
 
-def assert_same(one: Path, several: Path) -> None:
+def assert_same(single_folder: Path, shared_folder: Path) -> None:
     """Losses on trained and on held-out rows, gradients of a step, and weights after all steps."""
     import torch
 
-    whole, shared = (json.loads((path / "figures.json").read_text()) for path in (one, several))
-    for name, figures in whole.items():
-        assert shared[name] == pytest.approx(figures, rel=1e-5), name
+    single_figures, shared_figures = (
+        json.loads((path / "figures.json").read_text()) for path in (single_folder, shared_folder)
+    )
+    for name, figures in single_figures.items():
+        assert shared_figures[name] == pytest.approx(figures, rel=1e-5), name
     # With ZeRO a weight has no gradient of its own.
-    of_one, of_several = (torch.load(path / "gradients.pt") for path in (one, several))
-    for name, gradient in of_several.items():
-        most = 1e-5 * float(of_one[name].abs().max())
-        torch.testing.assert_close(gradient, of_one[name], rtol=0, atol=most, msg=name)
+    single_gradients, shared_gradients = (
+        torch.load(path / "gradients.pt") for path in (single_folder, shared_folder)
+    )
+    for name, gradient in shared_gradients.items():
+        tolerance = 1e-5 * float(single_gradients[name].abs().max())
+        torch.testing.assert_close(
+            gradient, single_gradients[name], rtol=0, atol=tolerance, msg=name
+        )
     # Adam divides by a root of its gradients' squares: their rounding becomes visible.
-    atol = 1e-3 if several.name == "muon" else 1e-4
-    weights = torch.load(one / "weights.pt")
-    for name, same in torch.load(several / "weights.pt").items():
-        torch.testing.assert_close(same, weights[name], rtol=0, atol=atol, msg=name)
+    atol = 1e-3 if shared_folder.name == "muon" else 1e-4
+    weights = torch.load(single_folder / "weights.pt")
+    for name, weight in torch.load(shared_folder / "weights.pt").items():
+        torch.testing.assert_close(weight, weights[name], rtol=0, atol=atol, msg=name)
 
 
 @pytest.mark.parametrize(
@@ -108,23 +114,23 @@ def test_three_or_four_processes_sharing_sequences_train_the_same_weights_as_one
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "resumed"), [("zero-3", 4), ("zero-3", 1), ("dense", 4), ("dense", 1)]
+    ("name", "num_resumed"), [("zero-3", 4), ("zero-3", 1), ("dense", 4), ("dense", 1)]
 )
 def test_a_training_of_two_processes_is_resumed_by_another_number_of_processes(
-    name: str, resumed: int, alone: Callable[[str], Path], tmp_path: Path
+    name: str, num_resumed: int, alone: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from machines.train_on_sequences import train_in_each
 
     (folder,) = folders_of(tmp_path, name)
     run_with_ranks(tmp_path, train_in_each, [folder], 0)
     assert [path.name for path in (folder / "checkpoints").iterdir()] == ["checkpoint-1"]
-    run_with_ranks(tmp_path, train_in_each, [folder], num=resumed)
-    whole, shared = (
+    run_with_ranks(tmp_path, train_in_each, [folder], num=num_resumed)
+    single_figures, shared_figures = (
         json.loads((path / "figures.json").read_text()) for path in (alone(name), folder)
     )
-    assert shared["losses"] == pytest.approx(whole["losses"], rel=1e-5)
-    assert shared["validation"] == pytest.approx(whole["validation"][1:], rel=1e-5)
-    assert json.loads((folder / "steps.json").read_text()) == len(whole["losses"]) - 1
+    assert shared_figures["losses"] == pytest.approx(single_figures["losses"], rel=1e-5)
+    assert shared_figures["validation"] == pytest.approx(single_figures["validation"][1:], rel=1e-5)
+    assert json.loads((folder / "steps.json").read_text()) == len(single_figures["losses"]) - 1
 
 
 def test_each_process_gets_its_tokens_with_their_positions_and_targets(
@@ -144,21 +150,21 @@ def test_each_process_gets_its_tokens_with_their_positions_and_targets(
     for rank in range(3):
         monkeypatch.setattr(sequence_parallel, "rank", lambda rank=rank: rank)
         parts.append({name: part.tolist() for name, part in group.part_of(batch).items()})
-    none = NO_TARGET
+    no_target = NO_TARGET
     assert parts == [
         {
             "input_ids": [[10, 11, 12]],
-            "targets": [[none, 12, none]],
+            "targets": [[no_target, 12, no_target]],
             "position_ids": [[0, 1, 2]],
         },
         {
             "input_ids": [[13, 14, 15]],
-            "targets": [[14, none, 16]],
+            "targets": [[14, no_target, 16]],
             "position_ids": [[3, 4, 5]],
         },
         {
             "input_ids": [[16, 17, 0]],
-            "targets": [[none, none, none]],
+            "targets": [[no_target, no_target, no_target]],
             "position_ids": [[6, 7, 8]],
         },
     ]
@@ -170,7 +176,7 @@ def test_a_recipe_without_sequence_parallel_keeps_its_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "wrong"),
+    ("fields", "problem"),
     [
         (
             {"stage": "cpt", "packing": True, **SHARED},
@@ -182,12 +188,12 @@ def test_a_recipe_without_sequence_parallel_keeps_its_digest() -> None:
     ids=["packing", "imitation", "one"],
 )
 def test_a_recipe_with_an_invalid_sequence_parallel_is_refused(
-    tmp_path: Path, fields: dict[str, object], wrong: str
+    tmp_path: Path, fields: dict[str, object], problem: str
 ) -> None:
     stage = {"imitation": "agent"}.get(str(fields["stage"]), str(fields["stage"]))
     section = {"stage": "agent", "imitation": fields} if stage == "agent" else fields
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", stage: section}))
-    with pytest.raises(InputError, match=wrong):
+    with pytest.raises(InputError, match=problem):
         load_recipe(tmp_path / "mine.yaml")
 
 
@@ -196,11 +202,11 @@ def test_a_number_of_processes_not_divisible_by_sequence_parallel_is_refused(
 ) -> None:
     from agentworld.train import next_token
 
-    given = training(tmp_path / "store", cpt=SHARED)
+    inputs = training(tmp_path / "store", cpt=SHARED)
     monkeypatch.setattr(next_token, "num_ranks", lambda: 3)
-    with pytest.raises(InputError) as refused:
-        run_by_name("cpt", *given)
-    assert str(refused.value) == (
+    with pytest.raises(InputError) as error:
+        run_by_name("cpt", *inputs)
+    assert str(error.value) == (
         "sequence_parallel 2 does not divide 3, the number of processes; start a multiple of 2"
         " processes, or set sequence_parallel to a divisor of 3"
     )
@@ -212,11 +218,11 @@ def test_gated_delta_layers_are_refused_with_the_error_in_the_guide(
     from make.model import tiny_family
 
     base = tiny_family(tmp_path / "base", "Qwen3_5")
-    given = training(tmp_path / "store", model={"base": str(base)}, cpt={"sequence_parallel": 4})
-    with pytest.raises(InputError) as refused:
-        run_by_name("cpt", *given)
+    inputs = training(tmp_path / "store", model={"base": str(base)}, cpt={"sequence_parallel": 4})
+    with pytest.raises(InputError) as error:
+        run_by_name("cpt", *inputs)
     guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
-    assert f"```text\nerror: {refused.value}\n```" in guide
+    assert f"```text\nerror: {error.value}\n```" in guide
 
 
 def model_of(family: str = "Qwen3", **sizes: Any) -> PreTrainedModel:
@@ -224,8 +230,8 @@ def model_of(family: str = "Qwen3", **sizes: Any) -> PreTrainedModel:
     import torch
     import transformers
 
-    known = {"vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
-    config = getattr(transformers, f"{family}Config")(**known | sizes)
+    defaults = {"vocab_size": 9, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    config = getattr(transformers, f"{family}Config")(**defaults | sizes)
     with torch.device("meta"):
         model: PreTrainedModel = getattr(transformers, f"{family}ForCausalLM")(config)
     return model
@@ -235,10 +241,10 @@ def test_a_sliding_window_is_refused() -> None:
     from agentworld.train.sequence_parallel import check_architecture
 
     sizes = {"num_attention_heads": 2, "num_key_value_heads": 2}
-    sliding = model_of("Mistral", sliding_window=4, **sizes)
+    sliding_model = model_of("Mistral", sliding_window=4, **sizes)
     with pytest.raises(InputError, match="MistralForCausalLM has layers of sliding attention"):
-        check_architecture(sliding, 2)
-    check_architecture(sliding, None)
+        check_architecture(sliding_model, 2)
+    check_architecture(sliding_model, None)
     check_architecture(model_of("Mistral", sliding_window=None, **sizes), 2)
 
 
@@ -250,8 +256,8 @@ def test_heads_are_split_evenly_or_refused(
     from agentworld.train.sequence_parallel import check_architecture
 
     model = model_of(num_attention_heads=num_heads, num_key_value_heads=num_key_heads)
-    splits = num_heads % num_sharing == 0
-    if splits and (num_key_heads % num_sharing == 0 or num_sharing % num_key_heads == 0):
+    is_divisible = num_heads % num_sharing == 0
+    if is_divisible and (num_key_heads % num_sharing == 0 or num_sharing % num_key_heads == 0):
         check_architecture(model, num_sharing)
     else:
         with pytest.raises(InputError, match=f"{num_sharing} cannot split {num_heads} attention"):
@@ -267,11 +273,11 @@ def test_a_single_process_with_sequence_parallel_does_not_pack(
     from machines.train_on_sequences import new_trainer
 
     monkeypatch.setattr(trainer, "packs", lambda _model, packing: packing is not False)
-    chosen = [
+    configs = [
         new_trainer(tmp_path / "dense", packing=None, sequence_parallel=num).model.config
         for num in (None, 2)
     ]
-    assert [config._attn_implementation for config in chosen] == [PACKED_ATTENTION, ATTENTION]
+    assert [config._attn_implementation for config in configs] == [PACKED_ATTENTION, ATTENTION]
 
 
 def test_an_attention_with_dropout_is_refused() -> None:
@@ -288,10 +294,12 @@ def test_an_attention_with_dropout_is_refused() -> None:
 def test_a_cpt_step_of_several_processes_has_the_metrics_of_one_process(
     tmp_path: Path,
 ) -> None:
-    shared = training(tmp_path / "shared", cpt=SHARED)
-    run_with_ranks(tmp_path, main, ("cpt", *shared))
+    inputs = training(tmp_path / "shared", cpt=SHARED)
+    run_with_ranks(tmp_path, main, ("cpt", *inputs))
     (folder,) = (path for path in (tmp_path / "shared/steps/cpt").iterdir() if path.is_dir())
     record = checkpoint_of(folder)
-    one = checkpoint_of(Path(run_by_name("cpt", *training(tmp_path / "alone", cpt=SHARED))))
+    single_record = checkpoint_of(
+        Path(run_by_name("cpt", *training(tmp_path / "alone", cpt=SHARED)))
+    )
     assert record.recipe["sequence_parallel"] == 2
-    assert record.metrics == pytest.approx(one.metrics, rel=0.01)
+    assert record.metrics == pytest.approx(single_record.metrics, rel=0.01)

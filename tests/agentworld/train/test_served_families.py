@@ -37,7 +37,7 @@ pytestmark = pytest.mark.compute
 WEIGHTS = "model.safetensors"
 ALL_WEIGHTS = {"muon_learning_rate": None, "epochs": 1}
 LORA = {"rank": 4, "alpha": 8}
-KEPT = {"merge": False}
+UNMERGED = {"merge": False}
 FAKES = Path(__file__).parents[2] / "fakes/torchvision"
 PROMPTS = ("echo kolu", "cat rimo.txt", "pwd", "ls tane")
 _SAMPLING = Sampling(max_tokens=8)
@@ -50,40 +50,40 @@ VLLM_BFLOAT16 = EngineRecipe(kind="vllm", dtype="bfloat16")
 def test_a_merged_cpt_adapter_and_a_kept_sft_adapter_are_pinned_and_served(
     family: str, tmp_path: Path
 ) -> None:
-    merged, beside = _trained(
-        tmp_path, family, ALL_WEIGHTS | {"lora": LORA}, ALL_WEIGHTS | {"lora": LORA | KEPT}
+    merged_model, adapter_model = _train_models(
+        tmp_path, family, ALL_WEIGHTS | {"lora": LORA}, ALL_WEIGHTS | {"lora": LORA | UNMERGED}
     )
-    assert not has_adapter(merged)
-    assert has_adapter(beside)
-    assert digest_file(beside / WEIGHTS) == digest_file(merged / WEIGHTS)
-    assert digest_file(merged / WEIGHTS) != digest_file(tmp_path / "base" / WEIGHTS)
-    checkpoint = checkpoint_of(beside.parent)
-    assert checkpoint.artifact == ArtifactManifest.of(beside).digest
-    assert checkpoint.parents == (ArtifactManifest.of(merged).digest,)
+    assert not has_adapter(merged_model)
+    assert has_adapter(adapter_model)
+    assert digest_file(adapter_model / WEIGHTS) == digest_file(merged_model / WEIGHTS)
+    assert digest_file(merged_model / WEIGHTS) != digest_file(tmp_path / "base" / WEIGHTS)
+    checkpoint = checkpoint_of(adapter_model.parent)
+    assert checkpoint.artifact == ArtifactManifest.of(adapter_model).digest
+    assert checkpoint.parents == (ArtifactManifest.of(merged_model).digest,)
 
-    manifest = _pinned(beside, TRANSFORMERS)
+    manifest = _pin_model(adapter_model, TRANSFORMERS)
     assert f"{ADAPTER}/adapter_model.safetensors" in manifest.files
-    assert accepts(check_files, manifest, beside)
-    assert _answers(beside, TRANSFORMERS, tmp_path) == _generated(beside)
+    assert accepts(check_files, manifest, adapter_model)
+    assert _answers(adapter_model, TRANSFORMERS, tmp_path) == _generate_all(adapter_model)
     if family == "Qwen3Moe":
         with pytest.raises(InputError, match="serves no adapter beside a model with experts, as"):
-            _answers(beside, VLLM, tmp_path)
-    (beside / ADAPTER / "adapter_config.json").write_text("{}")
+            _answers(adapter_model, VLLM, tmp_path)
+    (adapter_model / ADAPTER / "adapter_config.json").write_text("{}")
     with pytest.raises(InputError, match=r"adapter_config\.json does not match the manifest"):
-        check_files(manifest, beside)
+        check_files(manifest, adapter_model)
 
 
 def test_gated_delta_layers_are_trained_and_pinned_and_unsupported_engines_refuse_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cpt, model = _trained(tmp_path, "Qwen3_5", ALL_WEIGHTS, ALL_WEIGHTS | {"lora": LORA})
+    cpt, model = _train_models(tmp_path, "Qwen3_5", ALL_WEIGHTS, ALL_WEIGHTS | {"lora": LORA})
     digests = {digest_file(folder / WEIGHTS) for folder in (tmp_path / "base", cpt, model)}
     assert len(digests) == 3
     assert not has_adapter(model)
 
-    assert accepts(check_files, _pinned(model, TRANSFORMERS), model)
-    refused = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
-    with pytest.raises(InputError, match=refused):
+    assert accepts(check_files, _pin_model(model, TRANSFORMERS), model)
+    message = r"transformers-serve cannot serve layers of linear_attention, which \S+ has; set the"
+    with pytest.raises(InputError, match=message):
         _answers(model, TRANSFORMERS, tmp_path)
     monkeypatch.setattr(servable, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="vllm needs torchvision for models of type qwen3_5_text"):
@@ -98,11 +98,15 @@ def test_gated_delta_layers_are_trained_and_pinned_and_unsupported_engines_refus
 def test_a_full_cpt_and_sft_training_is_pinned_and_served_by_vllm(
     family: str, engine: EngineRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, model = _trained(tmp_path, family, ALL_WEIGHTS, ALL_WEIGHTS)
+    _, model = _train_models(tmp_path, family, ALL_WEIGHTS, ALL_WEIGHTS)
     if family == "Qwen3_5" and find_spec("torchvision") is None:
         _put_beside_vllm(FAKES, monkeypatch)
-    assert accepts(check_files, _pinned(model, engine), model)
-    assert _answers(model, engine, tmp_path) == _generated(model) != _generated(tmp_path / "base")
+    assert accepts(check_files, _pin_model(model, engine), model)
+    assert (
+        _answers(model, engine, tmp_path)
+        == _generate_all(model)
+        != _generate_all(tmp_path / "base")
+    )
 
 
 def _put_beside_vllm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,36 +116,36 @@ def _put_beside_vllm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servable, "find_spec", lambda _: True)
 
 
-def _trained(
+def _train_models(
     folder: Path, family: str, cpt: dict[str, Any], sft: dict[str, Any]
 ) -> tuple[Path, Path]:
     """The models of CPT and of SFT after it."""
     from make.model import tiny_family
 
     base = tiny_family(folder / "base", family)
-    given = training.training(folder / "store", model={"base": str(base)}, cpt=cpt, sft=sft)
-    first = run_by_name("cpt", *given)
-    return model_of(Path(first)), model_of(Path(run_by_name("sft", *given, first)))
+    inputs = training.training(folder / "store", model={"base": str(base)}, cpt=cpt, sft=sft)
+    cpt_folder = run_by_name("cpt", *inputs)
+    return model_of(Path(cpt_folder)), model_of(Path(run_by_name("sft", *inputs, cpt_folder)))
 
 
-def _pinned(model: Path, engine: EngineRecipe) -> SimulatorManifest:
-    world, lock = SimulateRecipe(sampling=_SAMPLING), records.digest("lock")
-    return pin(ArtifactManifest.of(model), world, engine, lock=lock, context_tokens=256)
+def _pin_model(model: Path, engine: EngineRecipe) -> SimulatorManifest:
+    recipe, lock = SimulateRecipe(sampling=_SAMPLING), records.digest("lock")
+    return pin(ArtifactManifest.of(model), recipe, engine, lock=lock, context_tokens=256)
 
 
 def _answers(model: Path, engine: EngineRecipe, logs: Path) -> list[str]:
     log = logs / "engine.log"
-    with serve(model, engine, sampling=_SAMPLING, context_tokens=256, log=log) as served:
-        return [_ask(served, prompt) for prompt in PROMPTS]
+    with serve(model, engine, sampling=_SAMPLING, context_tokens=256, log=log) as server:
+        return [_ask(server, prompt) for prompt in PROMPTS]
 
 
-def _ask(served: ServedEngine, prompt: str) -> str:
-    body = request_body(served.kind, served.model, CompletionRequest(_asked(prompt), _SAMPLING))
-    answer = httpx.post(served.url + CHAT_PATH, json=body).raise_for_status().json()
+def _ask(server: ServedEngine, prompt: str) -> str:
+    body = request_body(server.kind, server.model, CompletionRequest(_messages(prompt), _SAMPLING))
+    answer = httpx.post(server.url + CHAT_PATH, json=body).raise_for_status().json()
     return str(answer["choices"][0]["message"]["content"])
 
 
-def _generated(folder: Path) -> list[str]:
+def _generate_all(folder: Path) -> list[str]:
     """The output of transformers' own generate, with the adapter if there is one."""
     from agentworld.train.model import load_model
 
@@ -150,13 +154,13 @@ def _generated(folder: Path) -> list[str]:
 
 
 def _generate(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompt: str) -> str:
-    read = tokenizer.apply_chat_template(
-        _asked(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
+    inputs = tokenizer.apply_chat_template(
+        _messages(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    written = model.generate(**read, do_sample=False, max_new_tokens=_SAMPLING.max_tokens)
-    ids = written[0, read["input_ids"].shape[1] :]
+    output = model.generate(**inputs, do_sample=False, max_new_tokens=_SAMPLING.max_tokens)
+    ids = output[0, inputs["input_ids"].shape[1] :]
     return str(tokenizer.decode(ids, skip_special_tokens=True))
 
 
-def _asked(prompt: str) -> list[Message]:
+def _messages(prompt: str) -> list[Message]:
     return [{"role": "user", "content": prompt}]

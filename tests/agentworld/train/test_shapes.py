@@ -1,4 +1,4 @@
-"""Weights are held against the class that will use them, before any of them is read."""
+"""Shapes of weights are compared with those of their class, before any weight is read."""
 
 import json
 import shutil
@@ -27,8 +27,8 @@ def model(tiny_model, tmp_path):
 def shapes_of(model):
     from agentworld.storage.weights import read_tensors
 
-    told = read_tensors(model / "model.safetensors")
-    return {name: list(tensor.shape) for name, tensor in told.items()}
+    tensors = read_tensors(model / "model.safetensors")
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
 def change(model, **fields):
@@ -42,12 +42,12 @@ def test_weights_with_the_shapes_of_their_class_are_accepted(model, check_shapes
 
 def test_weights_split_over_several_files_are_checked_together(model, check_shapes):
     shapes = shapes_of(model)
-    some = dict(list(shapes.items())[:7])
-    rest = {name: shape for name, shape in shapes.items() if name not in some}
+    first_shapes = dict(list(shapes.items())[:7])
+    other_shapes = {name: shape for name, shape in shapes.items() if name not in first_shapes}
     (model / "model.safetensors").unlink()
-    (model / "model-00001-of-00002.safetensors").write_bytes(weights(**some))
+    (model / "model-00001-of-00002.safetensors").write_bytes(weights(**first_shapes))
     assert not accepts(check_shapes, model)
-    (model / "model-00002-of-00002.safetensors").write_bytes(weights(**rest))
+    (model / "model-00002-of-00002.safetensors").write_bytes(weights(**other_shapes))
     assert accepts(check_shapes, model)
 
 
@@ -130,14 +130,14 @@ SMALL = {
 def test_fused_and_tied_weights_of_each_family_are_checked(tmp_path, check_shapes, name):
     import transformers
 
-    kind = getattr(transformers, name)
+    model_class = getattr(transformers, name)
     model = tmp_path / "model"
-    kind(kind.config_class(**SMALL)).save_pretrained(model)
+    model_class(model_class.config_class(**SMALL)).save_pretrained(model)
     assert accepts(check_shapes, model)
     shapes = shapes_of(model)
     (model / "model.safetensors").write_bytes(weights(**shapes))
     assert accepts(check_shapes, model)
-    lost = next(each for each in shapes if "layers.1." in each)
-    (model / "model.safetensors").write_bytes(weights(**{**shapes, lost: [1]}))
+    changed_name = next(weight_name for weight_name in shapes if "layers.1." in weight_name)
+    (model / "model.safetensors").write_bytes(weights(**{**shapes, changed_name: [1]}))
     with pytest.raises(InputError):
         check_shapes(model)

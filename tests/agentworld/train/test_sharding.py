@@ -1,4 +1,4 @@
-"""Two processes hold a model in parts; its files are those that one process writes."""
+"""Two processes hold a model in parts and save the same files as one process."""
 
 import shutil
 from pathlib import Path
@@ -29,15 +29,15 @@ def test_a_sharded_model_is_saved_with_the_same_files_as_a_whole_model(tmp_path:
     from machines.in_parts import SHARD_BYTES, load_whole, merge, save_in_parts
 
     bases = {name: tiny_family(tmp_path / "base" / name, FAMILIES[name]) for name in FAMILIES}
-    incomplete = without_norm(bases["Qwen3"], tmp_path / "incomplete")
-    run_with_ranks(tmp_path, save_in_parts, bases, incomplete, tmp_path / "parts")
+    incomplete_base = without_norm(bases["Qwen3"], tmp_path / "incomplete")
+    run_with_ranks(tmp_path, save_in_parts, bases, incomplete_base, tmp_path / "parts")
     for name, base in bases.items():
         model = load_whole(base)
         if name == "merged":
             model = merge(model)
         model.save_pretrained(tmp_path / "whole" / name, max_shard_size=SHARD_BYTES)
-        whole, parts = (
+        whole_files, part_files = (
             ArtifactManifest.of(tmp_path / kind / name).files for kind in ("whole", "parts")
         )
-        assert "model.safetensors.index.json" in whole
-        assert parts == whole, name
+        assert "model.safetensors.index.json" in whole_files
+        assert part_files == whole_files, name

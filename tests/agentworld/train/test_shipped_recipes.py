@@ -24,21 +24,21 @@ def base(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-8b"])
 def test_cpt_and_sft_of_the_recipe_train_from_the_base(name, base, tmp_path):
-    given = training.training(tmp_path / "store")
+    inputs = training.training(tmp_path / "store")
     settings = yaml.safe_load(recipe_path(name).read_text())
     settings["model"]["base"] = str(base)
-    Path(given.recipe).write_text(yaml.safe_dump(settings))
-    cpt = Path(run_by_name("cpt", *given))
-    sft = Path(run_by_name("sft", *given, str(cpt)))
+    Path(inputs.recipe).write_text(yaml.safe_dump(settings))
+    cpt = Path(run_by_name("cpt", *inputs))
+    sft = Path(run_by_name("sft", *inputs, str(cpt)))
     first, second = checkpoint_of(cpt), checkpoint_of(sft)
     assert first.parents == (ArtifactManifest.of(base).digest,)
     assert second.parents == (first.artifact,)
     assert second.recipe["learning_rate"] == settings["sft"]["learning_rate"]
-    # Qwen's base ends elsewhere than its chat template does.
+    # Qwen's base model ends with another token than its chat template.
     generation = json.loads((model_of(sft) / "generation_config.json").read_text())
     tokens = json.loads((model_of(sft) / "tokenizer.json").read_text())["added_tokens"]
-    ends = {each["content"]: each["id"] for each in tokens}
-    assert generation["eos_token_id"] == [ends["<|im_end|>"], ends["<|endoftext|>"]]
+    token_ids = {token["content"]: token["id"] for token in tokens}
+    assert generation["eos_token_id"] == [token_ids["<|im_end|>"], token_ids["<|endoftext|>"]]
 
 
 @pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-0.6b-shell", "qwen3-8b"])
@@ -52,7 +52,7 @@ def test_a_hub_base_is_pinned_to_a_commit_and_trained_with_the_defaults(name):
         assert stage.gradient_checkpointing
 
 
-OF_A_NEW_MODEL = {
+NEW_MODEL_SETTINGS = {
     "learning_rate": 3e-3,
     "muon_learning_rate": 0.02,
     "adam_betas": (0.9, 0.95),
@@ -69,7 +69,7 @@ OF_A_NEW_MODEL = {
 def test_the_recipes_of_tiny_models_set_their_tuned_values(name):
     recipe = load_recipe(recipe_path(name))
     for stage in (recipe.cpt, recipe.sft):
-        assert stage.model_dump(include=set(OF_A_NEW_MODEL)) == OF_A_NEW_MODEL
+        assert stage.model_dump(include=set(NEW_MODEL_SETTINGS)) == NEW_MODEL_SETTINGS
     assert recipe.rl.learning_rate == 1e-4
     needs_less_memory = recipe.model.context_tokens > 1024
     assert recipe.rl.gradient_checkpointing == needs_less_memory

@@ -1,4 +1,4 @@
-"""Figures of a training by step, and their way to MLflow."""
+"""Figures of a training by step, and their export to MLflow."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_training_figures_are_reported_every_20_steps(
     from agentworld.train.encode import encode, whole_episode
     from agentworld.train.trainer import train_rows
 
-    seen: dict[int, Mapping[str, float]] = {}
+    figures_by_step: dict[int, Mapping[str, float]] = {}
     rows = list(encode(language_model.tokenizer, map(whole_episode, samples)))
     recipe = NextTokenRecipe(
         **TINY | {"packing": packing}, stage="cpt", tokens_per_batch=256, epochs=16
     )
-    train_rows(language_model, recipe, rows, tmp_path, ignore_progress, seen.__setitem__)
-    assert list(seen) == [*range(20, 20 * len(seen) + 1, 20)]
-    assert len(seen) > 1
-    for figures in seen.values():
+    train_rows(language_model, recipe, rows, tmp_path, ignore_progress, figures_by_step.__setitem__)
+    assert list(figures_by_step) == [*range(20, 20 * len(figures_by_step) + 1, 20)]
+    assert len(figures_by_step) > 1
+    for figures in figures_by_step.values():
         assert figures.keys() == FIGURES
         assert (figures["padding_share"] == 0) == packing
         assert figures["padding_share"] < 0.2
@@ -55,17 +55,17 @@ def test_tokens_of_batches_are_counted_with_and_without_their_padding() -> None:
     from agentworld.train.batches import TokenBatches
 
     squares = 9 + 64 + 81
-    padded, packed = (
-        TokenBatches([3, 8, 9], 64, 1.0, 0, packed=packed) for packed in (False, True)
+    padded_batches, packed_batches = (
+        TokenBatches([3, 8, 9], 64, 1.0, 0, packed=is_packed) for is_packed in (False, True)
     )
-    assert padded.tokens(0, 1) == (20, 48, squares, 3)
-    assert packed.tokens(0, 1) == (20, 20, squares, 3)
-    assert packed.tokens(1, 2) == (0, 0, 0, 0)
+    assert padded_batches.tokens(0, 1) == (20, 48, squares, 3)
+    assert packed_batches.tokens(0, 1) == (20, 20, squares, 3)
+    assert packed_batches.tokens(1, 2) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("adapted", [False, True])
+@pytest.mark.parametrize("has_adapter", [False, True])
 def test_mfu_of_a_known_gpu_follows_the_benchmark_formula(
-    language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch, *, adapted: bool
+    language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch, *, has_adapter: bool
 ) -> None:
     from transformers import TrainerControl, TrainerState
 
@@ -74,28 +74,30 @@ def test_mfu_of_a_known_gpu_follows_the_benchmark_formula(
     from agentworld.train.step_metrics import StepMetrics
 
     model = language_model.model
-    if adapted:
+    if has_adapter:
         language_model.with_adapter(LoraRecipe(rank=1), seed=0)
-    frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
-    assert (frozen > 0) == adapted
-    weights = 6 * language_model.num_parameters - 2 * frozen
+    num_frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
+    assert (num_frozen > 0) == has_adapter
+    weight_flops = 6 * language_model.num_parameters - 2 * num_frozen
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
     monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda: 3 << 30)
     clock = iter([10.0, 12.0])
     monkeypatch.setattr("agentworld.train.step_metrics.time.perf_counter", lambda: next(clock))
-    seen: dict[str, float] = {}
+    figures: dict[str, float] = {}
     batches = TokenBatches([3, 8, 9], 64, 1.0, 0)
-    metrics = StepMetrics(lambda _step, figures: seen.update(figures), batches, model, 1)
+    metrics = StepMetrics(
+        lambda _step, step_figures: figures.update(step_figures), batches, model, 1
+    )
     state, control = TrainerState(), TrainerControl()
     metrics.on_train_begin(None, state, control)
     state.global_step = 1
     metrics.on_log(None, state, control, {"loss": 1.0})
-    attention = 6 * 1 * 2 * 8 * (9 + 64 + 81)  # one layer of two heads of eight
-    assert seen["mfu"] == pytest.approx((20 * weights + attention) / 2 / 989e12)
-    assert seen["tokens_per_second"] == 10
-    assert seen["memory_gib"] == 3
-    assert seen["sample_tokens"] == pytest.approx(20 / 3)
+    attention_flops = 6 * 1 * 2 * 8 * (9 + 64 + 81)  # one layer of two heads of eight
+    assert figures["mfu"] == pytest.approx((20 * weight_flops + attention_flops) / 2 / 989e12)
+    assert figures["tokens_per_second"] == 10
+    assert figures["memory_gib"] == 3
+    assert figures["sample_tokens"] == pytest.approx(20 / 3)
 
 
 def test_a_training_has_one_mlflow_run_and_succeeds_without_mlflow(
@@ -105,22 +107,25 @@ def test_a_training_has_one_mlflow_run_and_succeeds_without_mlflow(
 
     sft = {"epochs": 16}
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-    without = checkpoint_of(Path(run_by_name("sft", *training(tmp_path / "without", sft=sft))))
+    checkpoint = checkpoint_of(Path(run_by_name("sft", *training(tmp_path / "without", sft=sft))))
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    store = training(tmp_path / "with", sft=sft)
-    step_folder = Path(run_by_name("sft", *store))
-    assert checkpoint_of(step_folder) == without
+    inputs = training(tmp_path / "with", sft=sft)
+    step_folder = Path(run_by_name("sft", *inputs))
+    assert checkpoint_of(step_folder) == checkpoint
 
     (step_folder / "receipt.json").unlink()
-    run_by_name("sft", *store)
+    run_by_name("sft", *inputs)
     client = mlflow.MlflowClient(uri, uri)
     experiment = client.get_experiment_by_name("agentworld")
     (run,) = client.search_runs([experiment.experiment_id])
     assert run.info.run_name == f"sft/{step_folder.name}"
     assert run.info.status == "FINISHED"
-    of_machine = {name for name in run.data.metrics if name.startswith("system/")}
-    assert {"system/cpu_utilization_percentage", "system/network_receive_megabytes"} <= of_machine
-    assert run.data.metrics.keys() - of_machine == FIGURES
+    machine_metrics = {name for name in run.data.metrics if name.startswith("system/")}
+    assert {
+        "system/cpu_utilization_percentage",
+        "system/network_receive_megabytes",
+    } <= machine_metrics
+    assert run.data.metrics.keys() - machine_metrics == FIGURES
     steps = {metric.step for metric in client.get_metric_history(run.info.run_id, "loss")}
     assert steps == {*range(20, 20 * len(steps) + 1, 20)}

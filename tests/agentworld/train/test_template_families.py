@@ -1,5 +1,5 @@
-"""Chat templates in the style of many families: what is trained is what the world showed, byte for
-byte, and the token that ends it; what cannot be marked so is refused.
+"""Chat templates in the style of many families: the trained text is the observation, byte for byte,
+and its end token; a template that cannot be marked so is refused.
 """
 
 # ruff: noqa: RUF001  DeepSeek's tokens are written with other bars
@@ -46,7 +46,7 @@ GEMMA = (
     "<end_of_turn>\n{% else %}<start_of_turn>model\n{{ m.content | trim }}<end_of_turn>\n"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
-# Thoughts are in the last answer alone, and an empty one ends the prompt of who shall not think.
+# Only the last answer has its thought; without thinking, the prompt ends with an empty thought.
 QWEN_3 = (
     "{% for m in messages %}{% set text = m.content.split('</think>')[-1].lstrip('\n') %}"
     "{% set thought = '<think>' in m.content and"
@@ -79,7 +79,7 @@ MARKED = CHATML.replace(
     "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}"
     "{% else %}{{ m.content }}<|im_end|>{% endif %}",
 )
-# Without a prompt for answers, so that the marks alone say where they are.
+# Without a prompt for answers, so that only the marks locate them.
 MARKED_IN_PIECES = MARKED.partition("{% if add")[0].replace(
     "<|im_end|>{% endgen", "{% endgeneration %}{% generation %}<|im_end|>{% endgen"
 )
@@ -107,7 +107,7 @@ OBSERVATIONS = (
 )
 CHAT = [
     Message(role="system", content="You simulate."),
-    *(each for text in OBSERVATIONS for each in exchange("ls", text)),
+    *(message for text in OBSERVATIONS for message in exchange("ls", text)),
 ]
 
 
@@ -119,18 +119,18 @@ def folder(tmp_path_factory) -> Path:
     from make.tiny_qwen3 import byte_level
 
     tokenizer = byte_level(["\n\n\nafter", "\n\nafter", "notes.txt"] * 9, 400, SPECIAL)
-    whole = PreTrainedTokenizerFast(
+    fast_tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
     )
-    whole.add_special_tokens({"additional_special_tokens": SPECIAL[3:]})
+    fast_tokenizer.add_special_tokens({"additional_special_tokens": SPECIAL[3:]})
     folder = tmp_path_factory.mktemp("tokenizer")
-    whole.save_pretrained(folder)
+    fast_tokenizer.save_pretrained(folder)
     return folder
 
 
 @pytest.fixture
 def marked(folder):
-    """The tokenizer with a template, as a training has it."""
+    """Makes the tokenizer of a training from a template."""
     from transformers import AutoTokenizer
 
     from agentworld.train.answer_marks import mark_answers
@@ -144,7 +144,7 @@ def marked(folder):
     return marked
 
 
-def trained(tokenizer, messages, targets):
+def trained_texts(tokenizer, messages, targets):
     """The trained text of each target."""
     from agentworld.train.encode import Conversation, encode
 
@@ -155,7 +155,7 @@ def trained(tokenizer, messages, targets):
     return texts
 
 
-def shown(family, text):
+def expected_text(family, text):
     if family in TRIMS:
         return text.strip()
     return text.lstrip("\n") if family in DROPS_FIRST_LINE_BREAKS else text
@@ -164,8 +164,8 @@ def shown(family, text):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_target_is_the_observation_and_its_end_token(marked, family):
     template, end = FAMILIES[family]
-    texts = trained(marked(template), CHAT, range(len(OBSERVATIONS)))
-    assert texts == [shown(family, text) + end for text in OBSERVATIONS]
+    texts = trained_texts(marked(template), CHAT, range(len(OBSERVATIONS)))
+    assert texts == [expected_text(family, text) + end for text in OBSERVATIONS]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -176,14 +176,14 @@ def test_all_targets_of_an_episode_are_trained_once(marked, family):
     tokenizer = marked(template)
     rows = list(encode(tokenizer, [Conversation(CHAT, tuple(range(len(OBSERVATIONS))))]))
     text = "".join(tokenizer.decode(row.input_ids[row.is_target]) for row in rows)
-    assert text == "".join(shown(family, text) + end for text in OBSERVATIONS)
+    assert text == "".join(expected_text(family, text) + end for text in OBSERVATIONS)
 
 
 @pytest.mark.parametrize("family", ["chatml", "qwen 3"])
 def test_a_thought_is_trained_with_its_answer(marked, family):
     template, end = FAMILIES[family]
     messages = [*CHAT[:3], *exchange("cat", with_thought("it has a line", "one line"))]
-    (text,) = trained(marked(template), messages, [1])
+    (text,) = trained_texts(marked(template), messages, [1])
     assert text.startswith("<think>")
     assert "it has a line" in text
     assert parse_observation(text.removesuffix(end)) == "one line"
@@ -193,12 +193,12 @@ def test_targets_of_the_qwen_3_template_start_after_its_empty_thought(marked):
     from trl.chat_template_utils import qwen3_chat_template
 
     tokenizer = marked(qwen3_chat_template)
-    texts = trained(tokenizer, CHAT, range(len(OBSERVATIONS)))
+    texts = trained_texts(tokenizer, CHAT, range(len(OBSERVATIONS)))
     assert texts == [text.lstrip("\n") + "<|im_end|>" for text in OBSERVATIONS]
-    served = tokenizer.apply_chat_template(
+    prompt = tokenizer.apply_chat_template(
         CHAT[:2], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
-    assert served.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    assert prompt.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
 
 
 def test_generation_marks_that_cover_too_much_are_removed_from_the_template(marked):
@@ -212,13 +212,13 @@ def test_an_inseparable_token_across_the_start_of_an_answer_is_no_target(marked,
     from tokenizers.normalizers import Lowercase
 
     tokenizer = marked(template)
-    tokenizer.backend_tokenizer.normalizer = Lowercase()  # so that pieces are not the whole
+    tokenizer.backend_tokenizer.normalizer = Lowercase()  # so that the pieces differ from the text
     messages = [*CHAT[:1], *exchange("ls", "\n\nafter IT")]
-    assert trained(tokenizer, messages, [0]) == ["\nafter it<|im_end|>"]
+    assert trained_texts(tokenizer, messages, [0]) == ["\nafter it<|im_end|>"]
 
 
 PLAIN = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
-REFUSED = {
+REFUSED_TEMPLATES = {
     "no distinction": (PLAIN, "like the user's, so that no model could tell them apart"),
     "a blank before": (BLANK_BEFORE, "elsewhere than right after its prompt"),
     "no prompt": (CHATML.partition("{% if add")[0], "elsewhere than right after its prompt"),
@@ -226,7 +226,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("template", "words"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("template", "words"), REFUSED_TEMPLATES.values(), ids=REFUSED_TEMPLATES)
 def test_a_template_whose_answers_cannot_be_located_is_refused_in_one_sentence(
     marked, template, words
 ):

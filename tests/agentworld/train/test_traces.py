@@ -19,20 +19,20 @@ def test_a_world_model_trained_on_traces_reproduces_the_teachers_answer(tmp_path
     from agentworld.train.parent import Parent
 
     with tracing.endpoints(lambda _: "<think>so it is</think>kolu\n[0] ~") as server:
-        own = training.training(tmp_path / "store", sft={"epochs": 30})
-        recipe = yaml.safe_load(Path(own.recipe).read_text())
+        inputs = training.training(tmp_path / "store", sft={"epochs": 30})
+        recipe = yaml.safe_load(Path(inputs.recipe).read_text())
         recipe["traces"] = tracing.traces_recipe(server.url).model_dump(mode="json")
-        Path(own.recipe).write_text(yaml.safe_dump(recipe))
-        traces = run_by_name("traces", *own)
-    made = Path(run_by_name("sft", *own, "", traces))
-    checkpoint = Checkpoint.read(made / "checkpoint.json")
+        Path(inputs.recipe).write_text(yaml.safe_dump(recipe))
+        traces = run_by_name("traces", *inputs)
+    step_folder = Path(run_by_name("sft", *inputs, "", traces))
+    checkpoint = Checkpoint.read(step_folder / "checkpoint.json")
     assert checkpoint.traces == output_of(traces)
-    model, tokenizer, _ = load_model(Parent(made / "model"))
+    model, tokenizer, _ = load_model(Parent(step_folder / "model"))
     sample = training.samples()[0]
     messages = world_messages(sample.prompt, (), sample.turns[0].action)
     prompt = tokenizer.apply_chat_template(
         messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
-    text = tokenizer.decode(written, skip_special_tokens=True)
+    output_ids = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
+    text = tokenizer.decode(output_ids, skip_special_tokens=True)
     assert text == "<think>so it is</think>kolu\n[0] ~"

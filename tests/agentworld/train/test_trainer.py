@@ -42,9 +42,12 @@ def test_training_lowers_the_loss(
     from agentworld.train.trainer import train_rows
 
     rows = rows_of(language_model, samples)
-    first = train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["loss"]
-    longer = RECIPE.model_copy(update={"epochs": 12.0})
-    assert train_rows(language_model, longer, rows, tmp_path / "b", ignore_progress)["loss"] < first
+    first_loss = train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["loss"]
+    longer_recipe = RECIPE.model_copy(update={"epochs": 12.0})
+    assert (
+        train_rows(language_model, longer_recipe, rows, tmp_path / "b", ignore_progress)["loss"]
+        < first_loss
+    )
 
 
 def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
@@ -54,11 +57,11 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
 
     from agentworld.train.trainer import train_rows
 
-    trained, computed_in = copy_of(language_model, tmp_path / "copy"), set()
-    layer = trained.model.model.layers[0].mlp.up_proj
-    layer.register_forward_hook(lambda _layer, _given, said: computed_in.add(said.dtype))
-    train_rows(trained, RECIPE, rows_of(trained, samples), tmp_path / "out", ignore_progress)
-    assert computed_in == {torch.bfloat16}
+    model, dtypes = copy_of(language_model, tmp_path / "copy"), set()
+    layer = model.model.model.layers[0].mlp.up_proj
+    layer.register_forward_hook(lambda _layer, _inputs, output: dtypes.add(output.dtype))
+    train_rows(model, RECIPE, rows_of(model, samples), tmp_path / "out", ignore_progress)
+    assert dtypes == {torch.bfloat16}
     assert layer.weight.dtype == torch.float32
 
 
@@ -67,13 +70,13 @@ def test_a_diverging_training_stops_without_a_diverged_checkpoint(
 ) -> None:
     from agentworld.train.trainer import train_rows
 
-    trained = copy_of(language_model, tmp_path / "copy")
+    model = copy_of(language_model, tmp_path / "copy")
     rates = {"learning_rate": 1e30, "muon_learning_rate": 1e30, "checkpoint_every": 1}
     with pytest.raises(InputError, match="diverged: at step 2 the norm of the gradient is nan"):
         train_rows(
-            trained,
+            model,
             RECIPE.model_copy(update=rates),
-            rows_of(trained, samples),
+            rows_of(model, samples),
             tmp_path / "out",
             ignore_progress,
         )
@@ -89,11 +92,11 @@ def test_accumulated_batches_train_the_same_weights_as_one_batch(tmp_path: Path)
     for name in folders:
         (tmp_path / name).mkdir()
         train(tmp_path / name)
-    losses, same = (json.loads((tmp_path / name / "losses.json").read_text()) for name in folders)
-    assert same == pytest.approx(losses, rel=1e-4)
-    weights, same = (torch.load(tmp_path / name / "weights.pt") for name in folders)
+    losses, actual = (json.loads((tmp_path / name / "losses.json").read_text()) for name in folders)
+    assert actual == pytest.approx(losses, rel=1e-4)
+    weights, actual = (torch.load(tmp_path / name / "weights.pt") for name in folders)
     for name, weight in weights.items():
-        torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
+        torch.testing.assert_close(actual[name], weight, rtol=0, atol=1e-3, msg=name)
 
 
 def test_one_process_trains_on_one_device_even_if_more_are_visible(
@@ -107,8 +110,8 @@ def test_one_process_trains_on_one_device_even_if_more_are_visible(
     from agentworld.train.group_rl import group_config
     from agentworld.train.trainer import train_rows
 
-    seen = property(lambda self: self.__dict__.get("_n_gpu") or 2)
-    monkeypatch.setattr(TrainingArguments, "n_gpu", seen)
+    num_visible = property(lambda self: self.__dict__.get("_n_gpu") or 2)
+    monkeypatch.setattr(TrainingArguments, "n_gpu", num_visible)
     rows = rows_of(language_model, samples)
     assert train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["steps"] > 0
     assert group_config(WorldRlRecipe(), tmp_path, max_completion_tokens=4).n_gpu == 1

@@ -1,4 +1,4 @@
-"""Two processes of this machine share by DeepSpeed what a training keeps, on their CPUs."""
+"""Two processes of this machine share the state of a training with DeepSpeed, on their CPUs."""
 
 import json
 import os
@@ -32,8 +32,8 @@ MEMBER = ("-m", "agentworld.steps.member")
 SHARED = {"zero_stage": 3, "muon_learning_rate": None, "epochs": 8}
 
 
-def folder_of(step: str, given: Training) -> Path:
-    (folder,) = (path for path in (Path(given.store) / "steps" / step).iterdir() if path.is_dir())
+def folder_of(step: str, inputs: Training) -> Path:
+    (folder,) = (path for path in (Path(inputs.store) / "steps" / step).iterdir() if path.is_dir())
     return folder
 
 
@@ -45,11 +45,11 @@ def weights_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
+def zero_inputs(tmp_path_factory: pytest.TempPathFactory) -> Training:
     """A store whose step `cpt` ran in two processes with sharded weights."""
-    given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 3})
-    run_with_ranks(Path(given.store), main, ("cpt", *given))
-    return given
+    inputs = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 3})
+    run_with_ranks(Path(inputs.store), main, ("cpt", *inputs))
+    return inputs
 
 
 def test_a_recipe_without_zero_stage_keeps_its_digest() -> None:
@@ -59,7 +59,7 @@ def test_a_recipe_without_zero_stage_keeps_its_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "wrong"),
+    ("fields", "problem"),
     [
         (
             {"stage": "cpt", "zero_stage": 2, "muon_learning_rate": 0.02},
@@ -77,21 +77,21 @@ def test_a_recipe_without_zero_stage_keeps_its_digest() -> None:
     ids=["Muon", "no such stage", "one process"],
 )
 def test_a_recipe_with_an_invalid_zero_stage_is_refused(
-    tmp_path: Path, fields: dict[str, object], wrong: str
+    tmp_path: Path, fields: dict[str, object], problem: str
 ) -> None:
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "cpt": fields}))
-    with pytest.raises(InputError, match=wrong):
+    with pytest.raises(InputError, match=problem):
         load_recipe(tmp_path / "mine.yaml")
 
 
 def test_a_zero_stage_without_deepspeed_is_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = training(tmp_path / "store", cpt=SHARED)
+    inputs = training(tmp_path / "store", cpt=SHARED)
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(InputError, match=r"not installed; install agentworld\[deepspeed\]"):
-        run_by_name("cpt", *given)
-    assert [path.name for path in folder_of("cpt", given).iterdir()] == [STAGE_PAGE]
+        run_by_name("cpt", *inputs)
+    assert [path.name for path in folder_of("cpt", inputs).iterdir()] == [STAGE_PAGE]
 
 
 def test_zero_on_several_machines_requires_a_shared_disk(
@@ -110,7 +110,7 @@ def test_zero_on_several_machines_requires_a_shared_disk(
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training of one process in float32."""
+    """The folder of a training of one process in float32."""
     from machines.train_in_float32 import train
 
     folder = tmp_path_factory.mktemp("alone")
@@ -121,8 +121,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folders_of(folder: Path, *stages: str) -> list[Path]:
     """A folder for a training of each stage."""
     folders = [folder / stage for stage in stages]
-    for new in folders:
-        new.mkdir(parents=True)
+    for subfolder in folders:
+        subfolder.mkdir(parents=True)
     return folders
 
 
@@ -133,20 +133,20 @@ def test_each_zero_stage_trains_the_same_weights_with_half_of_the_state(
 
     from machines.train_in_float32 import train_in_each
 
-    shared = folders_of(tmp_path, "1", "2", "3")
-    run_with_ranks(tmp_path, train_in_each, shared)
+    folders = folders_of(tmp_path, "1", "2", "3")
+    run_with_ranks(tmp_path, train_in_each, folders)
     losses, weights = (
         json.loads((alone / "losses.json").read_text()),
         torch.load(alone / "weights.pt"),
     )
-    whole = int((alone / "state-0").read_text())
-    for folder in shared:
+    total = int((alone / "state-0").read_text())
+    for folder in folders:
         assert json.loads((folder / "losses.json").read_text()) == pytest.approx(losses, rel=1e-4)
-        for name, same in torch.load(folder / "weights.pt").items():
+        for name, weight in torch.load(folder / "weights.pt").items():
             # Adam divides by a root of its gradients' squares: their rounding becomes visible.
-            torch.testing.assert_close(same, weights[name], rtol=0, atol=1e-3, msg=name)
+            torch.testing.assert_close(weight, weights[name], rtol=0, atol=1e-3, msg=name)
         for rank in (0, 1):
-            assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
+            assert int((folder / f"state-{rank}").read_text()) == pytest.approx(total / 2, rel=0.02)
 
 
 def test_a_diverging_training_stops_at_its_step_without_a_checkpoint(
@@ -156,22 +156,22 @@ def test_a_diverging_training_stops_at_its_step_without_a_checkpoint(
 
     folders = folders_of(tmp_path, "2", "3", "parameters-3")
     run_with_ranks(tmp_path, diverge_in_each, folders)
-    for end in (folder / f"end-{rank}" for folder in folders for rank in (0, 1)):
-        wrong = "the training diverged: at step 4 the norm of the gradient is inf; lower learning_"
-        assert end.read_text().startswith(wrong), end
-        assert not list(end.parent.glob("checkpoints/*"))
+    for end_file in (folder / f"end-{rank}" for folder in folders for rank in (0, 1)):
+        words = "the training diverged: at step 4 the norm of the gradient is inf; lower learning_"
+        assert end_file.read_text().startswith(words), end_file
+        assert not list(end_file.parent.glob("checkpoints/*"))
 
 
 def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
     (file,) = checkpoints.glob(f"*/{name}.safetensors")
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-4])
+    data = file.read_bytes()
+    file.write_bytes(data[:-4])
     assert newest_checkpoint(checkpoints) is None
-    file.write_bytes(whole)
+    file.write_bytes(data)
 
 
 @pytest.mark.parametrize(
-    ("began", "resumed", "stages"),
+    ("num_before", "num_after", "stages"),
     [
         (2, 3, "3"),
         pytest.param(2, 3, "2", marks=pytest.mark.long),
@@ -180,91 +180,97 @@ def assert_truncation_is_noticed(checkpoints: Path, name: str) -> None:
     ],
 )
 def test_a_training_is_resumed_by_another_number_of_processes(
-    alone: Path, tmp_path: Path, began: int, resumed: int, stages: str
+    alone: Path, tmp_path: Path, num_before: int, num_after: int, stages: str
 ) -> None:
     from machines.train_in_float32 import train_in_each
 
     losses = json.loads((alone / "losses.json").read_text())
     folders = folders_of(tmp_path, *stages)
-    run_with_ranks(tmp_path, train_in_each, folders, 5, num=began)
+    run_with_ranks(tmp_path, train_in_each, folders, 5, num=num_before)
     for folder in folders:
         checkpoints = folder / "first/checkpoints"
         assert [path.name for path in checkpoints.iterdir()] == ["checkpoint-6"]
-        assert_truncation_is_noticed(checkpoints, f"fragments-{began:05}-of-{began:05}")
-    run_with_ranks(tmp_path, train_in_each, folders, num=resumed)
+        assert_truncation_is_noticed(checkpoints, f"fragments-{num_before:05}-of-{num_before:05}")
+    run_with_ranks(tmp_path, train_in_each, folders, num=num_after)
     for folder in folders:
         assert int((folder / "steps").read_text()) == len(losses) - 6
-        same = json.loads((folder / "losses.json").read_text())
-        assert same == pytest.approx(losses, rel=1e-4), folder
+        resumed_losses = json.loads((folder / "losses.json").read_text())
+        assert resumed_losses == pytest.approx(losses, rel=1e-4), folder
 
 
 def test_a_sharded_training_writes_a_whole_model_and_checkpoint_record(
-    trained: Training, tmp_path: Path
+    zero_inputs: Training, tmp_path: Path
 ) -> None:
-    alone = Path(run_by_name("cpt", *training(tmp_path / "store", cpt=SHARED)))
-    together = folder_of("cpt", trained)
-    record = checkpoint_of(together)
+    single_folder = Path(run_by_name("cpt", *training(tmp_path / "store", cpt=SHARED)))
+    sharded_folder = folder_of("cpt", zero_inputs)
+    record = checkpoint_of(sharded_folder)
     assert record.recipe["zero_stage"] == 3
-    assert record.metrics == pytest.approx(checkpoint_of(alone).metrics, rel=0.01)
-    noise = {"artifact": record.artifact, "metrics": record.metrics}
-    assert checkpoint_of(alone).model_copy(update=noise) == record
-    shapes, same = (
+    assert record.metrics == pytest.approx(checkpoint_of(single_folder).metrics, rel=0.01)
+    varying_fields = {"artifact": record.artifact, "metrics": record.metrics}
+    assert checkpoint_of(single_folder).model_copy(update=varying_fields) == record
+    shapes, sharded_shapes = (
         {name: (weight.shape, weight.dtype) for name, weight in weights_of(folder).items()}
-        for folder in (alone, together)
+        for folder in (single_folder, sharded_folder)
     )
-    assert same == shapes
+    assert sharded_shapes == shapes
 
 
 @pytest.mark.long
 def test_a_killed_sharded_training_resumes_and_ends_with_the_same_weights(
-    trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    zero_inputs: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    given = training(tmp_path / "store", cpt=SHARED)
-    parts = Path(given.store) / "steps" / "cpt"
+    inputs = training(tmp_path / "store", cpt=SHARED)
+    steps_folder = Path(inputs.store) / "steps" / "cpt"
 
-    def ended_at(checkpoint: str, how: signal.Signals) -> str:
+    def end_at(checkpoint: str, end_signal: signal.Signals) -> str:
         """The output of processes that are ended at a checkpoint."""
-        go_on = tmp_path / f"after {checkpoint}"
-        launched = launch("-m", "machines.paused_member", checkpoint, go_on, "cpt", *given)
-        sealed = f"*/checkpoints/{checkpoint}/manifest.json"
-        wait_for(lambda: list(parts.glob(sealed)), seconds=120)
-        for rank in ranks_of(launched):
-            rank.send_signal(how)
-        go_on.touch()
-        _, said = launched.communicate(timeout=DEADLINE)
-        assert launched.returncode != 0
-        return str(said)
+        go_file = tmp_path / f"after {checkpoint}"
+        launcher = launch("-m", "machines.paused_member", checkpoint, go_file, "cpt", *inputs)
+        manifest_pattern = f"*/checkpoints/{checkpoint}/manifest.json"
+        wait_for(lambda: list(steps_folder.glob(manifest_pattern)), seconds=120)
+        for rank in ranks_of(launcher):
+            rank.send_signal(end_signal)
+        go_file.touch()
+        _, output = launcher.communicate(timeout=DEADLINE)
+        assert launcher.returncode != 0
+        return str(output)
 
-    said = ended_at("checkpoint-5", signal.SIGTERM)
-    told = re.search(r"preempted; run it again: it resumes from step (\d+)", said)
-    assert told
-    said = ended_at("checkpoint-10", signal.SIGKILL)
-    assert resumed_from(said) == int(told[1])
-    said = run_together(*MEMBER, "cpt", *given)
-    assert resumed_from(said) >= 10
-    again, whole = (checkpoint_of(folder_of("cpt", each)) for each in (given, trained))
-    assert again.artifact == whole.artifact
+    output = end_at("checkpoint-5", signal.SIGTERM)
+    match = re.search(r"preempted; run it again: it resumes from step (\d+)", output)
+    assert match
+    output = end_at("checkpoint-10", signal.SIGKILL)
+    assert resumed_from(output) == int(match[1])
+    output = run_together(*MEMBER, "cpt", *inputs)
+    assert resumed_from(output) >= 10
+    resumed_checkpoint, expected_checkpoint = (
+        checkpoint_of(folder_of("cpt", step_inputs)) for step_inputs in (inputs, zero_inputs)
+    )
+    assert resumed_checkpoint.artifact == expected_checkpoint.artifact
 
 
-def resumed_from(said: str) -> int:
-    resumed = re.search(r"Resuming training from checkpoint .* global step (\d+)", said)
-    assert resumed, said
-    return int(resumed[1])
+def resumed_from(output: str) -> int:
+    match = re.search(r"Resuming training from checkpoint .* global step (\d+)", output)
+    assert match, output
+    return int(match[1])
 
 
 def test_world_rl_at_zero_stage_3_trains_the_same_weights_as_without_zero(
-    trained: Training, tmp_path: Path
+    zero_inputs: Training, tmp_path: Path
 ) -> None:
     import torch
 
-    parent, plain = folder_of("cpt", trained), training(tmp_path / "store")
-    for given in (trained, plain):
-        run_with_ranks(Path(given.store), main, ("rl", *given, str(parent)))
-    made: list[Checkpoint] = [checkpoint_of(folder_of("rl", each)) for each in (trained, plain)]
-    assert made[0].parents == (checkpoint_of(parent).artifact,) != (made[0].artifact,)
-    assert made[0].metrics == made[1].metrics
-    weights, same = (weights_of(folder_of("rl", each)) for each in (plain, trained))
+    parent, plain_inputs = folder_of("cpt", zero_inputs), training(tmp_path / "store")
+    for inputs in (zero_inputs, plain_inputs):
+        run_with_ranks(Path(inputs.store), main, ("rl", *inputs, str(parent)))
+    checkpoints: list[Checkpoint] = [
+        checkpoint_of(folder_of("rl", step_inputs)) for step_inputs in (zero_inputs, plain_inputs)
+    ]
+    assert checkpoints[0].parents == (checkpoint_of(parent).artifact,) != (checkpoints[0].artifact,)
+    assert checkpoints[0].metrics == checkpoints[1].metrics
+    weights, sharded_weights = (
+        weights_of(folder_of("rl", step_inputs)) for step_inputs in (plain_inputs, zero_inputs)
+    )
     for name, weight in weights.items():
-        torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-6, msg=name)
+        torch.testing.assert_close(sharded_weights[name], weight, rtol=0, atol=1e-6, msg=name)

@@ -24,11 +24,11 @@ from make.template import copied
 
 FIRST, SECOND, THIRD = map(records.digest, ("first", "second", "third"))
 
-NAMED = r"^the statement of alias 'stable' at \S+ does not verify"
+UNVERIFIED = r"^the statement of alias 'stable' at \S+ does not verify"
 
 
 class Scene(NamedTuple):
-    """A store in which names were moved."""
+    """A store in which aliases were moved."""
 
     folder: Path
     ledger: Ledger
@@ -39,12 +39,12 @@ class Scene(NamedTuple):
 
     @property
     def statement_signer(self):
-        own = self.folder / "keys"
-        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        keys = self.folder / "keys"
+        signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
         return StatementSigner(self.ledger, signer, self.mirror, trusted=trusted, step_keys=dict)
 
-    def move(self, alias, simulator, **told):
-        move = AliasMove(kind="simulator", simulator=simulator, by="ada", **told)
+    def move(self, alias, simulator, **fields):
+        move = AliasMove(kind="simulator", simulator=simulator, by="ada", **fields)
         AliasMoveSigner(self.ledger, self.statement_signer).move(
             alias, move, None, simulator[-60:], dry_run=False
         )
@@ -61,13 +61,13 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path):
-    """A name that was given before moves were signed, and moved twice since; and another one."""
-    scene = copied(moved, tmp_path)
+    """An alias that was set before moves were signed and then moved twice, and another alias."""
+    scene = copied(build_scene, tmp_path)
     yield scene
     scene.ledger.close()
 
 
-def moved(store):
+def build_scene(store):
     ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     scene = Scene(store, ledger)
     ledger.aliases.set("stable", FIRST, "ada")
@@ -125,8 +125,8 @@ def test_an_alias_history_with_any_gate_threshold_has_no_problems(scene, least):
         ("DELETE FROM attestations", f"statement that alias 'stable' .*{SECOND}"),
         ("UPDATE attestations SET kind = 'edge' WHERE sequence = 3", "is gone from the ledger"),
         ("UPDATE attestations SET at = '2026' WHERE sequence = 3", "at 2026 does not verify"),
-        ("UPDATE attestations SET subject = 'x' WHERE sequence = 3", NAMED),
-        ("UPDATE attestations SET name = 'x' WHERE sequence = 3", NAMED),
+        ("UPDATE attestations SET subject = 'x' WHERE sequence = 3", UNVERIFIED),
+        ("UPDATE attestations SET name = 'x' WHERE sequence = 3", UNVERIFIED),
         ("UPDATE attestations SET envelope = x'00' WHERE sequence = 3", "does not verify"),
         ("UPDATE attestations SET envelope = x'00' WHERE kind = 'genesis'", "held unsigned"),
         ("UPDATE attestations SET at = '2026' WHERE kind = 'genesis'", "held unsigned"),
@@ -135,18 +135,18 @@ def test_an_alias_history_with_any_gate_threshold_has_no_problems(scene, least):
 def test_each_change_of_alias_rows_or_statements_is_reported(scene, statement, problem):
     scene.change(statement)
     problems = scene.problems()
-    assert any(re.search(problem, each) for each in problems), problems
+    assert any(re.search(problem, sentence) for sentence in problems), problems
 
 
 def test_an_alias_move_deleted_with_its_statement_is_found_by_the_mirror_copy(scene):
     scene.change(
         "DELETE FROM aliases WHERE sequence = 3", "DELETE FROM attestations WHERE sequence = 3"
     )
-    gone, missing = scene.problems()
-    assert THIRD in gone
-    assert "is gone from the ledger; restore it" in gone
-    assert THIRD in missing
-    assert "the ledger does not have it" in missing
+    statement_problem, move_problem = scene.problems()
+    assert THIRD in statement_problem
+    assert "is gone from the ledger; restore it" in statement_problem
+    assert THIRD in move_problem
+    assert "the ledger does not have it" in move_problem
 
 
 def test_two_alias_moves_swapped_with_their_statements_are_reported(scene):
@@ -174,28 +174,28 @@ def test_unsigned_aliases_are_no_problem_before_the_first_signed_move(tmp_path):
     ledger.close()
 
 
-class Busy:
-    """A history to which a service adds after each look at it."""
+class GrowingHistory:
+    """An alias history to which a service adds a move after each read."""
 
     def __init__(self, scene):
         self.scene = scene
         self.num_looks = 0
 
     def __getattr__(self, name):
-        def looked(*arguments, **named):
+        def read(*arguments, **keywords):
             ledger = self.scene.ledger
-            of = ledger.aliases if name == "readable_history" else ledger.attestations
-            found = getattr(of, name)(*arguments, **named)
+            table = ledger.aliases if name == "readable_history" else ledger.attestations
+            result = getattr(table, name)(*arguments, **keywords)
             self.num_looks += 1
             self.scene.move("stable", records.digest(f"look {self.num_looks}"))
-            return found
+            return result
 
-        return looked
+        return read
 
 
 @pytest.mark.compute
 def test_an_alias_history_that_grows_during_the_audit_has_no_problems(scene):
-    busy = Busy(scene)
+    history = GrowingHistory(scene)
     evidence = Evidence(load_trusted(scene.folder / "keys"), scene.mirror)
-    assert list(alias_problems(busy, busy, evidence)) == []
-    assert busy.num_looks > 3
+    assert list(alias_problems(history, history, evidence)) == []
+    assert history.num_looks > 3

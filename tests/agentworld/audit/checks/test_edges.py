@@ -25,7 +25,7 @@ from agentworld.storage.stores import Stores
 from make import records
 from make.template import copied
 
-STARTED, MADE = records.digest("started"), records.digest("made")
+STARTED, FINAL = records.digest("started"), records.digest("made")
 
 
 class Scene(NamedTuple):
@@ -36,9 +36,9 @@ class Scene(NamedTuple):
     agent: Agent
 
     def audit(self) -> EdgeAudit:
-        found = edge_to("shell-agent", self.agent, self.sources)
-        assert found
-        return found
+        audit = edge_to("shell-agent", self.agent, self.sources)
+        assert audit
+        return audit
 
     def change(self, statement: str) -> None:
         """Changes the database as an attacker would."""
@@ -52,11 +52,11 @@ async def train(service: make.service.Service, *, sign: bool, again: bool) -> Si
     await client.step(await client.reset(records.task()), "ls")
     signature = None
     if sign:
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=MADE)
-        signature = sign_weights(made, ensure_signer(Stores.of(service.store).keys / STEP_KEYS))
-    await client.close_run(MADE, signature)
+        weights = RunWeights(run=run.id, simulator=run.simulator, weights=FINAL)
+        signature = sign_weights(weights, ensure_signer(Stores.of(service.store).keys / STEP_KEYS))
+    await client.close_run(FINAL, signature)
     claim = Claim(
-        agent="shell-agent", artifact=MADE, starting_weights=STARTED, simulator=run.simulator
+        agent="shell-agent", artifact=FINAL, starting_weights=STARTED, simulator=run.simulator
     )
     edge = await client.attest(claim)
     if again:
@@ -65,114 +65,116 @@ async def train(service: make.service.Service, *, sign: bool, again: bool) -> Si
     return edge
 
 
-def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
-    return copied(trained, store, sign=sign, again=again)
+def copy_scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
+    return copied(build_scene, store, sign=sign, again=again)
 
 
-def trained(store: Path, *, sign: bool, again: bool) -> Scene:
+def build_scene(store: Path, *, sign: bool, again: bool) -> Scene:
     service = make.service.service(store)
     edge = asyncio.run(train(service, sign=sign, again=again))
-    made = records.checkpoint(
-        "agent", artifact=MADE, parents=[STARTED], simulator=service.simulator
+    checkpoint = records.checkpoint(
+        "agent", artifact=FINAL, parents=[STARTED], simulator=service.simulator
     )
-    agent = Agent(checkpoint=made, run=edge.edge.run, edge=edge)
+    agent = Agent(checkpoint=checkpoint, run=edge.edge.run, edge=edge)
     registry = MemoryRegistry()
     registry.register_agent("shell-agent", agent, store)
     sources = Sources(registry, make.service.ledger(store), store, open_evidence(store))
     return Scene(store, sources, agent)
 
 
-def with_keys_of_now(told: Scene) -> Scene:
-    return told._replace(sources=told.sources._replace(evidence=open_evidence(told.store)))
+def with_current_keys(scene: Scene) -> Scene:
+    return scene._replace(sources=scene.sources._replace(evidence=open_evidence(scene.store)))
 
 
 @pytest.mark.parametrize(("sign", "grade"), [(True, "proven"), (False, "observed")])
 def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
-    told = scene(tmp_path, sign=sign)
-    found = told.audit()
-    assert (found.grade, found.problems) == (grade, ())
-    assert found.signature.signed_at == found.signature.ledger_at == found.edge.at
-    assert found.signature.key == current_key(Stores.of(told.store).keys / SIMULATOR_KEYS)
-    assert found.edge
-    assert (found.edge.traffic.num_episodes, found.edge.traffic.num_steps) == (1, 1)
-    assert found.edge.claim.artifact == MADE
+    scene = copy_scene(tmp_path, sign=sign)
+    audit = scene.audit()
+    assert (audit.grade, audit.problems) == (grade, ())
+    assert audit.signature.signed_at == audit.signature.ledger_at == audit.edge.at
+    assert audit.signature.key == current_key(Stores.of(scene.store).keys / SIMULATOR_KEYS)
+    assert audit.edge
+    assert (audit.edge.traffic.num_episodes, audit.edge.traffic.num_steps) == (1, 1)
+    assert audit.edge.claim.artifact == FINAL
 
 
 def test_the_same_claim_is_signed_once(tmp_path):
-    told = scene(tmp_path, again=True)
-    assert len(told.sources.ledger.attestations.find("edge")) == 1
+    scene = copy_scene(tmp_path, again=True)
+    assert len(scene.sources.ledger.attestations.find("edge")) == 1
 
 
 def test_an_audit_at_an_earlier_time_ignores_an_edge_signed_later(tmp_path):
-    told = scene(tmp_path)
-    signed = datetime.fromisoformat(told.audit().edge.at)
-    before = told._replace(sources=told.sources.as_of(signed - timedelta(milliseconds=1)))
-    assert (before.audit().edge, before.audit().problems) == (None, (UNSIGNED_ORIGIN,))
-    assert told._replace(sources=told.sources.as_of(signed)).audit() == told.audit()
+    scene = copy_scene(tmp_path)
+    signing_time = datetime.fromisoformat(scene.audit().edge.at)
+    earlier = scene._replace(sources=scene.sources.as_of(signing_time - timedelta(milliseconds=1)))
+    assert (earlier.audit().edge, earlier.audit().problems) == (None, (UNSIGNED_ORIGIN,))
+    assert scene._replace(sources=scene.sources.as_of(signing_time)).audit() == scene.audit()
 
 
 def test_verifying_a_broken_run_record_lowers_the_agents_grade_to_disputed(tmp_path):
-    told, ref = scene(tmp_path), VersionRef(name="shell-agent", version=1)
-    assert audit_agent(ref, told.sources, verify=True).grade == "proven"
-    told.change("UPDATE steps SET reward = 1.0")
-    grades = [audit_agent(ref, told.sources, verify=verify).grade for verify in (False, True)]
+    scene, ref = copy_scene(tmp_path), VersionRef(name="shell-agent", version=1)
+    assert audit_agent(ref, scene.sources, verify=True).grade == "proven"
+    scene.change("UPDATE steps SET reward = 1.0")
+    grades = [audit_agent(ref, scene.sources, verify=verify).grade for verify in (False, True)]
     assert grades == ["proven", "disputed"]
-    assert audit_agent(ref, told.sources._replace(evidence=None)).grade == "unsigned"
+    assert audit_agent(ref, scene.sources._replace(evidence=None)).grade == "unsigned"
 
 
 def test_the_edge_of_a_run_closed_during_the_audit_is_not_disputed(tmp_path):
-    told = scene(tmp_path)
-    read = told.sources.ledger.run(told.agent.run).model_copy(update={"closing": None})
-    assert edge_to("shell-agent", told.agent, told.sources, read) == told.audit()
+    scene = copy_scene(tmp_path)
+    run = scene.sources.ledger.run(scene.agent.run).model_copy(update={"closing": None})
+    assert edge_to("shell-agent", scene.agent, scene.sources, run) == scene.audit()
 
 
 def test_an_edge_signed_with_a_rotated_key_is_still_proven(tmp_path):
-    told = scene(tmp_path)
+    scene = copy_scene(tmp_path)
     rotate(Stores.of(tmp_path).keys / "simulator")
-    assert with_keys_of_now(told).audit().grade == "proven"
+    assert with_current_keys(scene).audit().grade == "proven"
 
 
 def test_an_edge_is_disputed_once_its_step_key_is_no_longer_trusted(tmp_path):
-    told = scene(tmp_path)
-    steps = Stores.of(tmp_path).keys / STEP_KEYS
-    rotate(steps)
-    assert with_keys_of_now(told).audit().grade == "proven"
-    (old,) = {*(steps / "trusted").iterdir()} - {steps / "trusted" / f"{current_key(steps)}.pem"}
-    old.unlink()
-    found = with_keys_of_now(told).audit()
-    assert found.grade == "disputed"
-    assert [reason for reason in found.problems if "is not signed by the step" in reason]
+    scene = copy_scene(tmp_path)
+    step_keys = Stores.of(tmp_path).keys / STEP_KEYS
+    rotate(step_keys)
+    assert with_current_keys(scene).audit().grade == "proven"
+    (old_key,) = {*(step_keys / "trusted").iterdir()} - {
+        step_keys / "trusted" / f"{current_key(step_keys)}.pem"
+    }
+    old_key.unlink()
+    audit = with_current_keys(scene).audit()
+    assert audit.grade == "disputed"
+    assert [reason for reason in audit.problems if "is not signed by the step" in reason]
 
 
 def test_a_missing_closing_signature_of_the_run_is_a_problem_of_its_edge(tmp_path):
-    told = scene(tmp_path)
-    told.change("UPDATE runs SET signature = NULL")
-    assert told.audit().problems == ("the signature of its run's closing is missing",)
+    scene = copy_scene(tmp_path)
+    scene.change("UPDATE runs SET signature = NULL")
+    assert scene.audit().problems == ("the signature of its run's closing is missing",)
 
 
 def test_a_conflicting_run_is_named_only_to_its_own_tenant(tmp_path):
-    told = scene(tmp_path)
+    scene = copy_scene(tmp_path)
     ledger, statement_signer = (
         make.service.ledger(tmp_path),
         make.service.log_signer(tmp_path).statement_signer,
     )
-    assert told.agent.edge
-    claim, run = told.agent.edge.edge.claim, ledger.run(told.agent.run)
+    assert scene.agent.edge
+    claim, run = scene.agent.edge.edge.claim, ledger.run(scene.agent.run)
 
     def close(tenant, purpose, signature=None):
         opening = RunOpening(agent="a", starting_weights=STARTED, purpose=purpose)
         other = ledger.open_run(opening, records.digest("elsewhere"), tenant=tenant)
-        ledger.close_run(other.id, RunClosing(final_weights=MADE, signature=signature))
+        ledger.close_run(other.id, RunClosing(final_weights=FINAL, signature=signature))
         return other.id
 
     close("rival", "training")
     assert statement_signer.edge(run, claim).edge.grade == "proven"
-    own = close(run.tenant, "evaluation")
+    own_run = close(run.tenant, "evaluation")
     close("rival", "training", "signed")
     reasons = statement_signer.edge(run, claim).edge.reasons
     assert sorted(reasons) == [
         "a run of another tenant made the same weights in another simulator",
-        f"run {own} made the same weights in another simulator",
+        f"run {own_run} made the same weights in another simulator",
     ]
 
 
@@ -191,78 +193,80 @@ def test_a_conflicting_run_is_named_only_to_its_own_tenant(tmp_path):
     ],
 )
 def test_the_edge_of_a_run_whose_row_contradicts_its_log_is_disputed(tmp_path, statement, words):
-    told = scene(tmp_path)
-    told.change(statement)
-    assert told.agent.edge
+    scene = copy_scene(tmp_path)
+    scene.change(statement)
+    assert scene.agent.edge
     statement_signer, claim = (
         make.service.log_signer(tmp_path).statement_signer,
-        told.agent.edge.edge.claim,
+        scene.agent.edge.edge.claim,
     )
-    edge = statement_signer.edge(make.service.ledger(tmp_path).run(told.agent.run), claim).edge
+    edge = statement_signer.edge(make.service.ledger(tmp_path).run(scene.agent.run), claim).edge
     assert edge.grade == "disputed"
     assert words in edge.reasons
 
 
 def test_the_simulator_audit_shows_the_signed_episode_and_step_counts(tmp_path):
-    told = scene(tmp_path)
-    told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
-    (made,) = audit_simulator(make.service.SIMULATOR, told.sources).agents
-    assert (made.run.num_episodes, made.run.num_steps) == (1, 1)
+    scene = copy_scene(tmp_path)
+    scene.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
+    (agent,) = audit_simulator(make.service.SIMULATOR, scene.sources).agents
+    assert (agent.run.num_episodes, agent.run.num_steps) == (1, 1)
 
 
 def test_a_deleted_edge_is_reported_as_missing_and_not_as_never_signed(tmp_path):
-    told = scene(tmp_path)
-    told.change("DELETE FROM attestations WHERE kind = 'edge'")
-    (reason,) = told.audit().problems
+    scene = copy_scene(tmp_path)
+    scene.change("DELETE FROM attestations WHERE kind = 'edge'")
+    (reason,) = scene.audit().problems
     assert reason.startswith("the edge agent-edges/")
     assert reason.endswith(" is gone from the ledger; restore it")
     for copy in (tmp_path / "mirror/agent-edges").rglob("*.json"):
         copy.unlink()
-    missing = "the edge that it was registered with is missing; restore the ledger"
-    assert told.audit().problems == (missing,)
-    older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert older.audit().problems == (UNSIGNED_ORIGIN,)
+    expected = "the edge that it was registered with is missing; restore the ledger"
+    assert scene.audit().problems == (expected,)
+    older_scene = scene._replace(agent=scene.agent.model_copy(update={"edge": None}))
+    assert older_scene.audit().problems == (UNSIGNED_ORIGIN,)
 
 
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
 def test_an_edge_with_a_changed_row_is_disputed(tmp_path, column):
-    told = scene(tmp_path)
-    told.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
-    found = told.audit()
-    assert found.grade == "disputed"
-    assert found.problems
+    scene = copy_scene(tmp_path)
+    scene.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
+    audit = scene.audit()
+    assert audit.grade == "disputed"
+    assert audit.problems
 
 
 def test_a_registry_edge_that_differs_from_the_ledgers_edge_is_reported(tmp_path):
-    told = scene(tmp_path)
-    without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
-    assert without.audit().problems == ("the registry and the ledger have different edges of it",)
+    scene = copy_scene(tmp_path)
+    scene_without_edge = scene._replace(agent=scene.agent.model_copy(update={"edge": None}))
+    assert scene_without_edge.audit().problems == (
+        "the registry and the ledger have different edges of it",
+    )
 
 
 def test_the_simulator_audit_lists_the_edge_of_an_unregistered_agent(tmp_path):
-    told = scene(tmp_path)
+    scene = copy_scene(tmp_path)
     simulator = make.service.SIMULATOR
-    assert audit_simulator(simulator, told.sources).unregistered == ()
-    lost = told.sources._replace(registry=MemoryRegistry())
-    (edge,) = audit_simulator(simulator, lost).unregistered
+    assert audit_simulator(simulator, scene.sources).unregistered == ()
+    empty_sources = scene.sources._replace(registry=MemoryRegistry())
+    (edge,) = audit_simulator(simulator, empty_sources).unregistered
     assert edge.claim.agent == "shell-agent"
-    before = datetime.fromisoformat(edge.at) - timedelta(milliseconds=1)
-    assert audit_simulator(simulator, lost.as_of(before)).unregistered == ()
+    earlier_time = datetime.fromisoformat(edge.at) - timedelta(milliseconds=1)
+    assert audit_simulator(simulator, empty_sources.as_of(earlier_time)).unregistered == ()
 
 
 def test_a_claim_that_contradicts_the_run_record_is_disputed_with_reasons(tmp_path):
     service = make.service.service(tmp_path)
 
-    async def claimed() -> SignedEdge:
+    async def attest_claim() -> SignedEdge:
         client = service.client()
         run = await client.open_run(RunOpening(agent="a", starting_weights=STARTED))
-        claim = Claim(agent="a", artifact=MADE, starting_weights=MADE, simulator=run.simulator)
+        claim = Claim(agent="a", artifact=FINAL, starting_weights=FINAL, simulator=run.simulator)
         try:
             return await client.attest(claim)
         finally:
             await client.close()
 
-    edge = asyncio.run(claimed()).edge
+    edge = asyncio.run(attest_claim()).edge
     assert edge.grade == "disputed"
     assert [reason for reason in edge.reasons if "the run began with" in reason]
     assert [reason for reason in edge.reasons if "the run is open" in reason]

@@ -6,17 +6,17 @@ from agentworld.errors import EvidenceError, NotFound
 
 
 def test_a_closed_and_signed_episode_is_verified(scene):
-    found = scene.verify_episode("first")
-    assert (found.grade, found.problems) == ("verified", ())
-    assert (found.run, found.num_steps, found.closed) == (scene.run, 2, "closed")
-    assert 0 < found.last_entry <= found.signed_length
+    finding = scene.verify_episode("first")
+    assert (finding.grade, finding.problems) == ("verified", ())
+    assert (finding.run, finding.num_steps, finding.closed) == (scene.run, 2, "closed")
+    assert 0 < finding.last_entry <= finding.signed_length
 
 
 def test_an_episode_whose_last_entry_is_not_signed_is_graded_unsigned(scene):
     scene.play("third", "d")
-    found = scene.verify_episode("third")
-    assert (found.grade, found.problems) == ("unsigned", ())
-    assert found.last_entry > found.signed_length
+    finding = scene.verify_episode("third")
+    assert (finding.grade, finding.problems) == ("unsigned", ())
+    assert finding.last_entry > finding.signed_length
     assert scene.verify_episode("first").grade == "verified"
 
 
@@ -33,9 +33,9 @@ def test_an_episode_whose_last_entry_is_not_signed_is_graded_unsigned(scene):
 )
 def test_a_tampered_episode_is_reported_as_broken(scene, statement, problem):
     scene.change(statement)
-    found = scene.verify_episode("first")
-    assert any(problem in sentence for sentence in found.problems), found.problems
-    assert found.grade == "broken"
+    finding = scene.verify_episode("first")
+    assert any(problem in sentence for sentence in finding.problems), finding.problems
+    assert finding.grade == "broken"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_deleted_episode_is_reported_despite_garbled_entries_and_runs(scene):
 def test_an_erased_episode_is_verified(scene):
     assert not scene.verify_episode("first").erased
     scene.ledger.erase_texts("first")
-    found = scene.verify_episode("first")
-    assert (found.grade, found.erased) == ("verified", True)
+    finding = scene.verify_episode("first")
+    assert (finding.grade, finding.erased) == ("verified", True)
 
 
 def test_verifying_a_missing_or_garbled_episode_raises_an_error(scene):

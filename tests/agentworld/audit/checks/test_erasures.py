@@ -19,10 +19,10 @@ pytestmark = pytest.mark.compute
 
 
 def statement_signer_of(scene, store=None) -> StatementSigner:
-    own = scene.folder / "keys"
-    signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-    second = store or scene.mirror
-    return StatementSigner(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+    keys = scene.folder / "keys"
+    signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
+    mirror = store or scene.mirror
+    return StatementSigner(scene.ledger, signer, mirror, trusted=trusted, step_keys=dict)
 
 
 def erase(scene, episode, store=None):
@@ -31,57 +31,61 @@ def erase(scene, episode, store=None):
 
 
 @pytest.fixture
-def erased(scene):
-    """The same with `first` erased, and the erasure declared."""
+def erased_scene(scene):
+    """The scene with `first` erased, and the erasure declared."""
     erase(scene, "first")
     return scene
 
 
-def test_erasures_declared_before_and_after_a_key_rotation_verify(erased):
-    rotate(erased.folder / "keys")
-    erased.play("third", "d")
-    erased.seal()
-    erase(erased, "third")
-    assert (erased.verify().grade, erased.verify().problems) == ("verified", ())
-    assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
+def test_erasures_declared_before_and_after_a_key_rotation_verify(erased_scene):
+    rotate(erased_scene.folder / "keys")
+    erased_scene.play("third", "d")
+    erased_scene.seal()
+    erase(erased_scene, "third")
+    assert (erased_scene.verify().grade, erased_scene.verify().problems) == ("verified", ())
+    assert [erased_scene.verify_episode(name).erased for name in ("first", "third")] == [True, True]
 
 
-def test_an_undeclared_erasure_is_reported(erased):
+def test_an_undeclared_erasure_is_reported(erased_scene):
     key = "(SELECT key FROM episodes WHERE id = 'second')"
-    erased.change(
+    erased_scene.change(
         "UPDATE episodes SET erased = 1, opening = NULL WHERE id = 'second'",
         f"UPDATE steps SET action = NULL, observation = NULL WHERE episode = {key}",
     )
     problem = "episode second is erased without a declaration"
-    assert problem in erased.verify().problems
-    assert problem in erased.verify_episode("second").problems
-    assert erased.verify_episode("first").grade == "verified"
+    assert problem in erased_scene.verify().problems
+    assert problem in erased_scene.verify_episode("second").problems
+    assert erased_scene.verify_episode("first").grade == "verified"
 
 
-def test_an_episode_marked_erased_that_still_has_texts_is_garbled(erased):
-    erased.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
+def test_an_episode_marked_erased_that_still_has_texts_is_garbled(erased_scene):
+    erased_scene.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
     assert [
-        problem for problem in erased.verify().problems if "episode second is garbled" in problem
+        problem
+        for problem in erased_scene.verify().problems
+        if "episode second is garbled" in problem
     ]
 
 
-def test_missing_texts_of_an_episode_not_marked_erased_are_reported(erased):
-    erased.change("UPDATE episodes SET erased = 0 WHERE id = 'first'")
-    assert any("is missing and was not erased" in problem for problem in erased.verify().problems)
+def test_missing_texts_of_an_episode_not_marked_erased_are_reported(erased_scene):
+    erased_scene.change("UPDATE episodes SET erased = 0 WHERE id = 'first'")
+    assert any(
+        "is missing and was not erased" in problem for problem in erased_scene.verify().problems
+    )
 
 
 def test_restored_texts_of_an_erased_episode_are_reported(scene):
-    before = scene.ledger.episode("first")
+    original = scene.ledger.episode("first")
     erase(scene, "first")
-    opening = before.opening.text.encode().hex()
+    opening = original.opening.text.encode().hex()
     scene.change(f"UPDATE episodes SET erased = 0, opening = x'{opening}' WHERE id = 'first'")
-    for step in before.steps:
+    for step in original.steps:
         texts = step.action.encode().hex(), step.observation.encode().hex()
         scene.change(
             f"UPDATE steps SET action = x'{texts[0]}', observation = x'{texts[1]}'"
             f" WHERE episode = 1 AND number = {step.number}"
         )
-    assert scene.ledger.episode("first") == before
+    assert scene.ledger.episode("first") == original
     assert "episode first was erased, but its texts are present" in scene.verify().problems
 
 
@@ -98,8 +102,8 @@ def test_the_genesis_covers_only_undeclared_erasures_from_before_its_signing(sce
     assert scene.verify().problems == ()
 
 
-class Busy:
-    """A ledger in which an episode is erased after so many looks at it."""
+class BusyLedger:
+    """A ledger in which an episode is erased after a number of reads."""
 
     def __init__(self, scene, num_looks):
         self.scene = scene
@@ -107,11 +111,11 @@ class Busy:
 
     @property
     def attestations(self):
-        return Looked(self, self.scene.ledger.attestations)
+        return CountedReads(self, self.scene.ledger.attestations)
 
     @property
     def logs(self):
-        return Looked(self, self.scene.ledger.logs)
+        return CountedReads(self, self.scene.ledger.logs)
 
     @property
     def aliases(self):
@@ -122,7 +126,7 @@ class Busy:
         return self.scene.ledger.signing_keys
 
     def __getattr__(self, name):
-        return getattr(Looked(self, self.scene.ledger), name)
+        return getattr(CountedReads(self, self.scene.ledger), name)
 
     def look(self):
         self.left -= 1
@@ -130,25 +134,25 @@ class Busy:
             erase(self.scene, "first")
 
 
-class Looked:
-    def __init__(self, busy, of):
+class CountedReads:
+    def __init__(self, busy, target):
         self.busy = busy
-        self.of = of
+        self.of = target
 
     def __getattr__(self, name):
-        def looked(*arguments, **named):
-            found = getattr(self.of, name)(*arguments, **named)
+        def read(*arguments, **keywords):
+            result = getattr(self.of, name)(*arguments, **keywords)
             self.busy.look()
-            return found
+            return result
 
-        return looked
+        return read
 
 
 @pytest.mark.parametrize("num_looks", range(1, 15))
 def test_an_episode_erased_during_the_audit_has_no_problems(scene, num_looks):
     statement_signer_of(scene).copy_missing()
-    evidence = scene.evidence._replace(at=datetime.now(UTC))  # before that is declared
-    assert verify_run(scene.run, Busy(scene, num_looks), evidence).problems == ()
+    evidence = scene.evidence._replace(at=datetime.now(UTC))  # before the erasure is declared
+    assert verify_run(scene.run, BusyLedger(scene, num_looks), evidence).problems == ()
     assert scene.verify().problems == ()
 
 
@@ -159,10 +163,10 @@ def test_an_erasure_or_genesis_during_a_ledger_audit_is_no_problem(scene, num_lo
     scene.seal()
     if has_genesis:
         statement_signer_of(scene).copy_missing()
-    assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
+    assert verify_ledger(BusyLedger(scene, num_looks), scene.evidence).problems == ()
 
 
-class Counted(WriteOnce):
+class CountingMirror(WriteOnce):
     """An evidence mirror that counts reads of each name, and listings."""
 
     def __init__(self, url):
@@ -183,16 +187,16 @@ def test_the_number_of_genesis_reads_does_not_grow_with_the_number_of_runs(scene
     statement_signer_of(scene).copy_missing()
 
     def num_reads():
-        store = Counted(str(scene.folder / "mirror"))
-        found = verify_ledger(scene.ledger, scene.evidence._replace(mirror=store))
-        assert found.problems == ()
-        return store.read[GENESIS]
+        mirror = CountingMirror(str(scene.folder / "mirror"))
+        verification = verify_ledger(scene.ledger, scene.evidence._replace(mirror=mirror))
+        assert verification.problems == ()
+        return mirror.read[GENESIS]
 
-    once = num_reads()
+    num_before = num_reads()
     for _ in range(5):
         scene.ledger.open_run(OPENING, SIMULATOR)
     scene.seal()
-    assert num_reads() == once
+    assert num_reads() == num_before
 
 
 def test_each_audit_reads_the_declarations_again(scene):
@@ -207,10 +211,10 @@ def test_each_audit_reads_the_declarations_again(scene):
     assert problem == f"run {scene.run}: episode third is erased without a declaration"
 
 
-def test_copying_an_erasure_to_the_mirror_does_not_list_other_erasures(erased):
-    store = Counted(str(erased.folder / "mirror"))
-    erased.play("third", "d")
-    erased.seal()
-    erase(erased, "third", store)
-    assert store.read[f"{Erasure.folder}/{erased.run}/"] == 0
-    assert len(erased.mirror.names(f"{Erasure.folder}/{erased.run}/")) == 2
+def test_copying_an_erasure_to_the_mirror_does_not_list_other_erasures(erased_scene):
+    mirror = CountingMirror(str(erased_scene.folder / "mirror"))
+    erased_scene.play("third", "d")
+    erased_scene.seal()
+    erase(erased_scene, "third", mirror)
+    assert mirror.read[f"{Erasure.folder}/{erased_scene.run}/"] == 0
+    assert len(erased_scene.mirror.names(f"{Erasure.folder}/{erased_scene.run}/")) == 2

@@ -23,20 +23,22 @@ def fork(scene, step=1):
     """Forks `first` at a step, with one step of its own."""
     source = scene.ledger.episode("first")
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
-    begun = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
-    own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
-    scene.ledger.write([EpisodeOpened(begun)])
-    scene.ledger.write([NewStep(scene.run, own.link(begun.head))])
+    fork_episode = copy_steps(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
+    own_step = records.episode(
+        *["a", "b"][:step], "own", base=fork_episode._replace(steps=())
+    ).steps[-1]
+    scene.ledger.write([EpisodeOpened(fork_episode)])
+    scene.ledger.write([NewStep(scene.run, own_step.link(fork_episode.head))])
 
 
-def newest(scene) -> RunCheckpoint:
+def newest_checkpoint(scene) -> RunCheckpoint:
     envelopes = scene.ledger.logs.checkpoints(scene.run)
     return verify_checkpoint(envelopes[max(envelopes)], scene.evidence.trusted)
 
 
-def sign_anew(scene, traffic: Traffic) -> None:
-    """Another service's signature of the same log, in both stores."""
-    checkpoint = newest(scene).model_copy(update={"traffic": traffic})
+def replace_checkpoint(scene, traffic: Traffic) -> None:
+    """Replaces the newest checkpoint, in both stores, by a signed one with this traffic."""
+    checkpoint = newest_checkpoint(scene).model_copy(update={"traffic": traffic})
     envelope = sign_checkpoint(checkpoint, ensure_signer(scene.folder / "keys"))
     scene.copies[-1].write_bytes(envelope)
     with sqlite3.connect(scene.folder / "ledger.db") as database:
@@ -57,38 +59,38 @@ def change_entry(scene, episode, **fields):
 def test_only_a_forks_log_entry_contains_a_number_of_copied_steps(scene):
     fork(scene, 2)
     assert opening_entry("fork", scene.ledger).readable_fields["num_copied"] == 2
-    plain = scene.ledger.episode("second")
-    assert episode_opened(plain) == {
+    episode = scene.ledger.episode("second")
+    assert episode_opened(episode) == {
         "kind": "episode-opened",
         "episode": "second",
-        "head": plain.first_head,
-        "control": plain.opened_with.control,
+        "head": episode.first_head,
+        "control": episode.opened_with.control,
     }
 
 
 def test_a_checkpoint_counts_answered_and_copied_steps_separately(scene):
     fork(scene, 2)
     scene.seal()
-    traffic = newest(scene).traffic
+    traffic = newest_checkpoint(scene).traffic
     assert (traffic.num_episodes, traffic.num_steps, traffic.num_copied) == (3, 4, 2)
-    found = scene.verify()
-    assert (found.grade, found.problems, found.num_steps) == ("verified", (), 4)
+    finding = scene.verify()
+    assert (finding.grade, finding.problems, finding.num_steps) == ("verified", (), 4)
     assert scene.verify_episode("fork").grade == "verified"
 
 
 def test_a_checkpoint_that_counts_copied_steps_as_answered_does_not_verify(scene):
     fork(scene, 2)
     scene.seal()
-    told = newest(scene).traffic
-    sign_anew(scene, told.model_copy(update={"num_steps": 6, "num_copied": 0}))
+    traffic = newest_checkpoint(scene).traffic
+    replace_checkpoint(scene, traffic.model_copy(update={"num_steps": 6, "num_copied": 0}))
     assert any("states other traffic" in problem for problem in scene.verify().problems)
 
 
 def test_a_fork_without_a_number_of_copied_steps_in_the_log_is_reported(scene, monkeypatch):
     def without_number(episode):
-        return {name: value for name, value in entry(episode).items() if name != "num_copied"}
+        return {name: value for name, value in original(episode).items() if name != "num_copied"}
 
-    entry = episode_opened
+    original = episode_opened
     monkeypatch.setattr("agentworld.records.log.episode_opened", without_number)
     fork(scene, 2)
     scene.seal()

@@ -20,40 +20,42 @@ pytestmark = pytest.mark.compute
 
 DEEP = "[" * 200_000
 LARGEST = 2**63 - 1
-NO_TEXT = "CAST(x'61ff62' AS TEXT)"
+INVALID_TEXT = "CAST(x'61ff62' AS TEXT)"
 
 
 @pytest.fixture
-def told(tmp_path) -> Story:
-    """With an alias, and a world model whose files were changed."""
-    return copied(named, tmp_path)
+def history(tmp_path) -> Story:
+    """A story with an alias, and a world model whose files were changed."""
+    return copied(build_history, tmp_path)
 
 
-def named(store) -> Story:
-    told = story(store)
-    statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
-    ledger = told.sources.ledger
-    move = AliasMove(kind="simulator", simulator=told.simulator, by="ada")
+def build_history(store) -> Story:
+    history = story(store)
+    statement_signer = make.service.log_signer(history.store, history.simulator).statement_signer
+    ledger = history.sources.ledger
+    move = AliasMove(kind="simulator", simulator=history.simulator, by="ada")
     AliasMoveSigner(ledger, statement_signer).move("stable", move, None, new_name(), dry_run=False)
-    assert verify_everything(told.sources).problems == ()
-    (told.store / "world/model.safetensors").write_text("other")
-    return told
+    assert verify_everything(history.sources).problems == ()
+    (history.store / "world/model.safetensors").write_text("other")
+    return history
 
 
-def change(told: Story, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+def change(history: Story, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
         assert database.execute(statement, values).rowcount > 0
 
 
-def problems(told: Story) -> list[str]:
-    """Beside the one that is always there."""
-    found = verify_everything(told.sources)
-    assert found.model_dump_json()
-    others = [
-        each for each in found.problems if not each.startswith("world@1: mirror differs in files")
+def find_problems(history: Story) -> list[str]:
+    """The problems, without that of the world model's files."""
+    verification = verify_everything(history.sources)
+    assert verification.model_dump_json()
+    other_problems = [
+        problem
+        for problem in verification.problems
+        if not problem.startswith("world@1: mirror differs in files")
     ]
-    assert len(others) < len(found.problems)
-    return others
+    assert len(other_problems) < len(verification.problems)
+    return other_problems
 
 
 @pytest.mark.parametrize(
@@ -63,9 +65,9 @@ def problems(told: Story) -> list[str]:
         ("UPDATE episodes SET num_copied = ?", [LARGEST], "exceeds safe integer domain"),
         ("UPDATE runs SET log_length = -1", [], "log_length: Input should be greater than"),
         ("UPDATE runs SET opening = ?", [DEEP], "is garbled: the whole: Invalid JSON"),
-        (f"UPDATE aliases SET at = {NO_TEXT}", [], "alias 'stable' is garbled: at: "),
-        (f"UPDATE runs SET tenant = {NO_TEXT}", [], "has tenant 'local'"),
-        (f"UPDATE runs SET id = {NO_TEXT}", [], "'a\\udcffb'"),
+        (f"UPDATE aliases SET at = {INVALID_TEXT}", [], "alias 'stable' is garbled: at: "),
+        (f"UPDATE runs SET tenant = {INVALID_TEXT}", [], "has tenant 'local'"),
+        (f"UPDATE runs SET id = {INVALID_TEXT}", [], "'a\\udcffb'"),
         ("UPDATE log SET body = ?", [DEEP.encode()], "entry 1 of the log is missing, garbled or"),
         ("UPDATE log SET body = ?", [LARGEST], "entry 1 of the log is missing, garbled or"),
         ("UPDATE log SET sequence = 'x' || sequence", [], "entry 1 of the log is missing, garbled"),
@@ -75,7 +77,7 @@ def problems(told: Story) -> list[str]:
         ("UPDATE checkpoints SET envelope = 7", [], "this is not an envelope of ours"),
         ("UPDATE attestations SET envelope = ?", [DEEP], "this is not an envelope of ours"),
         (
-            f"UPDATE attestations SET name = {NO_TEXT} || sequence",
+            f"UPDATE attestations SET name = {INVALID_TEXT} || sequence",
             [],
             "its row differs from what was signed",
         ),
@@ -83,29 +85,31 @@ def problems(told: Story) -> list[str]:
         ("UPDATE attestations SET kind = x'ff' WHERE kind = 'alias'", [], "is of an unknown kind"),
     ],
 )
-def test_a_garbled_row_is_reported_beside_other_problems(told, statement, values, words):
+def test_a_garbled_row_is_reported_beside_other_problems(history, statement, values, words):
     if "signing_keys" in statement:
-        told.sources.ledger.signing_keys.use("k", "a key")
-    change(told, statement, *values)
-    found = problems(told)
-    assert [problem for problem in found if words in problem], found
-    assert not [each for each in found if "invalid literal" in each or "Error)" in each]
-    assert len(found) == len(set(found))
-    assert audit_agents(told.sources).model_dump_json()
-    assert verify_agent(told.agent, told.sources).model_dump_json()
+        history.sources.ledger.signing_keys.use("k", "a key")
+    change(history, statement, *values)
+    problems = find_problems(history)
+    assert [problem for problem in problems if words in problem], problems
+    assert not [
+        problem for problem in problems if "invalid literal" in problem or "Error)" in problem
+    ]
+    assert len(problems) == len(set(problems))
+    assert audit_agents(history.sources).model_dump_json()
+    assert verify_agent(history.agent, history.sources).model_dump_json()
 
 
-def test_a_simulator_audit_reports_a_garbled_run_and_still_lists_agents(told):
-    other = told.sources.ledger.open_run(told.run.opening, told.simulator).id
-    change(told, "UPDATE runs SET log_length = -1 WHERE id = ?", other)
-    found = audit_simulator(told.simulator, told.sources)
-    assert [each.agent for each in found.agents] == ["hero@1"]
-    (problem,) = found.problems
+def test_a_simulator_audit_reports_a_garbled_run_and_still_lists_agents(history):
+    other = history.sources.ledger.open_run(history.run.opening, history.simulator).id
+    change(history, "UPDATE runs SET log_length = -1 WHERE id = ?", other)
+    audit = audit_simulator(history.simulator, history.sources)
+    assert [origin.agent for origin in audit.agents] == ["hero@1"]
+    (problem,) = audit.problems
     assert f"run {other} is garbled" in problem
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "shown_name"),
     [
         (b"\xff\xfe", "'\\udcff\\udcfe'"),
         (b"of nobody", "'of nobody'"),
@@ -116,26 +120,26 @@ def test_a_simulator_audit_reports_a_garbled_run_and_still_lists_agents(told):
         (b"nobody/note.txt", "nobody/note.txt"),
     ],
 )
-def test_an_unexpected_file_in_the_mirror_is_reported_and_stops_no_audit(told, name, shown):
-    place = os.fsencode(told.store / "mirror") + b"/" + name
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    with open(place, "wb") as file:
+def test_an_unexpected_file_in_the_mirror_is_reported_and_stops_no_audit(history, name, shown_name):
+    path = os.fsencode(history.store / "mirror") + b"/" + name
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
         file.write(b"{}")
-    (problem,) = problems(told)
-    assert problem.startswith(f"the evidence mirror has {shown}, which ")
+    (problem,) = find_problems(history)
+    assert problem.startswith(f"the evidence mirror has {shown_name}, which ")
 
 
-def test_an_unexpected_mirror_file_is_not_reported_as_a_deleted_runs_checkpoint(told):
-    stray = told.store / "mirror/abc/note.txt"
+def test_an_unexpected_mirror_file_is_not_reported_as_a_deleted_runs_checkpoint(history):
+    stray = history.store / "mirror/abc/note.txt"
     stray.parent.mkdir()
     stray.write_text("")
-    assert not any("is gone from the ledger" in problem for problem in problems(told))
+    assert not any("is gone from the ledger" in problem for problem in find_problems(history))
 
 
-def test_a_failing_search_for_orphan_rows_is_reported_as_one_problem(told, monkeypatch):
+def test_a_failing_search_for_orphan_rows_is_reported_as_one_problem(history, monkeypatch):
     def fail(_):
         raise ValueError
 
     monkeypatch.setattr("agentworld.ledger.ledger.orphan_rows", fail)
-    (problem,) = problems(told)
+    (problem,) = find_problems(history)
     assert problem.startswith("the ledger is garbled: ")

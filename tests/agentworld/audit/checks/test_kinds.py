@@ -1,4 +1,4 @@
-"""Every kind of statement, and what can become of its row and of its copy: each is found."""
+"""Every kind of statement: each change of its row and of its copy is reported."""
 
 import sqlite3
 from contextlib import closing
@@ -31,7 +31,7 @@ class Scene:
 
     def row_of(self, name: str) -> Attestation:
         (row,) = [row for row in self.store.ledger.attestations.all() if row.name == name]
-        if self.kind == "genesis" and hasattr(self, "row"):  # there is one: another of our key
+        if self.kind == "genesis" and hasattr(self, "row"):  # a second one, signed by our key
             return row._replace(envelope=self.store.genesis)
         return row
 
@@ -69,10 +69,12 @@ class Scene:
         return names - {""}
 
     def found(self) -> list[str]:
-        found = self.problems()
-        named = [problem for problem in found if any(place in problem for place in self.places())]
-        assert named, found
-        return found
+        problems = self.problems()
+        named_problems = [
+            problem for problem in problems if any(place in problem for place in self.places())
+        ]
+        assert named_problems, problems
+        return problems
 
 
 @pytest.fixture(params=KINDS)
@@ -90,16 +92,16 @@ def test_a_store_with_statements_of_every_kind_has_no_problems(tmp_path):
 
 def test_a_mirror_copy_replaced_by_an_older_statement_is_reported(scene):
     scene.copy.write_bytes(scene.older.envelope)
-    found = [problem for problem in scene.found() if "differs in the evidence mirror" in problem]
-    assert len(found) == 1 or (found and scene.kind == "edge")  # it is a reason of its agent too
+    matches = [problem for problem in scene.found() if "differs in the evidence mirror" in problem]
+    assert len(matches) == 1 or (matches and scene.kind == "edge")  # also reported for its agent
 
 
 def test_a_mirror_copy_of_another_tenants_statement_is_reported_without_its_names(scene):
     scene.copy.write_bytes(scene.others.envelope)
-    found = scene.found()
-    assert any("differs in the evidence mirror" in problem for problem in found)
-    others = {scene.others.name, scene.others.subject, scene.others.run, "acme"} - scene.places()
-    assert not [each for each in found if any(word in each for word in others - {""})]
+    problems = scene.found()
+    assert any("differs in the evidence mirror" in problem for problem in problems)
+    words = {scene.others.name, scene.others.subject, scene.others.run, "acme"} - scene.places()
+    assert not [problem for problem in problems if any(word in problem for word in words - {""})]
 
 
 def test_a_mirror_copy_with_one_changed_byte_is_reported(scene):
@@ -123,21 +125,21 @@ def test_a_deleted_statement_row_is_reported_from_its_mirror_copy(scene):
 
 
 def test_a_deleted_statement_row_is_reported_only_from_its_signing_time_on(scene):
-    signed = datetime.fromisoformat(scene.row.at)
+    signing_time = datetime.fromisoformat(scene.row.at)
     scene.remove()
-    told = [
+    problems_by_time = [
         [problem for problem in scene.problems(at) if "is gone from the ledger" in problem]
-        for at in (signed - timedelta(milliseconds=1), signed)
+        for at in (signing_time - timedelta(milliseconds=1), signing_time)
     ]
-    assert [bool(problems) for problems in told] == [False, True]
+    assert [bool(sentences) for sentences in problems_by_time] == [False, True]
 
 
 def test_a_statement_row_whose_time_differs_from_the_signed_time_is_reported(scene):
     scene.write(at="another")
-    (found, *_) = [
+    (first_problem, *_) = [
         problem for problem in scene.found() if "its row differs from what was signed" in problem
     ]
-    assert found.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
+    assert first_problem.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 
 def test_a_statement_row_with_the_envelope_of_an_older_row_is_reported(scene):
@@ -146,23 +148,24 @@ def test_a_statement_row_with_the_envelope_of_an_older_row_is_reported(scene):
 
 
 def test_replacing_both_row_and_copy_by_an_older_statement_is_reported(scene):
-    older = scene.older._asdict()
-    del older["name"], older["kind"]
-    scene.write(**older)
-    scene.copy.write_bytes(older["envelope"])
-    if scene.kind == "genesis":  # there is no other place for it: what it held is then unsigned
+    columns = scene.older._asdict()
+    del columns["name"], columns["kind"]
+    scene.write(**columns)
+    scene.copy.write_bytes(columns["envelope"])
+    if scene.kind == "genesis":  # a genesis has one place: the alias that it held is then unsigned
         assert any(
-            "'stable'" in each and "which is not signed" in each for each in scene.problems()
+            "'stable'" in problem and "which is not signed" in problem
+            for problem in scene.problems()
         )
     else:
         assert any("does not verify" in problem for problem in scene.found())
 
 
 def test_a_row_and_copy_signed_with_an_untrusted_key_are_reported(scene, tmp_path_factory):
-    stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
-    forged = sign(read_unverified(scene.row.envelope, {}), stranger)
-    scene.write(envelope=forged)
-    scene.copy.write_bytes(forged)
+    untrusted_signer = ensure_signer(tmp_path_factory.mktemp("stranger"))
+    envelope = sign(read_unverified(scene.row.envelope, {}), untrusted_signer)
+    scene.write(envelope=envelope)
+    scene.copy.write_bytes(envelope)
     assert any("is not trusted" in problem for problem in scene.found())
 
 
@@ -170,6 +173,8 @@ def test_verifying_an_agent_reports_its_deleted_validation(tmp_path):
     scene = Scene(copied(every_kind, tmp_path), "validation")
     row = scene.row
     scene.remove()
-    found = verify_agent(VersionRef(name="home-agent", version=2), scene.store.sources).problems
-    assert any(row.name in each and "is gone from the ledger" in each for each in found), found
+    problems = verify_agent(VersionRef(name="home-agent", version=2), scene.store.sources).problems
+    assert any(
+        row.name in problem and "is gone from the ledger" in problem for problem in problems
+    ), problems
     scene.store.ledger.close()

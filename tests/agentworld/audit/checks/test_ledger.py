@@ -24,7 +24,7 @@ INSERT = "INSERT INTO attestations (name, kind, subject, simulator, run, at, env
 COLUMNS = "subject, simulator, run, at, envelope FROM attestations"
 
 
-def problems(scene):
+def find_problems(scene):
     return list(verify_ledger(scene.ledger, scene.evidence).problems)
 
 
@@ -36,25 +36,25 @@ def log_signer(scene):
 
 
 def register(scene, *data) -> SignedEdge:
-    """Signs the run's agent; closes the run for the first one."""
+    """Closes the run, unless it is closed, and signs the edge of its agent."""
     run = scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
-    known = {"agent": "a", "artifact": FINAL, "starting_weights": STARTED, "simulator": SIMULATOR}
+    fields = {"agent": "a", "artifact": FINAL, "starting_weights": STARTED, "simulator": SIMULATOR}
     return log_signer(scene).statement_signer.edge(
-        run, Claim(**known, data=tuple(map(records.digest, data)))
+        run, Claim(**fields, data=tuple(map(records.digest, data)))
     )
 
 
 def test_an_unchanged_ledger_has_no_problems(scene):
     register(scene, "data")
     register(scene, "data", "more data")
-    assert problems(scene) == []
+    assert find_problems(scene) == []
 
 
 def test_records_that_are_not_signed_yet_are_no_problem(scene):
     scene.ledger.open_run(OPENING, SIMULATOR)
     scene.play("third", "d")
-    assert problems(scene) == []
+    assert find_problems(scene) == []
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_records_that_are_not_signed_yet_are_no_problem(scene):
 )
 def test_a_changed_or_deleted_ledger_row_is_reported_with_its_run_or_table(scene, statement, words):
     scene.change(statement.format())
-    assert any(words.format(run=scene.run) in problem for problem in problems(scene)), problems(
-        scene
+    assert any(words.format(run=scene.run) in problem for problem in find_problems(scene)), (
+        find_problems(scene)
     )
 
 
@@ -83,15 +83,15 @@ def test_a_run_that_has_no_log_does_not_verify(scene):
     scene.change(
         f"DELETE FROM log WHERE run = '{run}'", f"UPDATE runs SET log_length = 0 WHERE id = '{run}'"
     )
-    assert problems(scene) == [f"run {run}: the run was not opened as the log says"]
+    assert find_problems(scene) == [f"run {run}: the run was not opened as the log says"]
 
 
 def test_problems_of_other_runs_are_reported_beside_an_unreadable_run(scene):
     other = scene.ledger.open_run(OPENING, SIMULATOR).id
     scene.change(f"UPDATE runs SET opening = '' WHERE id = '{other}'", "UPDATE steps SET done = 1")
-    told = "\n".join(problems(scene))
-    assert f"the ledger's record of run {other} is garbled" in told
-    assert f"run {scene.run}: " in told
+    text = "\n".join(find_problems(scene))
+    assert f"the ledger's record of run {other} is garbled" in text
+    assert f"run {scene.run}: " in text
 
 
 def test_problems_of_other_runs_are_reported_beside_an_unreadable_restore(scene):
@@ -100,17 +100,19 @@ def test_problems_of_other_runs_are_reported_beside_an_unreadable_restore(scene)
         " VALUES ('x', 'restore', '', '', 'nobody', '', CAST(x'ff' AS TEXT))",
         "UPDATE steps SET done = 1",
     )
-    found = [each for each in problems(scene) if each.startswith(f"run {scene.run}: ")]
-    assert found
-    assert not any("is garbled" in problem for problem in found)
+    problems = [
+        problem for problem in find_problems(scene) if problem.startswith(f"run {scene.run}: ")
+    ]
+    assert problems
+    assert not any("is garbled" in problem for problem in problems)
 
 
 def test_a_text_inserted_into_an_erased_episode_is_reported(scene):
     scene.ledger.erase_texts("first")
-    assert problems(scene) == []
+    assert find_problems(scene) == []
     scene.change("UPDATE steps SET action = x'00' WHERE episode = 1")
-    (found,) = problems(scene)
-    assert "episode first is garbled" in found
+    (problem,) = find_problems(scene)
+    assert "episode first is garbled" in problem
 
 
 @pytest.mark.parametrize(
@@ -131,14 +133,16 @@ def test_a_text_inserted_into_an_erased_episode_is_reported(scene):
 def test_a_changed_or_deleted_edge_is_reported(scene, change, words):
     register(scene)
     scene.change(f"{change} WHERE kind = 'edge'")
-    assert any(words in problem for problem in problems(scene)), problems(scene)
+    assert any(words in problem for problem in find_problems(scene)), find_problems(scene)
 
 
 def test_a_mirror_copy_under_a_wrong_name_is_reported_by_that_name(scene):
     name = f"agent-edges/{scene.run}/other.dsse.json"
     scene.mirror.put(name, register(scene).envelope.encode())
-    (found,) = problems(scene)
-    assert found.startswith(f"the copy {name} does not verify: it is the copy of another statement")
+    (problem,) = find_problems(scene)
+    assert problem.startswith(
+        f"the copy {name} does not verify: it is the copy of another statement"
+    )
 
 
 @pytest.mark.parametrize("run", ["", "nobody"])
@@ -146,37 +150,37 @@ def test_a_restore_for_no_existing_run_signed_with_an_untrusted_key_is_reported(
     scene, run, tmp_path
 ):
     restore = Restore(run=run, lost=("x",), reason="a disk", by="eve", at=now())
-    planted = attest(restore, ensure_signer(tmp_path / "stranger"))
-    scene.ledger.attestations.add(planted)
-    words = f"the restore {planted.name} does not verify"
-    assert any(each.startswith(words) for each in problems(scene)), problems(scene)
+    attestation = attest(restore, ensure_signer(tmp_path / "stranger"))
+    scene.ledger.attestations.add(attestation)
+    words = f"the restore {attestation.name} does not verify"
+    assert any(problem.startswith(words) for problem in find_problems(scene)), find_problems(scene)
 
 
 def test_a_withdrawal_row_moved_to_another_version_is_reported_with_both_versions(scene):
-    known = {"artifact": FINAL, "registered": FINAL, "reason": "no good", "by": "ada", "at": now()}
-    log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **known))
+    fields = {"artifact": FINAL, "registered": FINAL, "reason": "no good", "by": "ada", "at": now()}
+    log_signer(scene).statement_signer.declare(Withdrawal(version="a@1", **fields))
     scene.change("UPDATE attestations SET subject = 'b@2' WHERE kind = 'withdrawal'")
-    (found,) = problems(scene)
-    assert " of b@2 does not verify: its row differs from what was signed" in found
-    assert found.endswith(" of a@1)")
+    (problem,) = find_problems(scene)
+    assert " of b@2 does not verify: its row differs from what was signed" in problem
+    assert problem.endswith(" of a@1)")
 
 
 def test_the_newest_edge_counts_regardless_of_the_order_of_rows(scene):
     register(scene, "data")
-    newer = register(scene, "data", "more data")
+    newer_edge = register(scene, "data", "more data")
     scene.change("UPDATE attestations SET sequence = 9 WHERE sequence = 2")
-    made = records.checkpoint("agent", artifact=FINAL, parents=[STARTED], simulator=SIMULATOR)
-    agent = Agent(checkpoint=made, run=scene.run, edge=newer)
-    told = audit_edge("a", agent, scene.ledger.attestations, scene.evidence)
-    assert (told.edge, told.grade) == (newer.edge, "observed")
-    assert edges_of(SIMULATOR, scene.ledger.attestations, scene.evidence) == [newer.edge]
+    checkpoint = records.checkpoint("agent", artifact=FINAL, parents=[STARTED], simulator=SIMULATOR)
+    agent = Agent(checkpoint=checkpoint, run=scene.run, edge=newer_edge)
+    audit = audit_edge("a", agent, scene.ledger.attestations, scene.evidence)
+    assert (audit.edge, audit.grade) == (newer_edge.edge, "observed")
+    assert edges_of(SIMULATOR, scene.ledger.attestations, scene.evidence) == [newer_edge.edge]
 
 
 def test_an_untrusted_signing_key_in_the_ledger_is_reported(scene):
-    own = ensure_signer(scene.folder / "keys").public_key
-    scene.ledger.signing_keys.use(own.keyid, public_pem(own).decode())
-    assert problems(scene) == []
-    other = ensure_signer(scene.folder / "others").public_key
-    scene.ledger.signing_keys.use(other.keyid, public_pem(other).decode())
-    (found,) = problems(scene)
-    assert other.keyid in found
+    own_key = ensure_signer(scene.folder / "keys").public_key
+    scene.ledger.signing_keys.use(own_key.keyid, public_pem(own_key).decode())
+    assert find_problems(scene) == []
+    other_key = ensure_signer(scene.folder / "others").public_key
+    scene.ledger.signing_keys.use(other_key.keyid, public_pem(other_key).decode())
+    (problem,) = find_problems(scene)
+    assert other_key.keyid in problem

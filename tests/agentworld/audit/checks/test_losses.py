@@ -34,10 +34,10 @@ class Place:
 
     @property
     def statement_signer(self):
-        own = self.scene.folder / "keys"
-        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-        second = self.scene.mirror
-        return StatementSigner(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+        keys = self.scene.folder / "keys"
+        signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
+        mirror = self.scene.mirror
+        return StatementSigner(self.scene.ledger, signer, mirror, trusted=trusted, step_keys=dict)
 
     def move(self, simulator):
         move = AliasMove(kind="simulator", simulator=records.digest(simulator), by="ada")
@@ -64,8 +64,8 @@ class Place:
 
     def declare(self, at=AT):
         self.statement_signer.ensure_genesis(restored=True)
-        for lost in self.missing().declarations("a disk", "ada", at):
-            self.statement_signer.declare(lost)
+        for declaration in self.missing().declarations("a disk", "ada", at):
+            self.statement_signer.declare(declaration)
 
     def alias_problems(self):
         ledger = self.scene.ledger
@@ -74,7 +74,7 @@ class Place:
 
 @pytest.fixture
 def place(first_place, tmp_path):
-    """Backups of before a run, a move and an erasure (`older`), and of some while later (`old`)."""
+    """A scene with a backup `older`, and a backup `old` from after a further move and episode."""
     make.ledger.copy_store(first_place.scene.folder, tmp_path)
     return Place(first_place.scene._replace(folder=tmp_path))
 
@@ -99,28 +99,28 @@ def first_place(first_scene, tmp_path_factory):
 
 
 @pytest.fixture
-def other(place):
-    """A run that no backup has."""
+def lost_run(place):
+    """A run that is in no backup."""
     return place.scene.ledger.open_run(OPENING, SIMULATOR).id
 
 
 def test_nothing_is_missing_from_a_ledger_that_was_not_restored(place):
     before = place.scene.mirror.names()
-    found = place.missing()
+    rows = place.missing()
     assert place.scene.mirror.names() == before
-    assert (found.runs, found.others) == ({}, ())
-    assert found.declarations("why", "ada", AT) == []
+    assert (rows.runs, rows.others) == ({}, ())
+    assert rows.declarations("why", "ada", AT) == []
 
 
-def test_a_ledger_after_an_undeclared_restore_has_problems(place, other):
+def test_a_ledger_after_an_undeclared_restore_has_problems(place, lost_run):
     place.scene.seal()
     place.restore("old")
-    found = place.scene.verify()
-    assert any("its end is cut off" in problem for problem in found.problems)
-    assert any("the erasure" in problem for problem in found.problems)
+    finding = place.scene.verify()
+    assert any("its end is cut off" in problem for problem in finding.problems)
+    assert any("the erasure" in problem for problem in finding.problems)
     assert any(records.digest("new") in problem for problem in place.alias_problems())
-    with pytest.raises(EvidenceError, match=f"run {other} is missing from the ledger"):
-        place.scene._replace(run=other).verify()
+    with pytest.raises(EvidenceError, match=f"run {lost_run} is missing from the ledger"):
+        place.scene._replace(run=lost_run).verify()
 
 
 def test_declaring_a_restore_during_an_audit_removes_problems_and_adds_none(place):
@@ -133,24 +133,24 @@ def test_declaring_a_restore_during_an_audit_removes_problems_and_adds_none(plac
     assert {*after} < {*before}
 
 
-def test_a_run_after_a_declared_restore_is_verified_and_notes_the_loss(place, other):
+def test_a_run_after_a_declared_restore_is_verified_and_notes_the_loss(place, lost_run):
     place.scene.seal()
     place.restore("old")
-    lost = place.missing()
-    assert lost.runs.keys() == {place.scene.run, other}
-    assert {each.partition("/")[0] for each in lost.others} == {
+    rows = place.missing()
+    assert rows.runs.keys() == {place.scene.run, lost_run}
+    assert {name.partition("/")[0] for name in rows.others} == {
         "alias-changes",
         "episode-erasures",
     }
     place.declare()
-    found = place.scene.verify()
-    assert (found.grade, found.problems) == ("verified", ())
-    (note,) = found.notes
+    finding = place.scene.verify()
+    assert (finding.grade, finding.problems) == ("verified", ())
+    (note,) = finding.notes
     assert note == f"declared lost on {AT}: 1 of its signed copies (a disk)"
     assert place.alias_problems() == []
     assert place.scene.verify_episode("third").grade == "verified"
     with pytest.raises(NotFound):
-        place.scene._replace(run=other).verify()
+        place.scene._replace(run=lost_run).verify()
     assert (place.missing().runs, place.missing().others) == ({}, ())
 
 
@@ -160,10 +160,10 @@ def test_a_run_that_lost_entries_refuses_episodes_and_a_new_run_accepts_episodes
     with pytest.raises(Conflict, match="lost entries"):
         place.scene.play("fifth", "x")
     assert place.scene.seal() == 0
-    fresh = place.scene._replace(run=place.scene.ledger.open_run(OPENING, SIMULATOR).id)
-    fresh.play("sixth", "x")
-    fresh.seal()
-    assert fresh.verify().grade == place.scene.verify().grade == "verified"
+    new_scene = place.scene._replace(run=place.scene.ledger.open_run(OPENING, SIMULATOR).id)
+    new_scene.play("sixth", "x")
+    new_scene.seal()
+    assert new_scene.verify().grade == place.scene.verify().grade == "verified"
 
 
 def test_aliases_can_be_moved_and_episodes_erased_after_a_declared_restore(place):
@@ -175,12 +175,12 @@ def test_aliases_can_be_moved_and_episodes_erased_after_a_declared_restore(place
     assert place.scene.verify().problems == ()
 
 
-def test_the_name_of_a_lost_run_cannot_be_reused(place, other):
+def test_the_name_of_a_lost_run_cannot_be_reused(place, lost_run):
     place.scene.seal()
     place.restore("old")
     place.declare()
     with pytest.raises(Conflict, match="was lost when the ledger was restored"):
-        place.scene.ledger.open_run(OPENING, SIMULATOR, other)
+        place.scene.ledger.open_run(OPENING, SIMULATOR, lost_run)
 
 
 def test_restoring_an_older_backup_needs_another_declaration(place):

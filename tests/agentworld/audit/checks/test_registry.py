@@ -1,4 +1,4 @@
-"""Whether a version is what was registered."""
+"""Verification of a version against its registration."""
 
 import pytest
 
@@ -12,32 +12,35 @@ from make import records
 from make.story import Story, signed_as, story
 
 
-def verified(told: Story, **changes: object) -> Finding:
-    """The verification of the agent, after a change in the registry."""
-    stored = told.sources.registry.stored(told.agent)
-    changed = StoredVersion.model_validate({**dict(stored), **changes})
-    return verify_version(changed, told.sources.registry, told.sources.step_keys)
+def verify(history: Story, **changes: object) -> Finding:
+    """Verifies the agent after changes in the registry."""
+    stored = history.sources.registry.stored(history.agent)
+    changed_version = StoredVersion.model_validate({**dict(stored), **changes})
+    return verify_version(changed_version, history.sources.registry, history.sources.step_keys)
 
 
-def tagged(told: Story, **tags: str) -> dict[str, object]:
-    version = told.sources.registry.version(told.agent)
+def tag_changes(history: Story, **tags: str) -> dict[str, object]:
+    version = history.sources.registry.version(history.agent)
     return {"version": version.model_copy(update={"tags": version.tags | tags})}
 
 
 @pytest.fixture
-def told(tmp_path) -> Story:
+def history(tmp_path) -> Story:
     return story(tmp_path)
 
 
-def test_an_unchanged_version_is_verified(told):
-    assert verified(told) == Finding(subject="hero@1", grade="verified")
+def test_an_unchanged_version_is_verified(history):
+    assert verify(history) == Finding(subject="hero@1", grade="verified")
 
 
-def differs(
-    name: str, mirrored: object, signed: object, source: str = "the signed statement says"
+def describe(
+    name: str,
+    mirrored_value: object,
+    signed_value: object,
+    source: str = "the signed statement says",
 ) -> str:
-    said = f"MLflow says {mirrored!r}, {source} {signed!r}"
-    return f"mirror differs in {name}: {said}"
+    detail = f"MLflow says {mirrored_value!r}, {source} {signed_value!r}"
+    return f"mirror differs in {name}: {detail}"
 
 
 @pytest.mark.parametrize(
@@ -51,121 +54,125 @@ def differs(
     ],
 )
 def test_a_changed_registry_field_is_reported_with_the_actual_and_expected_value(
-    told, changes, difference
+    history, changes, difference
 ):
-    assert verified(told, **changes).problems == (
-        f"hero@1: {differs(*difference, 'and it should be')}",
+    assert verify(history, **changes).problems == (
+        f"hero@1: {describe(*difference, 'and it should be')}",
     )
 
 
-def test_a_trailing_slash_in_a_location_is_ignored(told):
-    assert verified(told, locations=("here/", "here")).problems == ()
+def test_a_trailing_slash_in_a_location_is_ignored(history):
+    assert verify(history, locations=("here/", "here")).problems == ()
 
 
-def test_a_missing_record_is_reported(told):
-    assert verified(told, record=None).problems == ("hero@1: its record lineage.json is missing",)
+def test_a_missing_record_is_reported(history):
+    assert verify(history, record=None).problems == ("hero@1: its record lineage.json is missing",)
 
 
 @pytest.mark.parametrize("tag", ["kind", "artifact", "run", "simulator", "parents", "recipe"])
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_a_changed_or_deleted_tag_is_reported_with_its_signed_value(told, tag, is_gone):
-    tags = dict(told.sources.registry.version(told.agent).tags)
-    signed = tags.pop(tag)
-    version = told.sources.registry.version(told.agent)
-    changed = tags if is_gone else tags | {tag: "other"}
-    found = verified(told, version=version.model_copy(update={"tags": changed}))
-    difference = differs(f"tag {tag}", "other", signed)
-    wanted = difference.replace("'other'", "nothing") if is_gone else difference
-    assert found.problems == (f"hero@1: {wanted}",)
-    assert found.grade == "broken"
+def test_a_changed_or_deleted_tag_is_reported_with_its_signed_value(history, tag, is_gone):
+    tags = dict(history.sources.registry.version(history.agent).tags)
+    signed_value = tags.pop(tag)
+    version = history.sources.registry.version(history.agent)
+    changed_tags = tags if is_gone else tags | {tag: "other"}
+    finding = verify(history, version=version.model_copy(update={"tags": changed_tags}))
+    difference = describe(f"tag {tag}", "other", signed_value)
+    expected = difference.replace("'other'", "nothing") if is_gone else difference
+    assert finding.problems == (f"hero@1: {expected}",)
+    assert finding.grade == "broken"
 
 
 def test_the_record_gives_the_expected_values_of_an_unsigned_version(tmp_path):
-    told = story(tmp_path, signed=False)
+    history = story(tmp_path, signed=False)
     (tmp_path / "agent/model.safetensors").write_text("other")
-    of_tag, of_files = verified(told, **tagged(told, run="x")).problems
-    assert of_tag == f"hero@1: {differs('tag run', 'x', told.run.id, 'the record says')}"
-    assert of_files.endswith(f", the record says {told.run.final_weights!r}")
+    tag_problem, files_problem = verify(history, **tag_changes(history, run="x")).problems
+    assert tag_problem == f"hero@1: {describe('tag run', 'x', history.run.id, 'the record says')}"
+    assert files_problem.endswith(f", the record says {history.run.final_weights!r}")
 
 
-def test_values_of_a_changed_record_are_not_reported_as_signed(told):
-    record = told.sources.registry.agent(told.agent).model_copy(update={"run": "another"})
-    _, problem = verified(told, record=record.model_dump_json()).problems
-    assert problem == f"hero@1: {differs('tag run', told.run.id, 'another', 'the record says')}"
+def test_values_of_a_changed_record_are_not_reported_as_signed(history):
+    record = history.sources.registry.agent(history.agent).model_copy(update={"run": "another"})
+    _, problem = verify(history, record=record.model_dump_json()).problems
+    assert problem == f"hero@1: {describe('tag run', history.run.id, 'another', 'the record says')}"
 
 
-def test_a_record_counts_as_signed_if_a_registration_statement_has_its_digest(told):
-    sources = told.sources
+def test_a_record_counts_as_signed_if_a_registration_statement_has_its_digest(history):
+    sources = history.sources
     (statement,) = registrations(
-        sources.ledger.attestations, sources.evidence, str(told.agent)
+        sources.ledger.attestations, sources.evidence, str(history.agent)
     ).counted
-    stored = sources.registry.stored(told.agent).model_copy(
-        update={"signature": None, **tagged(told, run="x")}
+    stored = sources.registry.stored(history.agent).model_copy(
+        update={"signature": None, **tag_changes(history, run="x")}
     )
-    found = verify_version(stored, sources.registry, sources.step_keys, registration=statement)
-    gone, problem = found.problems
-    assert gone == "hero@1: its signature registration.dsse.json is missing"
-    assert problem == f"hero@1: {differs('tag run', 'x', told.run.id)}"
-    other = statement.model_copy(update={"record": (digest := records.digest("other"))})
-    found = verify_version(stored, sources.registry, sources.step_keys, registration=other)
-    assert found.problems == (
-        gone,
-        f"hero@1: {differs('tag run', 'x', told.run.id, 'the record says')}",
-        f"hero@1: {differs('record', statement.record, digest)}",
+    finding = verify_version(stored, sources.registry, sources.step_keys, registration=statement)
+    missing_signature, problem = finding.problems
+    assert missing_signature == "hero@1: its signature registration.dsse.json is missing"
+    assert problem == f"hero@1: {describe('tag run', 'x', history.run.id)}"
+    other_statement = statement.model_copy(update={"record": (digest := records.digest("other"))})
+    finding = verify_version(
+        stored, sources.registry, sources.step_keys, registration=other_statement
+    )
+    assert finding.problems == (
+        missing_signature,
+        f"hero@1: {describe('tag run', 'x', history.run.id, 'the record says')}",
+        f"hero@1: {describe('record', statement.record, digest)}",
     )
 
 
-def test_additional_tags_are_no_problem(told):
-    assert verified(told, **tagged(told, kubeflow_run="r1")).problems == ()
+def test_additional_tags_are_no_problem(history):
+    assert verify(history, **tag_changes(history, kubeflow_run="r1")).problems == ()
 
 
-def test_changed_files_are_reported_with_both_digests(told):
-    (told.store / "agent/model.safetensors").write_text("other")
-    (problem,) = verified(told).problems
+def test_changed_files_are_reported_with_both_digests(history):
+    (history.store / "agent/model.safetensors").write_text("other")
+    (problem,) = verify(history).problems
     assert problem.startswith("hero@1: mirror differs in files: MLflow says 'sha256:")
-    assert problem.endswith(f", the signed statement says {told.run.final_weights!r}")
+    assert problem.endswith(f", the signed statement says {history.run.final_weights!r}")
 
 
-def test_an_added_file_is_reported(told):
-    (told.store / "agent/chat_template.jinja").write_text("other")
-    assert len(verified(told).problems) == 1
+def test_an_added_file_is_reported(history):
+    (history.store / "agent/chat_template.jinja").write_text("other")
+    assert len(verify(history).problems) == 1
 
 
-def test_a_changed_record_is_reported_as_different_from_the_signed_record(told):
-    record = told.sources.registry.agent(told.agent)
-    changed = record.model_copy(update={"run": "another"})
-    found = verified(told, record=changed.model_dump_json(), **tagged(told, run="another"))
-    (problem,) = found.problems
+def test_a_changed_record_is_reported_as_different_from_the_signed_record(history):
+    record = history.sources.registry.agent(history.agent)
+    changed_record = record.model_copy(update={"run": "another"})
+    finding = verify(
+        history, record=changed_record.model_dump_json(), **tag_changes(history, run="another")
+    )
+    (problem,) = finding.problems
     assert problem.startswith(f"hero@1: what was signed is the record {record.digest} of ")
 
 
-def test_an_invalid_record_is_reported(told):
-    assert "its record cannot be read" in verified(told, record="{}").problems[0]
+def test_an_invalid_record_is_reported(history):
+    assert "its record cannot be read" in verify(history, record="{}").problems[0]
 
 
-def test_a_registration_signed_with_an_untrusted_key_is_reported(told):
-    stranger = ensure_signer(told.store / "keys/stranger")
-    what = told.sources.registry.agent(told.agent)
-    (problem,) = verified(told, signature=signed_as("hero", what, stranger)).problems
+def test_a_registration_signed_with_an_untrusted_key_is_reported(history):
+    untrusted_signer = ensure_signer(history.store / "keys/stranger")
+    agent = history.sources.registry.agent(history.agent)
+    (problem,) = verify(history, signature=signed_as("hero", agent, untrusted_signer)).problems
     assert "is not trusted" in problem
 
 
-def test_a_registration_signed_for_another_name_is_reported(told):
-    signer = ensure_signer(told.store / "keys/steps")
-    what = told.sources.registry.agent(told.agent)
-    (problem,) = verified(told, signature=signed_as("villain", what, signer)).problems
-    assert f"of {what.artifact} as villain, and not" in problem
+def test_a_registration_signed_for_another_name_is_reported(history):
+    signer = ensure_signer(history.store / "keys/steps")
+    agent = history.sources.registry.agent(history.agent)
+    (problem,) = verify(history, signature=signed_as("villain", agent, signer)).problems
+    assert f"of {agent.artifact} as villain, and not" in problem
 
 
-def test_a_version_signed_with_a_rotated_key_is_verified(told):
-    rotate(told.store / "keys/steps")
-    assert verified(told).grade == "verified"
+def test_a_version_signed_with_a_rotated_key_is_verified(history):
+    rotate(history.store / "keys/steps")
+    assert verify(history).grade == "verified"
 
 
 def test_an_unsigned_version_is_graded_unsigned_without_problems(tmp_path):
-    told = story(tmp_path, signed=False)
-    found = verified(told)
-    assert (found.grade, found.problems) == ("unsigned", ())
+    history = story(tmp_path, signed=False)
+    finding = verify(history)
+    assert (finding.grade, finding.problems) == ("unsigned", ())
 
 
 INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers="agent")
@@ -184,16 +191,18 @@ INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers=
         ],
     ],
 )
-def test_data_sets_that_differ_from_the_record_are_reported_with_both_values(told, change):
-    stored = told.sources.registry.stored(told.world_model)
-    known = told.sources.registry, told.sources.step_keys
+def test_data_sets_that_differ_from_the_record_are_reported_with_both_values(history, change):
+    stored = history.sources.registry.stored(history.world_model)
+    arguments = history.sources.registry, history.sources.step_keys
     one, two = stored.data
-    assert verify_version(stored.model_copy(update={"data": (two, one)}), *known).problems == ()
+    assert verify_version(stored.model_copy(update={"data": (two, one)}), *arguments).problems == ()
     data = tuple(change(one, two))
-    (problem,) = verify_version(stored.model_copy(update={"data": data}), *known).problems
-    mirrored, signed = (", ".join(sorted(map(str, inputs))) for inputs in (data, stored.data))
-    wanted = differs("data sets", mirrored, signed).replace("says ''", "says nothing")
-    assert problem == f"world@1: {wanted}"
+    (problem,) = verify_version(stored.model_copy(update={"data": data}), *arguments).problems
+    mirrored_data, signed_data = (
+        ", ".join(sorted(map(str, inputs))) for inputs in (data, stored.data)
+    )
+    expected = describe("data sets", mirrored_data, signed_data).replace("says ''", "says nothing")
+    assert problem == f"world@1: {expected}"
     for item in (one, two):
         for part in (item.name, item.shortened, item.source, item.readers):
-            assert part in signed
+            assert part in signed_data

@@ -30,15 +30,15 @@ from waiting import outcome
 
 pytestmark = pytest.mark.waits
 
-KEPT = {"alembic_version", "experiments", "experiment_tags", "workspaces", "sqlite_sequence"}
-ADDED = Dataset("added", "digest", "local", "{}")
+BASE_TABLES = {"alembic_version", "experiments", "experiment_tags", "workspaces", "sqlite_sequence"}
+EXTRA_DATASET = Dataset("added", "digest", "local", "{}")
 
 
 @pytest.fixture(scope="module", params=["database", "server"])
-def place(
+def location(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:
-    """The address, and where its files are."""
+    """The address of MLflow, and the folder of its files."""
     folder = tmp_path_factory.mktemp("mlflow")
     if request.param == "database":
         yield f"sqlite:///{folder}/mlflow.db", folder
@@ -47,14 +47,14 @@ def place(
             yield f"http://{LOOPBACK}:{server.port}", folder
 
 
-class Tampered:
+class TamperedStore:
     """A story with its own MLflow, and write access to it."""
 
     def __init__(self, store: Path, url: str, files: Path) -> None:
         import mlflow
 
-        local = files / "artifacts" if url.startswith("sqlite") else None
-        self.registry = MlflowRegistry(url, local)
+        artifacts = files / "artifacts" if url.startswith("sqlite") else None
+        self.registry = MlflowRegistry(url, artifacts)
         self.client = mlflow.MlflowClient(url, url)
         self.told: Story = story(store, self.registry)
         ref = self.told.agent
@@ -65,25 +65,27 @@ class Tampered:
         self.world_run = self.registry.stored(self.told.world_model).links.run
 
     def kept(self, name: str) -> Path:
-        """A file of this version where MLflow keeps it."""
-        of = (self.version.run_id, self.model)
-        (found,) = (
-            path for path in self.files.rglob(name) if any(each in path.parts for each in of)
+        """A file of this version in MLflow's folder."""
+        folders = (self.version.run_id, self.model)
+        (file,) = (
+            path
+            for path in self.files.rglob(name)
+            if any(folder in path.parts for folder in folders)
         )
-        return found
+        return file
 
     def problems(self) -> tuple[str, ...]:
         sources = self.told.sources
         assert sources.evidence
-        found: list[str] = []
+        problems: list[str] = []
         for ref in (self.told.agent, self.told.world_model):
-            told = sources.ledger.attestations
-            filed = registrations(told, sources.evidence, str(ref)).newest
+            attestations = sources.ledger.attestations
+            registration = registrations(attestations, sources.evidence, str(ref)).newest
             stored = self.registry.stored(ref)
-            found += verify_version(
-                stored, self.registry, sources.step_keys, registration=filed
+            problems += verify_version(
+                stored, self.registry, sources.step_keys, registration=registration
             ).problems
-        return tuple(found)
+        return tuple(problems)
 
     def change(self, statement: str, *values: str) -> None:
         """Changes MLflow's database as an attacker would."""
@@ -101,65 +103,69 @@ class Tampered:
 
 
 @pytest.fixture
-def tampered(tmp_path: Path, place: tuple[str, Path]) -> Iterator[Tampered]:
-    yield Tampered(tmp_path, *place)
-    _, folder = place
+def store(tmp_path: Path, location: tuple[str, Path]) -> Iterator[TamperedStore]:
+    yield TamperedStore(tmp_path, *location)
+    _, folder = location
     _empty(folder / "mlflow.db")
 
 
 def _empty(database: Path) -> None:
-    """Removes all models, runs and their rows: a check of everything takes as long as there are
-    models.
+    """Removes all models, runs and their rows: the duration of a full check grows with the number
+    of models.
     """
     tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     with closing(sqlite3.connect(database)) as connection, connection:
         for (table,) in connection.execute(tables).fetchall():
-            if table not in KEPT:
+            if table not in BASE_TABLES:
                 connection.execute(f"DELETE FROM {table}")
 
 
-def change_record(at: Tampered) -> None:
-    path = at.kept("lineage.json")
+def change_record(store: TamperedStore) -> None:
+    path = store.kept("lineage.json")
     path.write_text(path.read_text().replace('"num_parameters":1000', '"num_parameters":1001'))
 
 
-def change_weights(at: Tampered) -> None:
-    at.kept("model.safetensors").write_text("other")
+def change_weights(store: TamperedStore) -> None:
+    store.kept("model.safetensors").write_text("other")
 
 
-TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+TAMPERINGS: dict[str, tuple[Callable[[TamperedStore], Any], str]] = {
     "a tag is edited": (
-        lambda at: at.client.set_model_version_tag(at.name, at.number, "agentworld.run", "x"),
+        lambda store: store.client.set_model_version_tag(
+            store.name, store.number, "agentworld.run", "x"
+        ),
         "mirror differs in tag run: MLflow says 'x'",
     ),
     "a tag is deleted": (
-        lambda at: at.client.delete_model_version_tag(at.name, at.number, "agentworld.artifact"),
+        lambda store: store.client.delete_model_version_tag(
+            store.name, store.number, "agentworld.artifact"
+        ),
         "mirror differs in tag artifact: MLflow says nothing",
     ),
     "the run is deleted": (
-        lambda at: at.client.delete_run(at.version.run_id),
+        lambda store: store.client.delete_run(store.version.run_id),
         "mirror differs in run state: MLflow says 'deleted'",
     ),
     "the model is deleted": (
-        lambda at: at.client.delete_logged_model(at.model),
+        lambda store: store.client.delete_logged_model(store.model),
         "mirror differs in model state: MLflow says 'missing'",
     ),
     "a file is changed": (change_weights, "mirror differs in files: MLflow says 'sha256:"),
     "a file is deleted": (
-        lambda at: at.kept("model.safetensors").unlink(),
+        lambda store: store.kept("model.safetensors").unlink(),
         "mirror differs in files: MLflow says 'sha256:",
     ),
     "all files are deleted": (
-        lambda at: shutil.rmtree(at.kept("model.safetensors").parent),
+        lambda store: shutil.rmtree(store.kept("model.safetensors").parent),
         "mirror differs in files: MLflow says 'sha256:",
     ),
     "the record is changed": (change_record, "what was signed is the record"),
     "the record is deleted": (
-        lambda at: at.kept("lineage.json").unlink(),
+        lambda store: store.kept("lineage.json").unlink(),
         "its record lineage.json is missing",
     ),
     "the signature is changed": (
-        lambda at: at.kept("registration.dsse.json").write_text("{}"),
+        lambda store: store.kept("registration.dsse.json").write_text("{}"),
         "this is not an envelope of ours",
     ),
 }
@@ -167,142 +173,152 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
 OF_AGENT = "destination_type = 'MODEL_INPUT' AND source_id = ?"
 OF_WORLD = "destination_type = 'RUN' AND destination_id = ?"
 DATA_SETS = "world@{world}: mirror differs in data sets: MLflow says "
-LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+LINKS: dict[str, tuple[Callable[[TamperedStore], Any], str]] = {
     "the model input is deleted": (
-        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_AGENT}", at.version.run_id),
+        lambda store: store.change(f"DELETE FROM inputs WHERE {OF_AGENT}", store.version.run_id),
         "hero@{number}: mirror differs in inputs: MLflow says nothing, the signed",
     ),
     "the model input is another one": (
-        lambda at: at.change(
-            f"UPDATE inputs SET destination_id = ? WHERE {OF_AGENT}", at.model, at.version.run_id
+        lambda store: store.change(
+            f"UPDATE inputs SET destination_id = ? WHERE {OF_AGENT}",
+            store.model,
+            store.version.run_id,
         ),
         "hero@{number}: mirror differs in inputs: MLflow says '{model}'",
     ),
     "a data set is deleted": (
-        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_WORLD}", at.world_run),
+        lambda store: store.change(f"DELETE FROM inputs WHERE {OF_WORLD}", store.world_run),
         DATA_SETS,
     ),
     "a data set has another digest": (
-        lambda at: at.change(
+        lambda store: store.change(
             f"UPDATE datasets SET digest = hex(randomblob(8)) WHERE dataset_uuid IN"
             f" (SELECT source_id FROM inputs WHERE {OF_WORLD})",
-            at.world_run,
+            store.world_run,
         ),
         DATA_SETS,
     ),
     "a data set is read by another stage": (
-        lambda at: at.change(
+        lambda store: store.change(
             f"UPDATE input_tags SET value = 'rl' WHERE input_uuid IN"
             f" (SELECT input_uuid FROM inputs WHERE {OF_WORLD})",
-            at.world_run,
+            store.world_run,
         ),
         DATA_SETS,
     ),
     "a data set is added": (
-        lambda at: at.client.log_inputs(at.version.run_id, [DatasetInput(ADDED)]),
+        lambda store: store.client.log_inputs(store.version.run_id, [DatasetInput(EXTRA_DATASET)]),
         "hero@{number}: mirror differs in data sets: MLflow says 'added (digest digest,",
     ),
     "the version is of a run with the same files": (
-        lambda at: at.change(
+        lambda store: store.change(
             "UPDATE model_versions SET run_id = ? WHERE name = 'hero' AND version = ?",
-            at.other_run(),
-            at.number,
+            store.other_run(),
+            store.number,
         ),
         "hero@{number}: mirror differs in run: MLflow says ",
     ),
     "the version's files are told to be elsewhere": (
-        lambda at: at.change(
+        lambda store: store.change(
             "UPDATE model_versions SET storage_location = 'file:///x' WHERE name = 'hero'"
             " AND version = ?",
-            at.number,
+            store.number,
         ),
         "hero@{number}: mirror differs in location: MLflow says 'file:///x'",
     ),
 }
 
 
-def test_unchanged_versions_have_no_problems(tampered: Tampered) -> None:
-    assert tampered.problems() == ()
-    stored = tampered.registry.stored(tampered.told.agent)
+def test_unchanged_versions_have_no_problems(store: TamperedStore) -> None:
+    assert store.problems() == ()
+    stored = store.registry.stored(store.told.agent)
     assert (stored.run, stored.model) == ("present", "whole")
 
 
-@pytest.mark.parametrize("how", TAMPERINGS)
-def test_each_tampering_with_a_version_is_reported(tampered: Tampered, how: str) -> None:
-    tamper, problem = TAMPERINGS[how]
-    tamper(tampered)
-    found = tampered.problems()
-    assert any(each.startswith(f"{tampered.told.agent}: {problem}") for each in found), found
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_each_tampering_with_a_version_is_reported(store: TamperedStore, tampering: str) -> None:
+    tamper, expected = TAMPERINGS[tampering]
+    tamper(store)
+    problems = store.problems()
+    assert any(problem.startswith(f"{store.told.agent}: {expected}") for problem in problems), (
+        problems
+    )
 
 
-@pytest.mark.parametrize("how", LINKS)
-def test_a_changed_link_of_a_version_is_reported(tampered: Tampered, how: str) -> None:
-    tamper, problem = LINKS[how]
-    world = tampered.told.world_model.version
-    wanted = problem.format(number=tampered.number, model=tampered.model, world=world)
-    tamper(tampered)
-    found = tampered.problems()
-    assert any(each.startswith(wanted) for each in found), found
+@pytest.mark.parametrize("link", LINKS)
+def test_a_changed_link_of_a_version_is_reported(store: TamperedStore, link: str) -> None:
+    tamper, template = LINKS[link]
+    world = store.told.world_model.version
+    expected = template.format(number=store.number, model=store.model, world=world)
+    tamper(store)
+    problems = store.problems()
+    assert any(problem.startswith(expected) for problem in problems), problems
 
 
-def test_versions_registered_by_other_programs_are_not_listed(tampered: Tampered) -> None:
-    tampered.client.create_registered_model(name := f"of others {tampered.number}")
-    source = tampered.version.source
-    tampered.client.create_model_version(name, source, model_id=tampered.model)
-    names = {each.ref.name for each in tampered.registry.versions()}
+def test_versions_registered_by_other_programs_are_not_listed(store: TamperedStore) -> None:
+    store.client.create_registered_model(name := f"of others {store.number}")
+    source = store.version.source
+    store.client.create_model_version(name, source, model_id=store.model)
+    names = {version.ref.name for version in store.registry.versions()}
     assert names == {"hero", "world"}
 
 
 def test_unreadable_versions_with_copied_tags_are_reported_and_change_no_audit(
-    tampered: Tampered,
+    store: TamperedStore,
 ) -> None:
-    told = tampered.told
-    sources, agent = told.sources, told.agent
-    manifest = manifest_of(told.simulator, told.store)
+    history = store.told
+    sources, agent = history.sources, history.agent
+    manifest = manifest_of(history.simulator, history.store)
     assert manifest
 
-    def answers() -> list[object]:
+    def run_audits() -> list[object]:
         refs = world_models_of(manifest, sources.registry)
-        claimed = find_world_model(refs, sources.registry, sources.step_keys)
-        exported = [[*lines_of(form, sources)] for form in get_args(Form)]
-        served = audit_simulator(told.simulator, sources).world_model
+        world_model = find_world_model(refs, sources.registry, sources.step_keys)
+        exports = [[*lines_of(form, sources)] for form in get_args(Form)]
+        served_world_model = audit_simulator(history.simulator, sources).world_model
         audits = [audit_agent(agent, sources), audit_diff(agent, agent, sources)]
-        return [*audits, served, claimed, exported]
+        return [*audits, served_world_model, world_model, exports]
 
-    before = answers()
-    for ref in (told.world_model, agent):
-        tampered.client.create_registered_model(name := f"a-stray-{ref}".replace("@", "-"))
-        tags = tampered.client.get_model_version(ref.name, str(ref.version)).tags
-        tampered.client.create_model_version(
-            name, tampered.version.source, tags=tags, model_id=tampered.model
+    before = run_audits()
+    for ref in (history.world_model, agent):
+        store.client.create_registered_model(name := f"a-stray-{ref}".replace("@", "-"))
+        tags = store.client.get_model_version(ref.name, str(ref.version)).tags
+        store.client.create_model_version(
+            name, store.version.source, tags=tags, model_id=store.model
         )
-        tampered.change("UPDATE model_versions SET run_id = NULL WHERE name = ?", name)
+        store.change("UPDATE model_versions SET run_id = NULL WHERE name = ?", name)
         problems = verify_everything(sources).problems
         assert f"{name}@1: its record lineage.json is missing" in problems
-    assert answers() == before
+    assert run_audits() == before
 
 
 def test_a_deleted_version_counts_as_missing_and_an_untagged_version_does_not(
-    tampered: Tampered,
+    store: TamperedStore,
 ) -> None:
-    sources = tampered.told.sources
-    for name in tampered.version.tags:
-        tampered.client.delete_model_version_tag(tampered.name, tampered.number, name)
-    assert tampered.told.agent not in [each.ref for each in tampered.registry.versions()]
+    sources = store.told.sources
+    for name in store.version.tags:
+        store.client.delete_model_version_tag(store.name, store.number, name)
+    assert store.told.agent not in [version.ref for version in store.registry.versions()]
     assert missing_versions(sources).versions == ()
-    tampered.client.delete_model_version(tampered.name, tampered.number)
-    assert [each.ref for each in missing_versions(sources).versions] == [str(tampered.told.agent)]
+    store.client.delete_model_version(store.name, store.number)
+    assert [version.ref for version in missing_versions(sources).versions] == [
+        str(store.told.agent)
+    ]
 
 
 @pytest.mark.parametrize("name", ["lineage.json", "model.safetensors"])
 def test_a_pipe_in_place_of_a_version_file_is_reported_without_blocking(
     tmp_path: Path, name: str
 ) -> None:
-    tampered = Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
-    exchange(tampered.kept(name))
-    found = outcome(lambda: verify_everything(tampered.told.sources).problems)
-    assert isinstance(found, tuple)
-    assert [each for each in found if each.startswith(f"{tampered.told.agent}: ") and name in each]
+    store = TamperedStore(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    exchange(store.kept(name))
+    problems = outcome(lambda: verify_everything(store.told.sources).problems)
+    assert isinstance(problems, tuple)
+    assert [
+        problem
+        for problem in problems
+        if problem.startswith(f"{store.told.agent}: ") and name in problem
+    ]
 
 
 @pytest.mark.parametrize(
@@ -312,10 +328,10 @@ def test_a_pipe_in_place_of_a_version_file_is_reported_without_blocking(
 def test_registration_fails_if_the_database_drops_a_tag_or_a_data_set(
     tmp_path: Path, table: str, part: str
 ) -> None:
-    Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    TamperedStore(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
         drop = f"CREATE TRIGGER drops BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
         database.execute(drop)
-    with pytest.raises(StoreError, match=f"dropped {part} of it; remove the trigger") as told:
-        Tampered(tmp_path / "other", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
-    assert not told.value.retryable
+    with pytest.raises(StoreError, match=f"dropped {part} of it; remove the trigger") as error:
+        TamperedStore(tmp_path / "other", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    assert not error.value.retryable

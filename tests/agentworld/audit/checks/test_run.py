@@ -27,16 +27,16 @@ OTHER_OPENING = "CAST(json_set(CAST(opening AS TEXT), '$.turn_limit', 33) AS BLO
 def test_an_unchanged_run_record_is_verified_and_signed_up_to_its_last_entry(scene):
     scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
     scene.seal()
-    found = scene.verify()
-    assert (found.grade, found.problems) == ("verified", ())
-    assert found.signed_length == found.log_length
-    assert (found.num_episodes, found.num_steps, found.weights) == (2, 3, "claimed")
+    finding = scene.verify()
+    assert (finding.grade, finding.problems) == ("verified", ())
+    assert finding.signed_length == finding.log_length
+    assert (finding.num_episodes, finding.num_steps, finding.weights) == (2, 3, "claimed")
 
 
 def test_verification_ignores_the_episode_and_step_counts_of_the_runs_row(scene):
     scene.change("UPDATE runs SET num_episodes = 7, num_steps = 8")
-    found = scene.verify()
-    assert (found.grade, found.num_episodes, found.num_steps) == ("verified", 2, 3)
+    finding = scene.verify()
+    assert (finding.grade, finding.num_episodes, finding.num_steps) == ("verified", 2, 3)
 
 
 def test_a_garbled_episode_among_many_is_named(scene):
@@ -56,9 +56,9 @@ def test_a_log_that_did_not_grow_is_not_signed_again(scene):
 
 def test_a_run_with_unsigned_entries_is_graded_unsigned(scene):
     scene.play("third", "d")
-    found = scene.verify()
-    assert (found.grade, found.problems) == ("unsigned", ())
-    assert found.signed_length < found.log_length
+    finding = scene.verify()
+    assert (finding.grade, finding.problems) == ("unsigned", ())
+    assert finding.signed_length < finding.log_length
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_a_run_with_unsigned_entries_is_graded_unsigned(scene):
 )
 def test_a_tampered_run_record_is_reported_as_broken(scene, statements, problem):
     scene.change(*statements)
-    found = scene.verify()
-    assert any(problem in sentence for sentence in found.problems), found.problems
-    assert found.grade == "broken"
+    finding = scene.verify()
+    assert any(problem in sentence for sentence in finding.problems), finding.problems
+    assert finding.grade == "broken"
 
 
 @pytest.mark.parametrize(
@@ -164,16 +164,16 @@ def test_a_changed_run_closing_is_reported(scene, statement):
 
 
 def close_signed(scene, weights):
-    made = RunWeights(run=scene.run, simulator=SIMULATOR, weights=weights)
-    signature = sign_weights(made, ensure_signer(scene.folder / "steps"))
+    run_weights = RunWeights(run=scene.run, simulator=SIMULATOR, weights=weights)
+    signature = sign_weights(run_weights, ensure_signer(scene.folder / "steps"))
     scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL, signature=signature))
     scene.seal()
 
 
 def test_weights_signed_by_their_step_are_reported_as_signed(scene):
     close_signed(scene, FINAL)
-    found = scene.verify()
-    assert (found.weights, found.problems) == ("signed", ())
+    finding = scene.verify()
+    assert (finding.weights, finding.problems) == ("signed", ())
 
 
 def test_a_step_signature_over_other_weights_is_reported(scene):
@@ -212,17 +212,17 @@ def test_the_mirror_copy_of_a_checkpoint_suffices_for_verification(scene):
 )
 def test_a_checkpoint_signed_for_another_run_simulator_or_log_is_reported(scene, fields, words):
     log = [entry.body for entry in scene.ledger.logs.entries(scene.run)]
-    known = {
+    defaults = {
         "run": scene.run,
         "simulator": SIMULATOR,
         "length": 4,
         "root": merkle_root(log[:4]),
         "traffic": Traffic(),
     }
-    signed = sign_checkpoint(
-        RunCheckpoint(**{**known, **fields}), ensure_signer(scene.folder / "keys")
+    envelope = sign_checkpoint(
+        RunCheckpoint(**{**defaults, **fields}), ensure_signer(scene.folder / "keys")
     )
-    scene.mirror.put(checkpoint_name(scene.run, 4), signed)
+    scene.mirror.put(checkpoint_name(scene.run, 4), envelope)
     assert any(words in problem for problem in scene.verify().problems)
 
 
@@ -231,8 +231,8 @@ def test_an_unexpected_file_among_a_runs_mirror_copies_is_reported(scene):
     assert any("notes.txt does not verify" in problem for problem in scene.verify().problems)
 
 
-class Busy:
-    """A ledger to which a service adds a little after every look at it."""
+class BusyLedger:
+    """A ledger to which a service adds records after every read."""
 
     def __init__(self, scene):
         self.scene = scene
@@ -244,16 +244,16 @@ class Busy:
 
     def __getattr__(self, name):
         ledger = self.scene.ledger
-        look = getattr(ledger if hasattr(ledger, name) else ledger.logs, name)
+        member = getattr(ledger if hasattr(ledger, name) else ledger.logs, name)
         if name == "attestations":
-            return look
+            return member
 
-        def looked(*arguments, **named):
-            found = look(*arguments, **named)
+        def read_and_serve(*arguments, **keywords):
+            result = member(*arguments, **keywords)
             self.serve()
-            return found
+            return result
 
-        return looked
+        return read_and_serve
 
     def serve(self):
         self.num_looks += 1
@@ -261,8 +261,8 @@ class Busy:
             return
         self.scene.play(f"new {self.num_looks}", "x", close=self.num_looks % 2 == 0)
         if self.num_looks == 4:
-            open_one = self.scene.ledger.episode("second")
-            ending = self.scene.run, open_one.id, len(open_one.steps), open_one.head, "expired"
+            episode = self.scene.ledger.episode("second")
+            ending = self.scene.run, episode.id, len(episode.steps), episode.head, "expired"
             self.scene.ledger.write([EpisodeClosed(*ending)])
         if self.num_looks == 6:
             self.scene.ledger.close_run(self.scene.run, RunClosing(final_weights=FINAL))
@@ -271,9 +271,9 @@ class Busy:
 
 @pytest.mark.parametrize("num_looks", range(7))
 def test_a_run_that_is_served_during_the_audit_has_no_problems(scene, num_looks):
-    busy = Busy(scene)
-    busy.num_looks = num_looks
-    assert scene.verify(busy).problems == ()
+    ledger = BusyLedger(scene)
+    ledger.num_looks = num_looks
+    assert scene.verify(ledger).problems == ()
     assert scene.verify().grade == "verified"
 
 
@@ -286,25 +286,25 @@ def test_a_restored_old_ledger_is_reported(scene):
     for file in scene.folder.glob("ledger.db*"):
         file.unlink()
     shutil.copy(scene.folder / "old.db", scene.folder / "ledger.db")
-    assert any("an old ledger was restored" in found for found in scene.verify().problems)
+    assert any("an old ledger was restored" in problem for problem in scene.verify().problems)
     scene.play("other", "e")
     scene.play("another", "f")
-    assert any("not those that were signed" in found for found in scene.verify().problems)
+    assert any("not those that were signed" in problem for problem in scene.verify().problems)
 
 
 def test_a_replaced_mirror_copy_of_a_checkpoint_is_reported(scene):
     scene.copies[0].write_bytes(b"{}")
-    assert any("does not verify" in found for found in scene.verify().problems)
+    assert any("does not verify" in problem for problem in scene.verify().problems)
 
 
 def test_checkpoints_signed_with_a_rotated_key_verify_until_the_key_is_removed(scene):
-    old = ensure_signer(scene.folder / "keys").public_key.keyid
+    old_key = ensure_signer(scene.folder / "keys").public_key.keyid
     rotate(scene.folder / "keys")
     scene.play("third", "d")
     scene.seal()
     assert scene.verify().problems == ()
-    (scene.folder / "keys" / "trusted" / f"{old}.pem").unlink()
-    assert any("is not trusted" in found for found in scene.verify().problems)
+    (scene.folder / "keys" / "trusted" / f"{old_key}.pem").unlink()
+    assert any("is not trusted" in problem for problem in scene.verify().problems)
 
 
 def test_a_run_with_an_erased_episode_has_no_problems(scene):
@@ -312,16 +312,16 @@ def test_a_run_with_an_erased_episode_has_no_problems(scene):
     assert scene.verify().problems == ()
 
 
-@pytest.mark.parametrize("begun", [True, False], ids=["a run", "no run"])
+@pytest.mark.parametrize("is_opened", [True, False], ids=["a run", "no run"])
 def test_the_gc_threshold_is_raised_during_run_verification_and_then_restored(
-    scene, monkeypatch, begun
+    scene, monkeypatch, is_opened
 ):
-    known, calls = gc.get_threshold(), []
-    monkeypatch.setattr(gc, "get_threshold", lambda: (700, *known[1:]))
-    monkeypatch.setattr(gc, "set_threshold", lambda *told: calls.append(told))
-    with nullcontext() if begun else pytest.raises(NotFound):
-        verify_run(scene.run if begun else "0" * 32, scene.ledger, scene.evidence)
-    assert calls == [(10_000, *known[1:]), (700, *known[1:])]
+    original, calls = gc.get_threshold(), []
+    monkeypatch.setattr(gc, "get_threshold", lambda: (700, *original[1:]))
+    monkeypatch.setattr(gc, "set_threshold", lambda *values: calls.append(values))
+    with nullcontext() if is_opened else pytest.raises(NotFound):
+        verify_run(scene.run if is_opened else "0" * 32, scene.ledger, scene.evidence)
+    assert calls == [(10_000, *original[1:]), (700, *original[1:])]
 
 
 @pytest.mark.parametrize("threshold", [0, 10_000, 50_000])

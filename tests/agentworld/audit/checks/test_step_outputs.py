@@ -11,7 +11,7 @@ from make import records
 
 
 def training(store, step="sft"):
-    """The folder of one."""
+    """The folder of a finished training step."""
     draft = store / "draft"
     draft.mkdir()
     (draft / "model.safetensors").write_bytes(b"the weights of " + step.encode())
@@ -24,9 +24,9 @@ def collection(store):
     draft = store / "draft"
     draft.mkdir()
     (draft / "0.jsonl").write_text('{"recorded": 1}\n')
-    made = Collected(chunks={"0.jsonl": digest_file(draft / "0.jsonl")}, num_trajectories=1)
-    folder = records.finished_step(store, "collect", made.digest)
-    made.write(draft / "collected.json")
+    manifest = Collected(chunks={"0.jsonl": digest_file(draft / "0.jsonl")}, num_trajectories=1)
+    folder = records.finished_step(store, "collect", manifest.digest)
+    manifest.write(draft / "collected.json")
     for file in draft.iterdir():
         file.rename(folder / file.name)
     return folder
@@ -68,7 +68,7 @@ def test_a_garbled_receipt_is_reported_and_other_steps_are_still_read(tmp_path):
     (first / "receipt.json").write_text("[" * 200_000)
     (problem,) = step_problems(tmp_path)
     assert problem.startswith(f"what is in {first} is garbled: ")
-    assert [each.folder for each in finished_steps(tmp_path, "sft")] == [second]
+    assert [step.folder for step in finished_steps(tmp_path, "sft")] == [second]
 
 
 def test_weights_outside_the_store_are_not_compared(tmp_path):

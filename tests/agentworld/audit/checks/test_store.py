@@ -1,4 +1,4 @@
-"""Whether the ledger and the registry are each as they were signed, and say the same."""
+"""Verification of the ledger and the registry against what was signed and each other."""
 
 import sqlite3
 from contextlib import closing
@@ -19,54 +19,58 @@ from waiting import outcome
 
 
 @pytest.fixture
-def told(tmp_path) -> Story:
+def history(tmp_path) -> Story:
     return story(tmp_path)
 
 
-def register(told: Story, run: str, **made: object) -> str:
-    """Another version that claims this."""
-    known = {"artifact": told.run.final_weights, "simulator": told.simulator}
-    checkpoint = records.checkpoint("agent", **{**known, **made})
-    what = Agent(checkpoint=checkpoint, run=run)
-    return str(told.sources.registry.register_agent("claimed", what, told.store / "agent"))
+def register(history: Story, run: str, **fields: object) -> str:
+    """Registers another version that claims this run; returns its reference."""
+    defaults = {"artifact": history.run.final_weights, "simulator": history.simulator}
+    checkpoint = records.checkpoint("agent", **{**defaults, **fields})
+    agent = Agent(checkpoint=checkpoint, run=run)
+    return str(history.sources.registry.register_agent("claimed", agent, history.store / "agent"))
 
 
-def test_an_unchanged_store_has_no_problems(told):
-    found = verify_everything(told.sources)
-    assert (found.problems, found.num_unsigned) == ((), 0)
-    assert [each.subject for each in found.versions] == ["hero@1", "world@1"]
-    run = found.runs[told.run.id]
+def test_an_unchanged_store_has_no_problems(history):
+    verification = verify_everything(history.sources)
+    assert (verification.problems, verification.num_unsigned) == ((), 0)
+    assert [finding.subject for finding in verification.versions] == ["hero@1", "world@1"]
+    run = verification.runs[history.run.id]
     assert run
     assert (run.grade, run.weights) == ("verified", "signed")
 
 
 def test_an_empty_registry_without_signed_versions_is_no_problem(tmp_path):
-    told = story(tmp_path, signed=False)
-    found = verify_everything(told.sources._replace(registry=MemoryRegistry()))
-    assert (list(found.runs), found.versions, found.problems) == ([told.run.id], (), ())
+    history = story(tmp_path, signed=False)
+    verification = verify_everything(history.sources._replace(registry=MemoryRegistry()))
+    assert (list(verification.runs), verification.versions, verification.problems) == (
+        [history.run.id],
+        (),
+        (),
+    )
 
 
-def test_a_changed_run_and_a_changed_version_are_both_reported(told):
-    with sqlite3.connect(told.store / "ledger.db") as database:
+def test_a_changed_run_and_a_changed_version_are_both_reported(history):
+    with sqlite3.connect(history.store / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 1.0")
-    (told.store / "world/model.safetensors").write_text("other")
-    problems = verify_everything(told.sources).problems
-    assert any(each.startswith(f"run {told.run.id}: ") for each in problems)
-    assert any(each.startswith("world@1: mirror differs in files") for each in problems)
-    assert not any(each.startswith("hero@1") for each in problems)
+    (history.store / "world/model.safetensors").write_text("other")
+    problems = verify_everything(history.sources).problems
+    assert any(problem.startswith(f"run {history.run.id}: ") for problem in problems)
+    assert any(problem.startswith("world@1: mirror differs in files") for problem in problems)
+    assert not any(problem.startswith("hero@1") for problem in problems)
 
 
-def edge_of(told: Story) -> SignedEdge:
+def edge_of(history: Story) -> SignedEdge:
     """The service's signed edge of the story's agent."""
-    known = {"artifact": told.run.final_weights, "simulator": told.simulator}
-    claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
-    return make.service.log_signer(told.store, told.simulator).statement_signer.edge(
-        told.run, claim
+    fields = {"artifact": history.run.final_weights, "simulator": history.simulator}
+    claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **fields})
+    return make.service.log_signer(history.store, history.simulator).statement_signer.edge(
+        history.run, claim
     )
 
 
 @pytest.mark.parametrize(
-    ("statement", "problem"),
+    ("statement", "template"),
     [
         ("DELETE FROM attestations", "the edge agent-edges/{run}/"),
         (
@@ -85,81 +89,85 @@ def edge_of(told: Story) -> SignedEdge:
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
     ],
 )
-def test_verifying_everything_reports_each_problem_of_the_ledger(told, statement, problem):
-    edge_of(told)
-    make.service.log_signer(told.store, told.simulator).statement_signer.copy_missing()
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+def test_verifying_everything_reports_each_problem_of_the_ledger(history, statement, template):
+    edge_of(history)
+    make.service.log_signer(history.store, history.simulator).statement_signer.copy_missing()
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
         assert database.execute(statement).rowcount > 0
-    problems = verify_everything(told.sources).problems
-    assert any(each.startswith(problem.format(run=told.run.id)) for each in problems), problems
+    problems = verify_everything(history.sources).problems
+    assert any(problem.startswith(template.format(run=history.run.id)) for problem in problems), (
+        problems
+    )
 
 
-def test_problems_of_versions_are_reported_beside_a_garbled_run(told):
-    (told.store / "world/model.safetensors").write_text("other")
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+def test_problems_of_versions_are_reported_beside_a_garbled_run(history):
+    (history.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
-    found = verify_everything(told.sources)
-    assert any(each.startswith("world@1: mirror differs in files") for each in found.problems)
-    run = found.runs[told.run.id]
+    verification = verify_everything(history.sources)
+    assert any(
+        problem.startswith("world@1: mirror differs in files") for problem in verification.problems
+    )
+    run = verification.runs[history.run.id]
     assert run
-    assert (run.grade, run.simulator, found.num_unsigned) == ("broken", None, 0)
+    assert (run.grade, run.simulator, verification.num_unsigned) == ("broken", None, 0)
 
 
-def test_verifying_an_agent_reports_its_garbled_run_and_its_other_problems(told):
-    (told.store / "world/model.safetensors").write_text("other")
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+def test_verifying_an_agent_reports_its_garbled_run_and_its_other_problems(history):
+    (history.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
         database.execute("UPDATE runs SET opening = ''")
-    found = verify_agent(told.agent, told.sources)
-    run, *others = found.problems
-    assert run.startswith(f"the ledger's record of run {told.run.id} is garbled")
-    assert {each.partition(":")[0] for each in others} == {"hero@1", "world@1"}
+    verification = verify_agent(history.agent, history.sources)
+    run_problem, *other_problems = verification.problems
+    assert run_problem.startswith(f"the ledger's record of run {history.run.id} is garbled")
+    assert {problem.partition(":")[0] for problem in other_problems} == {"hero@1", "world@1"}
 
 
 def test_an_agent_with_a_signed_edge_missing_from_the_registry_is_reported(tmp_path):
-    told = story(tmp_path, signed=False)
-    edge = edge_of(told)
-    empty = told.sources._replace(registry=MemoryRegistry())
-    (problem,) = verify_everything(empty).problems
+    scene = story(tmp_path, signed=False)
+    edge = edge_of(scene)
+    empty_sources = scene.sources._replace(registry=MemoryRegistry())
+    (problem,) = verify_everything(empty_sources).problems
     assert problem.startswith(
-        f"hero: mirror differs in edge of run {told.run.id} to {told.run.final_weights}: MLflow"
+        f"hero: mirror differs in edge of run {scene.run.id} to {scene.run.final_weights}: MLflow"
         " says nothing, the signed statement says 'sha256:"
     )
-    agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
-    empty.registry.register_agent("hero", agent, told.store / "agent")
-    (problem,) = verify_everything(empty).problems
+    agent = scene.sources.registry.agent(scene.agent).model_copy(update={"edge": edge})
+    empty_sources.registry.register_agent("hero", agent, scene.store / "agent")
+    (problem,) = verify_everything(empty_sources).problems
     assert problem == "hero@1: its signature registration.dsse.json is missing"
 
 
-def test_a_version_whose_run_is_not_in_the_ledger_is_reported(told):
-    ref = register(told, "nobodys")
-    assert verify_everything(told.sources).problems == (f"{ref}: the ledger has no run nobodys",)
+def test_a_version_whose_run_is_not_in_the_ledger_is_reported(history):
+    ref = register(history, "nobodys")
+    assert verify_everything(history.sources).problems == (f"{ref}: the ledger has no run nobodys",)
 
 
 @pytest.mark.parametrize(
-    ("made", "problem"),
+    ("fields", "words"),
     [
         ({"simulator": records.digest("other")}, "the run was served by"),
         ({"parents": [records.digest("other")]}, "the run began with"),
         ({}, "the run began with"),
     ],
 )
-def test_a_version_that_contradicts_its_run_is_reported(told, made, problem):
-    parents = {} if "parents" in made or not made else {"parents": [records.digest("imitated")]}
-    ref = register(told, told.run.id, **made, **parents)
-    (found,) = verify_everything(told.sources).problems
-    assert found.startswith(f"{ref}: {problem}")
+def test_a_version_that_contradicts_its_run_is_reported(history, fields, words):
+    parents = {} if "parents" in fields or not fields else {"parents": [records.digest("imitated")]}
+    ref = register(history, history.run.id, **fields, **parents)
+    (problem,) = verify_everything(history.sources).problems
+    assert problem.startswith(f"{ref}: {words}")
 
 
-def test_a_version_whose_run_ended_with_other_weights_is_reported(told):
-    with sqlite3.connect(told.store / "ledger.db") as database:
+def test_a_version_whose_run_ended_with_other_weights_is_reported(history):
+    with sqlite3.connect(history.store / "ledger.db") as database:
         database.execute("UPDATE runs SET final_weights = ?", [records.digest("other")])
-    problems = verify_everything(told.sources).problems
-    ended = f"hero@1: the run ended with {records.digest('other')}, the version stands for"
-    assert any(each.startswith(ended) for each in problems)
+    problems = verify_everything(history.sources).problems
+    expected = f"hero@1: the run ended with {records.digest('other')}, the version stands for"
+    assert any(problem.startswith(expected) for problem in problems)
 
 
 @pytest.mark.parametrize(
-    ("tenant", "purpose", "told_as"),
+    ("tenant", "purpose", "template"),
     [
         ("local", "training", "run {run}"),
         ("rival", "training", None),
@@ -167,132 +175,145 @@ def test_a_version_whose_run_ended_with_other_weights_is_reported(told):
     ],
 )
 def test_another_training_run_of_the_tenant_with_the_same_weights_is_reported(
-    told, tenant, purpose, told_as
+    history, tenant, purpose, template
 ):
-    """Also where it was closed after the agent was registered."""
-    made = told.run.final_weights
-    opening = RunOpening(agent="hero", starting_weights=made, purpose=purpose)
-    ledger = told.sources.ledger
+    """The other run was closed after the agent was registered."""
+    weights = history.run.final_weights
+    opening = RunOpening(agent="hero", starting_weights=weights, purpose=purpose)
+    ledger = history.sources.ledger
     other = ledger.open_run(opening, records.digest("another"), tenant=tenant)
-    ledger.close_run(other.id, RunClosing(final_weights=made))
-    name = told_as and told_as.format(run=other.id)
+    ledger.close_run(other.id, RunClosing(final_weights=weights))
+    name = template and template.format(run=other.id)
     sentence = f"hero@1: {name} made the same weights in another simulator"
-    wanted = (sentence,) if name else ()
-    assert verify_everything(told.sources).problems == wanted
-    assert verify_agent(told.agent, told.sources).problems == wanted
+    expected = (sentence,) if name else ()
+    assert verify_everything(history.sources).problems == expected
+    assert verify_agent(history.agent, history.sources).problems == expected
 
 
-def test_verifying_an_agent_checks_only_its_run_version_and_world_model(told):
-    other = told.sources.ledger.open_run(
-        RunOpening(agent="other", starting_weights=records.digest("x")), told.simulator
+def test_verifying_an_agent_checks_only_its_run_version_and_world_model(history):
+    other = history.sources.ledger.open_run(
+        RunOpening(agent="other", starting_weights=records.digest("x")), history.simulator
     )
-    register(told, "nobodys")
-    found = verify_agent(told.agent, told.sources)
-    assert list(found.runs) == [told.run.id]
-    assert other.id not in found.runs
-    assert [each.subject for each in found.versions] == ["hero@1", "world@1"]
-    assert found.problems == ()
+    register(history, "nobodys")
+    verification = verify_agent(history.agent, history.sources)
+    assert list(verification.runs) == [history.run.id]
+    assert other.id not in verification.runs
+    assert [finding.subject for finding in verification.versions] == ["hero@1", "world@1"]
+    assert verification.problems == ()
 
 
 @pytest.mark.compute
-def test_verifying_an_agent_checks_only_its_own_simulator(told):
-    other = records.pinned(told.store, context_tokens=512)
-    for folder in (told.store / "simulators").glob("*/model/model.safetensors"):
+def test_verifying_an_agent_checks_only_its_own_simulator(history):
+    other = records.pinned(history.store, context_tokens=512)
+    for folder in (history.store / "simulators").glob("*/model/model.safetensors"):
         folder.chmod(0o644)
         folder.write_text("other")
-    (problem,) = verify_agent(told.agent, told.sources).problems
-    assert problem.startswith(f"simulator {told.simulator}: ")
-    assert any(other.digest in problem for problem in verify_everything(told.sources).problems)
-    lost = VersionRef.parse(register(told, "nobodys"))
-    assert not any("simulator" in problem for problem in verify_agent(lost, told.sources).problems)
-
-
-def test_a_missing_run_is_the_first_problem_of_its_agent(told):
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
-        database.execute("DELETE FROM runs")
-    first, *_ = verify_agent(told.agent, told.sources).problems
-    assert first.startswith(
-        f"run {told.run.id} is missing from the ledger, but the evidence mirror"
+    (problem,) = verify_agent(history.agent, history.sources).problems
+    assert problem.startswith(f"simulator {history.simulator}: ")
+    assert any(other.digest in problem for problem in verify_everything(history.sources).problems)
+    claimed_ref = VersionRef.parse(register(history, "nobodys"))
+    assert not any(
+        "simulator" in problem for problem in verify_agent(claimed_ref, history.sources).problems
     )
 
 
-def test_an_agent_whose_run_is_not_in_the_ledger_is_still_verified(told):
-    ref = VersionRef.parse(register(told, "nobodys"))
-    found = verify_agent(ref, told.sources)
-    assert (found.runs, [each.subject for each in found.versions]) == ({}, ["claimed@1"])
-    assert found.problems == ("claimed@1: the ledger has no run nobodys",)
+def test_a_missing_run_is_the_first_problem_of_its_agent(history):
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM runs")
+    problem, *_ = verify_agent(history.agent, history.sources).problems
+    assert problem.startswith(
+        f"run {history.run.id} is missing from the ledger, but the evidence mirror"
+    )
 
 
-def test_verify_agent_refuses_a_world_model(told):
+def test_an_agent_whose_run_is_not_in_the_ledger_is_still_verified(history):
+    ref = VersionRef.parse(register(history, "nobodys"))
+    verification = verify_agent(ref, history.sources)
+    assert (verification.runs, [finding.subject for finding in verification.versions]) == (
+        {},
+        ["claimed@1"],
+    )
+    assert verification.problems == ("claimed@1: the ledger has no run nobodys",)
+
+
+def test_verify_agent_refuses_a_world_model(history):
     with pytest.raises(InputError, match="world@1 is not an agent"):
-        verify_agent(told.world_model, told.sources)
+        verify_agent(history.world_model, history.sources)
 
 
-def test_an_unknown_agent_is_not_found(told):
+def test_an_unknown_agent_is_not_found(history):
     with pytest.raises(NotFound):
-        verify_agent(VersionRef(name="hero", version=9), told.sources)
+        verify_agent(VersionRef(name="hero", version=9), history.sources)
 
 
 def test_unsigned_records_are_counted_and_are_no_problem(tmp_path):
-    told = story(tmp_path, signed=False)
-    found = verify_everything(told.sources._replace(evidence=None))
-    assert (found.problems, found.num_unsigned) == ((), 3)
+    history = story(tmp_path, signed=False)
+    verification = verify_everything(history.sources._replace(evidence=None))
+    assert (verification.problems, verification.num_unsigned) == ((), 3)
 
 
-def test_progress_is_reported_up_to_the_end(told):
-    seen: list[float] = []
-    verify_everything(told.sources, lambda done, total: seen.append(done / total))
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
+def test_progress_is_reported_up_to_the_end(history):
+    fractions: list[float] = []
+    verify_everything(history.sources, lambda done, total: fractions.append(done / total))
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
 
 
-def test_a_disputed_claim_without_a_version_is_not_reported_as_missing(told):
-    statement_signer = make.service.log_signer(told.store, told.simulator).statement_signer
+def test_a_disputed_claim_without_a_version_is_not_reported_as_missing(history):
+    statement_signer = make.service.log_signer(history.store, history.simulator).statement_signer
     claim = Claim(
         agent="nobody",
         artifact=records.digest("made up"),
         starting_weights=STARTED,
-        simulator=told.simulator,
+        simulator=history.simulator,
     )
-    assert statement_signer.edge(told.run, claim).edge.grade == "disputed"
-    assert verify_everything(told.sources).problems == ()
+    assert statement_signer.edge(history.run, claim).edge.grade == "disputed"
+    assert verify_everything(history.sources).problems == ()
 
 
 @pytest.mark.parametrize("record", ['{"stages":[],"report":"REPORT"}', '{"run":"../"}', "[]"])
-def test_an_unreadable_record_is_reported_and_runs_are_still_verified(told, monkeypatch, record):
-    stored = told.sources.registry.stored
+def test_an_unreadable_record_is_reported_and_runs_are_still_verified(history, monkeypatch, record):
+    original = history.sources.registry.stored
     garbled = record.replace("REPORT", records.digest("report"))
     monkeypatch.setattr(
-        told.sources.registry,
+        history.sources.registry,
         "stored",
-        lambda ref: stored(ref).model_copy(update={"record": garbled}),
+        lambda ref: original(ref).model_copy(update={"record": garbled}),
     )
-    found = verify_everything(told.sources)
-    assert found.runs
-    assert [each for each in found.problems if each.startswith("hero@1: its record cannot be read")]
+    verification = verify_everything(history.sources)
+    assert verification.runs
+    assert [
+        problem
+        for problem in verification.problems
+        if problem.startswith("hero@1: its record cannot be read")
+    ]
 
 
-def test_a_changed_pinned_simulator_is_reported(told):
-    (weights,) = (told.store / "simulators").glob("*/model/model.safetensors")
+def test_a_changed_pinned_simulator_is_reported(history):
+    (weights,) = (history.store / "simulators").glob("*/model/model.safetensors")
     weights.chmod(0o644)
     weights.write_text("other")
-    (problem,) = verify_everything(told.sources).problems
-    assert problem.startswith(f"simulator {told.simulator}: ")
+    (problem,) = verify_everything(history.sources).problems
+    assert problem.startswith(f"simulator {history.simulator}: ")
 
 
-EXCHANGED = {
+PIPE_PROBLEMS = {
     "mirror/*/0*.dsse.json": "has no copy in the evidence mirror",
     "simulators/*/manifest.json": "is not a pinned simulator",
     "simulators/*/model/model.safetensors": "is neither a regular file nor a folder",
 }
 
 
-@pytest.mark.parametrize(("pattern", "words"), EXCHANGED.items())
-def test_a_pipe_in_place_of_evidence_is_reported_beside_other_problems(told, pattern, words):
-    exchange(next(told.store.glob(pattern)))
-    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+@pytest.mark.parametrize(("pattern", "words"), PIPE_PROBLEMS.items())
+def test_a_pipe_in_place_of_evidence_is_reported_beside_other_problems(history, pattern, words):
+    exchange(next(history.store.glob(pattern)))
+    with closing(sqlite3.connect(history.store / "ledger.db")) as database, database:
         database.execute("UPDATE steps SET reward = 1.0")
-    found = outcome(lambda: verify_everything(told.sources).problems)
-    assert isinstance(found, tuple)
-    assert [problem for problem in found if words in problem]
-    assert [each for each in found if each.startswith(f"run {told.run.id}: ") and words not in each]
+    problems = outcome(lambda: verify_everything(history.sources).problems)
+    assert isinstance(problems, tuple)
+    assert [problem for problem in problems if words in problem]
+    assert [
+        problem
+        for problem in problems
+        if problem.startswith(f"run {history.run.id}: ") and words not in problem
+    ]

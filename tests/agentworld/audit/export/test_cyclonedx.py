@@ -61,11 +61,13 @@ def test_dependencies_lead_from_the_agent_to_the_data_and_the_base(built):
 
 def test_every_component_has_its_name_its_type_and_its_hash(built):
     bill, simulator, data = built.bill, built.made.simulator.digest, built.data.digest
-    parts = {each: parts_of(bill)[each] for each in parts_of(bill) if each.startswith("sha256:")}
+    parts = {
+        digest: parts_of(bill)[digest] for digest in parts_of(bill) if digest.startswith("sha256:")
+    }
     for digest, part in parts.items():
         assert part["hashes"] == [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
     model = "machine-learning-model"
-    assert {digest: (each["type"], each["name"]) for digest, each in parts.items()} == {
+    assert {digest: (part["type"], part["name"]) for digest, part in parts.items()} == {
         built.made.agent.artifact: (model, "shell-agent"),
         make.agent.STARTED: (model, f"starting-weights-{make.agent.STARTED[7:19]}"),
         simulator: ("application", f"simulator-{simulator[7:19]}"),
@@ -83,16 +85,17 @@ def test_a_base_has_its_download_address_without_secrets(own):
     ]
     address = "https://ada:secret@models/my base"
     (stage, *_) = world(own.data.digest, base=address, parents=[BASE]).stages
-    what = WorldModel(
+    world_model = WorldModel(
         stages=(stage, records.checkpoint("rl", parents=[stage.artifact])), report=BASE
     )
     registry = MemoryRegistry()
-    registry.register_world_model("world", what, own.made.store / "world")
+    registry.register_world_model("world", world_model, own.made.store / "world")
     ref = registry.register_agent("shell-agent", own.made.agent, own.made.store / "model")
-    other = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
-    assert "secret" not in json.dumps(other)
+    other_bill = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
+    assert "secret" not in json.dumps(other_bill)
     assert (
-        parts_of(other)[BASE]["externalReferences"][0]["url"] == "https://ada:***@models/my%20base"
+        parts_of(other_bill)[BASE]["externalReferences"][0]["url"]
+        == "https://ada:***@models/my%20base"
     )
 
 
@@ -100,11 +103,11 @@ def test_a_data_set_has_its_licenses_sources_and_counts(built):
     part = parts_of(built.bill)[built.data.digest]
     dataset = built.data.dataset
     assert part["licenses"] == [{"license": {"name": name}} for name in dataset.licences]
-    known = properties(part)
-    assert json.loads(known["licences"]) == dataset.licences
-    assert json.loads(known["sources"]) == dataset.sources
-    assert known["trajectories"] == str(dataset.num_trajectories)
-    assert known["collected"] == dataset.parents[0].collected
+    values = properties(part)
+    assert json.loads(values["licences"]) == dataset.licences
+    assert json.loads(values["sources"]) == dataset.sources
+    assert values["trajectories"] == str(dataset.num_trajectories)
+    assert values["collected"] == dataset.parents[0].collected
 
 
 def test_licenses_are_spdx_identifiers_expressions_or_the_given_names():
@@ -128,28 +131,30 @@ def test_the_engine_has_its_version_and_its_command_line_arguments(own):
     add_simulator(inventory, simulator, manifest_of(simulator, own.made.store))
     part = inventory.components["vllm@0.32.0"]
     assert (part["name"], part["version"]) == ("vllm", "0.32.0")
-    known = properties(part)
-    assert (known["image"], known["dtype"]) == (records.digest("image"), "float32")
-    assert known["arguments"] == "--max-num-seqs 8 --served-name 'a b'"
+    values = properties(part)
+    assert (values["image"], values["dtype"]) == (records.digest("image"), "float32")
+    assert values["arguments"] == "--max-num-seqs 8 --served-name 'a b'"
 
 
 def test_the_served_model_has_the_hash_of_each_file(built):
     files = parts_of(built.bill)[SERVED]["components"]
     manifest = SimulatorStore(built.made.store).find(built.made.simulator.digest).manifest
-    hashes = {each["name"]: each["hashes"][0]["content"] for each in files}
-    assert hashes == {name: each.removeprefix("sha256:") for name, each in manifest.files.items()}
+    hashes = {file["name"]: file["hashes"][0]["content"] for file in files}
+    assert hashes == {
+        name: digest.removeprefix("sha256:") for name, digest in manifest.files.items()
+    }
 
 
 def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
-    known = properties(built.bill["metadata"]["component"])
-    assert known["grade"] == "observed"
-    assert (known["run"], known["episodes"], known["steps"]) == (built.made.agent.run, "1", "2")
-    live = [known[f"live-{name}"] for name in ("tasks", "successes", "successes-before")]
+    values = properties(built.bill["metadata"]["component"])
+    assert values["grade"] == "observed"
+    assert (values["run"], values["episodes"], values["steps"]) == (built.made.agent.run, "1", "2")
+    live = [values[f"live-{name}"] for name in ("tasks", "successes", "successes-before")]
     assert live == ["100", "50", "10"]
-    assert known["live-report-signed"] == "true"
+    assert values["live-report-signed"] == "true"
     card = built.bill["metadata"]["component"]["modelCard"]
     metrics = card["quantitativeAnalysis"]["performanceMetrics"]
-    assert [(each["slice"], each["value"]) for each in metrics] == [
+    assert [(metric["slice"], metric["value"]) for metric in metrics] == [
         ("base", "0.02"),
         ("imitated", "0.1"),
         ("trained", "0.5"),

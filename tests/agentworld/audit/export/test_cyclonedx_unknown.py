@@ -33,18 +33,18 @@ def own(tmp_path) -> Told:
     return build(tmp_path)
 
 
-def withdraw(told: Told, version: str) -> None:
-    sources = told.sources
-    (signed,) = registrations(sources.ledger.attestations, sources.evidence, version).counted
-    fields = {"version": version, "artifact": signed.artifact, "registered": signed.digest}
-    told.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
+def withdraw(lineage: Told, version: str) -> None:
+    sources = lineage.sources
+    (statement,) = registrations(sources.ledger.attestations, sources.evidence, version).counted
+    fields = {"version": version, "artifact": statement.artifact, "registered": statement.digest}
+    lineage.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
 
 
-def without_world(told: Told) -> Sources:
-    """With a registry that only has the agent."""
+def without_world(lineage: Told) -> Sources:
+    """The sources with a registry that has only the agent."""
     registry = MemoryRegistry()
-    registry.register_agent("shell-agent", told.made.agent, told.made.store / "model")
-    return told.sources._replace(registry=registry)
+    registry.register_agent("shell-agent", lineage.made.agent, lineage.made.store / "model")
+    return lineage.sources._replace(registry=registry)
 
 
 def test_a_world_model_trained_from_scratch_has_no_base(own):
@@ -57,14 +57,14 @@ def test_a_world_model_trained_from_scratch_has_no_base(own):
 
 def test_a_base_that_is_a_world_model_depends_on_its_own_base(own):
     registry = without_world(own).registry
-    older = world(own.data.digest, parents=[BASE])
-    (first, last) = older.stages
+    base_world = world(own.data.digest, parents=[BASE])
+    (first, last) = base_world.stages
     data = records.digest("older data")
     last = last.model_copy(update={"artifact": records.digest("older"), "data": data})
-    older = older.model_copy(update={"stages": (first, last)})
-    registry.register_world_model("older", older, own.made.store / "world")
-    newer = world(own.data.digest, parents=[last.artifact])
-    registry.register_world_model("world", newer, own.made.store / "world")
+    base_world = base_world.model_copy(update={"stages": (first, last)})
+    registry.register_world_model("older", base_world, own.made.store / "world")
+    newer_world = world(own.data.digest, parents=[last.artifact])
+    registry.register_world_model("world", newer_world, own.made.store / "world")
     bill = checked(bill_of_materials(own.made.ref, own.sources._replace(registry=registry)))
     assert parts_of(bill)[last.artifact]["name"] == "older"
     assert uses(bill)[last.artifact] == [BASE, data]
@@ -95,9 +95,9 @@ def test_a_withdrawn_world_model_is_described_by_its_signed_statements(own):
 
 
 def test_unregistered_served_weights_are_named_by_their_digest(own):
-    other = WorldModel(stages=(records.checkpoint("cpt"),), report=BASE)
+    other_world = WorldModel(stages=(records.checkpoint("cpt"),), report=BASE)
     registry, store = own.made.registry, own.made.store
-    registered("other", other, store / "world", registry, store)
+    registered("other", other_world, store / "world", registry, store)
     withdraw(own, "other@1")
     part = parts_of(checked(bill_of_materials(own.made.ref, without_world(own))))[SERVED]
     assert part["name"] == f"world-model-{SERVED[7:19]}"
@@ -105,21 +105,25 @@ def test_unregistered_served_weights_are_named_by_their_digest(own):
 
 
 def test_an_endpoint_is_listed_as_a_service_without_weights(tmp_path):
-    made = make.agent.registered(tmp_path, MemoryRegistry())
+    agent = make.agent.registered(tmp_path, MemoryRegistry())
     engine = {"kind": "openai", "url": "https://models.example/v1", "model": "m"}
     endpoint = records.pinned(tmp_path, artifact=None, files={}, engine=engine)
-    run = made.ledger.open_run(
+    run = agent.ledger.open_run(
         RunOpening(agent="shell-agent", starting_weights=records.digest("s")), endpoint.digest
     )
-    ref = made.registry.register_agent(
+    ref = agent.registry.register_agent(
         "other", Agent(checkpoint=records.checkpoint("agent"), run=run.id), tmp_path / "model"
     )
-    bill = checked(bill_of_materials(ref, made.sources))
+    bill = checked(bill_of_materials(ref, agent.sources))
     (service,) = bill["services"]
     assert (service["name"], service["endpoints"]) == ("m", [engine["url"]])
     assert uses(bill)[endpoint.digest] == [service["bom-ref"]]
-    models = [each for each in bill["components"] if each["type"] == "machine-learning-model"]
-    assert [each["bom-ref"] for each in models] == [records.digest("s")]
+    models = [
+        component
+        for component in bill["components"]
+        if component["type"] == "machine-learning-model"
+    ]
+    assert [component["bom-ref"] for component in models] == [records.digest("s")]
 
 
 def test_a_simulator_without_a_manifest_has_only_its_digest_and_is_a_break(own):
@@ -132,22 +136,22 @@ def test_a_simulator_without_a_manifest_has_only_its_digest_and_is_a_break(own):
 
 
 def test_an_agent_without_a_signed_edge_has_no_timestamp_and_a_dispute_reason(tmp_path):
-    told = story(tmp_path)
-    bill = checked(bill_of_materials(told.agent, told.sources))
+    history = story(tmp_path)
+    bill = checked(bill_of_materials(history.agent, history.sources))
     assert "timestamp" not in bill["metadata"]
     agent = bill["metadata"]["component"]
     assert "externalReferences" not in agent
-    known = properties(agent)
-    assert known["grade"] == "disputed"
-    assert known["break"].startswith("no signed statement names its simulator")
-    assert known["incomplete"] == "the agent was not validated live"
+    values = properties(agent)
+    assert values["grade"] == "disputed"
+    assert values["break"].startswith("no signed statement names its simulator")
+    assert values["incomplete"] == "the agent was not validated live"
     assert {DATA, EARLY_DATA} <= parts_of(bill).keys()
 
 
 def test_the_bill_of_a_store_without_evidence_has_no_grade(own):
     bill = checked(bill_of_materials(own.made.ref, own.sources._replace(evidence=None)))
-    known = properties(bill["metadata"]["component"])
-    assert known.keys().isdisjoint({"grade", "edge"})
+    values = properties(bill["metadata"]["component"])
+    assert values.keys().isdisjoint({"grade", "edge"})
 
 
 def test_an_agent_trained_by_an_external_trainer_has_no_model_parameters(own):
@@ -156,8 +160,8 @@ def test_an_agent_trained_by_an_external_trainer_has_no_model_parameters(own):
     bills = {}
     for name, recipe in recipes.items():
         checkpoint = agent.checkpoint.model_copy(update={"recipe": recipe})
-        what = agent.model_copy(update={"checkpoint": checkpoint, "report": None})
-        ref = own.made.registry.register_agent(name, what, own.made.store / "model")
+        variant = agent.model_copy(update={"checkpoint": checkpoint, "report": None})
+        ref = own.made.registry.register_agent(name, variant, own.made.store / "model")
         bills[name] = checked(bill_of_materials(ref, own.sources))["metadata"]["component"]
     card = bills["ours"]["modelCard"]
     assert card["modelParameters"]["approach"] == {"type": "reinforcement-learning"}
@@ -180,13 +184,13 @@ def test_an_agent_that_starts_from_the_world_model_lists_the_world_model_once(ow
 
 
 def test_an_agent_whose_training_changed_nothing_does_not_depend_on_itself(own):
-    same = records.digest("artifact of agent")
+    artifact = records.digest("artifact of agent")
     bill = checked(
         bill_of_materials(
-            register_started_from(own, same, records.checkpoint("agent")), own.sources
+            register_started_from(own, artifact, records.checkpoint("agent")), own.sources
         )
     )
-    assert uses(bill)[same] == [own.made.simulator.digest]
+    assert uses(bill)[artifact] == [own.made.simulator.digest]
 
 
 def test_an_unregistered_agent_has_no_bill(own):
@@ -195,10 +199,10 @@ def test_an_unregistered_agent_has_no_bill(own):
 
 
 def test_an_agent_has_no_bill_at_a_time_before_its_registration(tmp_path):
-    told = story(tmp_path)
-    assert checked(bill_of_materials(told.agent, told.at("an agent")))
+    history = story(tmp_path)
+    assert checked(bill_of_materials(history.agent, history.at("an agent")))
     with pytest.raises(NotFound, match="hero@1 was not registered by"):
-        bill_of_materials(told.agent, told.at("weights"))
+        bill_of_materials(history.agent, history.at("weights"))
 
 
 @pytest.mark.parametrize(
@@ -209,27 +213,29 @@ def test_a_garbled_run_raises_a_one_line_error(own, column, words):
     with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
         assert database.execute(f"UPDATE runs SET {column}").rowcount
     ledger = make.service.ledger(own.made.store)
-    with pytest.raises(EvidenceError, match=words) as raised:
+    with pytest.raises(EvidenceError, match=words) as error:
         bill_of_materials(own.made.ref, own.sources._replace(ledger=ledger))
-    assert "\n" not in str(raised.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_changed_data_set_manifest_raises_an_error(own):
     folder = step_that_made(own.made.store, "prepare", own.data.digest).folder
-    changed = own.data.dataset.model_copy(update={"licences": {"MIT": 1}})
-    changed.write(folder / "dataset.json")
+    changed_dataset = own.data.dataset.model_copy(update={"licences": {"MIT": 1}})
+    changed_dataset.write(folder / "dataset.json")
     with pytest.raises(EvidenceError, match=f"is not that of {own.data.digest}; restore it"):
         bill_of_materials(own.made.ref, own.sources)
 
 
 def test_an_agent_whose_edge_changed_in_the_ledger_is_disputed(own):
     with closing(sqlite3.connect(own.made.store / "ledger.db")) as database, database:
-        changed = "replace(envelope, 'payload\":\"e', 'payload\":\"f')"
-        done = database.execute(f"UPDATE attestations SET envelope = {changed} WHERE kind = 'edge'")
-        assert done.rowcount
-    known = properties(own.bill["metadata"]["component"])
-    assert known["grade"] == "disputed"
-    assert known["edge"] == own.made.agent.edge.envelope  # the registry's copy, which verifies
+        envelope = "replace(envelope, 'payload\":\"e', 'payload\":\"f')"
+        cursor = database.execute(
+            f"UPDATE attestations SET envelope = {envelope} WHERE kind = 'edge'"
+        )
+        assert cursor.rowcount
+    values = properties(own.bill["metadata"]["component"])
+    assert values["grade"] == "disputed"
+    assert values["edge"] == own.made.agent.edge.envelope  # the registry's copy, which verifies
 
 
 @pytest.mark.parametrize(
@@ -238,9 +244,9 @@ def test_an_agent_whose_edge_changed_in_the_ledger_is_disputed(own):
 def test_an_edge_that_does_not_verify_is_not_in_the_bill(own, before, after):
     edge = own.made.agent.edge
     assert before in edge.envelope
-    changed = edge.model_copy(update={"envelope": edge.envelope.replace(before, after)})
+    changed_edge = edge.model_copy(update={"envelope": edge.envelope.replace(before, after)})
     registry = MemoryRegistry()
-    agent = own.made.agent.model_copy(update={"edge": changed})
+    agent = own.made.agent.model_copy(update={"edge": changed_edge})
     ref = registry.register_agent("shell-agent", agent, own.made.store / "model")
     bill = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
     component = bill["metadata"]["component"]

@@ -30,75 +30,75 @@ def world(name: str, base: str, address: str | None = None) -> WorldModel:
     data = records.digest("data")
     corpora = {"law": USE}
     cpt = records.checkpoint("cpt", data=data, parents=[base], base=address, corpora=corpora)
-    read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
-    rl = records.checkpoint("rl", artifact=records.digest(name), **read)
+    inputs = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
+    rl = records.checkpoint("rl", artifact=records.digest(name), **inputs)
     return WorldModel(stages=(cpt, rl), report=records.digest("report"))
 
 
-class Told(NamedTuple):
+class Builder(NamedTuple):
     sources: Sources
     store: Path
 
     def agent(self, name: str, base: str, address: str | None = None) -> VersionRef:
-        """An agent of a simulator of a world that began with this base."""
+        """Registers an agent of a simulator whose world model started from this base."""
         registry, ledger = self.sources.registry, self.sources.ledger
         registry.register_world_model("world", world(name, base, address), self.store)
         simulator = records.pinned(self.store, artifact=records.digest(name)).digest
         run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
         ledger.close_run(run.id, RunClosing(final_weights=records.digest(f"hero of {name}")))
-        made = records.checkpoint("agent", artifact=records.digest(f"hero of {name}"))
-        return registry.register_agent("hero", Agent(checkpoint=made, run=run.id), self.store)
+        checkpoint = records.checkpoint("agent", artifact=records.digest(f"hero of {name}"))
+        return registry.register_agent("hero", Agent(checkpoint=checkpoint, run=run.id), self.store)
 
 
 @pytest.fixture
-def told(tmp_path) -> Told:
+def builder(tmp_path) -> Builder:
     ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
-    return Told(Sources(MemoryRegistry(), ledger, tmp_path), tmp_path)
+    return Builder(Sources(MemoryRegistry(), ledger, tmp_path), tmp_path)
 
 
-def test_the_chain_of_an_agent_leads_to_the_base_of_its_world_model(told):
-    chain = audit_agent(told.agent("w", BASE, "s3://models/base"), told.sources)
+def test_the_chain_of_an_agent_leads_to_the_base_of_its_world_model(builder):
+    chain = audit_agent(builder.agent("w", BASE, "s3://models/base"), builder.sources)
     link = BaseLink(artifact=BASE, address="s3://models/base", world_model=None)
     assert chain.bases == (link,)
 
 
-def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(told):
-    told.agent("first", BASE)
-    chain = audit_agent(told.agent("second", records.digest("first")), told.sources)
-    assert [(each.artifact, each.world_model, each.data) for each in chain.bases] == [
+def test_a_base_that_is_a_world_model_leads_on_to_its_own_base(builder):
+    builder.agent("first", BASE)
+    chain = audit_agent(builder.agent("second", records.digest("first")), builder.sources)
+    assert [(link.artifact, link.world_model, link.data) for link in chain.bases] == [
         (records.digest("first"), "world@1", records.digest("data")),
         (BASE, None, None),
     ]
 
 
-def test_an_unregistered_base_trained_in_the_store_is_noted_in_the_chain(told):
-    agent = told.agent("w", BASE)
+def test_an_unregistered_base_trained_in_the_store_is_noted_in_the_chain(builder):
+    agent = builder.agent("w", BASE)
     sentence = f"the base {BASE} was trained in this store but is not a registered world model"
-    assert sentence not in str(audit_agent(agent, told.sources).notes)
-    records.trained_step(told.store, "sft", artifact=BASE)
-    assert sentence in str(audit_agent(agent, told.sources).notes)
+    assert sentence not in str(audit_agent(agent, builder.sources).notes)
+    records.trained_step(builder.store, "sft", artifact=BASE)
+    assert sentence in str(audit_agent(agent, builder.sources).notes)
 
 
-def test_a_base_that_is_a_stage_of_a_version_leads_to_that_version(told):
-    told.agent("first", BASE)
+def test_a_base_that_is_a_stage_of_a_version_leads_to_that_version(builder):
+    builder.agent("first", BASE)
     cpt = records.checkpoint("cpt", data=records.digest("data"), parents=[BASE]).artifact
-    records.trained_step(told.store, "cpt", artifact=cpt)
-    chain = audit_agent(told.agent("second", cpt), told.sources)
+    records.trained_step(builder.store, "cpt", artifact=cpt)
+    chain = audit_agent(builder.agent("second", cpt), builder.sources)
     assert chain.bases[0].world_model == "world@1"
     assert chain.bases[0].data == records.digest("data")
     assert "no registered world model" not in str(chain.notes)
 
 
-def test_a_version_that_is_its_own_base_breaks_the_chain(told):
-    chain = audit_agent(told.agent("w", records.digest("w")), told.sources)
-    assert [each.world_model for each in chain.bases] == ["world@1"]
+def test_a_version_that_is_its_own_base_breaks_the_chain(builder):
+    chain = audit_agent(builder.agent("w", records.digest("w")), builder.sources)
+    assert [link.world_model for link in chain.bases] == ["world@1"]
     assert "the bases of world@1 lead back to world@1" in chain.problems
 
 
-def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(told):
-    agent = told.agent("w", BASE)
-    assert audit_agent(agent, told.sources).stages[0].corpora == {"law": USE}
-    bill = bill_of_materials(agent, told.sources)
+def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(builder):
+    agent = builder.agent("w", BASE)
+    assert audit_agent(agent, builder.sources).stages[0].corpora == {"law": USE}
+    bill = bill_of_materials(agent, builder.sources)
     (corpus,) = (part for part in bill["components"] if part["name"] == "corpus-law")
     assert (corpus["type"], corpus["bom-ref"]) == ("data", LAW)
     (users,) = (
@@ -109,10 +109,16 @@ def test_a_corpus_is_in_the_chain_and_in_the_bill_of_materials(told):
     assert records.digest("data") in users
 
 
-def test_the_difference_of_two_agents_contains_their_different_bases(told):
-    agents = told.agent("w", BASE), told.agent("other", records.digest("newer base"))
-    found = {each.what: each for each in audit_diff(*agents, told.sources).differences}
-    assert (found["base"].first, found["base"].second) == (BASE, records.digest("newer base"))
+def test_the_difference_of_two_agents_contains_their_different_bases(builder):
+    agents = builder.agent("w", BASE), builder.agent("other", records.digest("newer base"))
+    differences = {
+        difference.what: difference
+        for difference in audit_diff(*agents, builder.sources).differences
+    }
+    assert (differences["base"].first, differences["base"].second) == (
+        BASE,
+        records.digest("newer base"),
+    )
 
 
 def test_a_registration_statement_names_the_base_reward_model_and_corpora():
@@ -122,14 +128,14 @@ def test_a_registration_statement_names_the_base_reward_model_and_corpora():
     assert Subject.of("cpt.corpus.law", LAW) in materials
 
 
-def test_openlineage_lists_base_corpus_and_reward_model_as_stage_inputs(told):
-    told.agent("w", BASE)
-    read = {
-        event["job"]["name"]: {each["name"] for each in event["inputs"]}
-        for event in map(json.loads, events(told.sources))
+def test_openlineage_lists_base_corpus_and_reward_model_as_stage_inputs(builder):
+    builder.agent("w", BASE)
+    inputs = {
+        event["job"]["name"]: {dataset["name"] for dataset in event["inputs"]}
+        for event in map(json.loads, events(builder.sources))
     }
-    assert {BASE, LAW} <= read["cpt"]
-    assert REWARD in read["rl"]
+    assert {BASE, LAW} <= inputs["cpt"]
+    assert REWARD in inputs["rl"]
 
 
 def test_a_graph_has_edges_from_base_and_corpus_to_the_first_stage():
@@ -141,5 +147,5 @@ def test_a_graph_has_edges_from_base_and_corpus_to_the_first_stage():
 
 
 def test_a_checkpoints_json_omits_an_unset_reward_model_and_unset_corpora():
-    made = records.checkpoint("rl", data=records.digest("data"))
-    assert not {"reward_model", "corpora"} & made.model_dump(mode="json").keys()
+    checkpoint = records.checkpoint("rl", data=records.digest("data"))
+    assert not {"reward_model", "corpora"} & checkpoint.model_dump(mode="json").keys()

@@ -1,4 +1,4 @@
-"""Money is exact, an unpriced use has none, and a part adds up to the whole."""
+"""Amounts of money are exact, usage without a price has none, and parts add up to the total."""
 
 from decimal import Decimal
 
@@ -28,20 +28,20 @@ def play(ledger, run, num_steps):
     """An episode whose steps all have the same usage."""
     episode = open_episode(ledger, run)
     writes = taken(episode, *["x"] * num_steps)
-    ledger.write([each._replace(step=each.step._replace(usage=USAGE)) for each in writes])
+    ledger.write([write._replace(step=write.step._replace(usage=USAGE)) for write in writes])
     return episode.id
 
 
 @pytest.fixture
 def runs(ledger):
-    """Two tenants' runs, with episodes of 1 and 2 steps, of 3, and none."""
-    opened = [
-        ledger.open_run(OPENING, SIMULATOR, f"{n}" * 32, tenant).id
-        for n, tenant in enumerate(("acme", "beta", "acme"))
+    """The runs of two tenants: one with episodes of 1 and 2 steps, one with 3 steps, one empty."""
+    names = [
+        ledger.open_run(OPENING, SIMULATOR, f"{number}" * 32, tenant).id
+        for number, tenant in enumerate(("acme", "beta", "acme"))
     ]
     for run, num_steps in ((0, 1), (0, 2), (1, 3)):
-        play(ledger, opened[run], num_steps)
-    return opened
+        play(ledger, names[run], num_steps)
+    return names
 
 
 def money(usage, **prices):
@@ -49,7 +49,7 @@ def money(usage, **prices):
 
 
 @pytest.mark.parametrize(
-    ("prices", "paid"),
+    ("prices", "expected"),
     [
         ({}, None),
         (TOKENS, "0.000192"),
@@ -61,8 +61,8 @@ def money(usage, **prices):
     ],
     ids=["nothing", "tokens", "held", "held for free", "hours", "both", "for free"],
 )
-def test_usage_is_charged_once_at_the_configured_prices(prices, paid):
-    assert money(USAGE, **prices) == (paid and Decimal(paid))
+def test_usage_is_charged_once_at_the_configured_prices(prices, expected):
+    assert money(USAGE, **prices) == (expected and Decimal(expected))
 
 
 def test_money_is_written_with_six_decimal_places():
@@ -74,14 +74,17 @@ def test_money_is_written_with_six_decimal_places():
 
 counts = st.integers(0, 2**40)
 usages = st.builds(
-    lambda read, cached, written: Usage(read, min(read, cached), written), counts, counts, counts
+    lambda inputs, cached, outputs: Usage(inputs, min(inputs, cached), outputs),
+    counts,
+    counts,
+    counts,
 )
 
 
 @pytest.mark.waits
 @given(usages, usages)
 def test_the_cost_of_two_usages_is_the_cost_of_their_sum(one, other):
-    """But for the last digit of each, which is rounded."""
+    """The last digit of each cost is rounded and may differ."""
     parts = money(one, **TOKENS) + money(other, **TOKENS)
     assert abs(parts - money(one.plus(other), **TOKENS)) <= Decimal("0.000002")
 
@@ -108,9 +111,9 @@ def test_cached_tokens_without_a_price_cost_as_much_as_other_input_tokens(usage)
 def test_an_invalid_or_incomplete_price_is_rejected(monkeypatch, variables, words):
     for name, value in variables.items():
         monkeypatch.setenv(f"AGENTWORLD_PRICE_{name}", value)
-    with pytest.raises(InputError, match=words) as told:
+    with pytest.raises(InputError, match=words) as error:
         Prices.from_environment()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 def test_prices_are_read_from_the_environment_and_an_empty_value_is_none(monkeypatch):
@@ -123,91 +126,96 @@ def test_prices_are_read_from_the_environment_and_an_empty_value_is_none(monkeyp
 
 
 def test_costs_by_run_contain_run_details_and_list_the_newest_run_first(ledger, runs):
-    told = costs(ledger, Prices(), "run")
-    assert [(each.run, each.tenant, each.num_steps) for each in told.costs] == [
+    report = costs(ledger, Prices(), "run")
+    assert [(cost.run, cost.tenant, cost.num_steps) for cost in report.costs] == [
         (runs[2], "acme", 0),
         (runs[1], "beta", 3),
         (runs[0], "acme", 3),
     ]
-    assert {(each.agent, each.simulator, each.episode) for each in told.costs} == {
+    assert {(cost.agent, cost.simulator, cost.episode) for cost in report.costs} == {
         (OPENING.agent, SIMULATOR, None)
     }
 
 
 @pytest.mark.usefixtures("runs")
 def test_costs_by_tenant_sum_over_all_runs_and_name_no_run(ledger):
-    told = costs(ledger, Prices(), "tenant").costs
-    assert [(each.tenant, each.num_episodes, each.num_steps) for each in told] == [
+    rows = costs(ledger, Prices(), "tenant").costs
+    assert [(cost.tenant, cost.num_episodes, cost.num_steps) for cost in rows] == [
         ("acme", 2, 3),
         ("beta", 1, 3),
     ]
-    assert {(each.run, each.agent, each.simulator) for each in told} == {(None, None, None)}
+    assert {(cost.run, cost.agent, cost.simulator) for cost in rows} == {(None, None, None)}
 
 
 def test_costs_by_agent_use_registered_versions_or_the_agent_name_of_the_run(ledger, runs):
     other = ledger.open_run(OPENING, SIMULATOR, "3" * 32, "acme").id
     play(ledger, other, 4)
-    told = costs(ledger, Prices(), "agent", {runs[0]: "hero@1, hero@2"}).costs
-    assert [(e.agent, e.registered, e.tenant, e.num_episodes, e.num_steps) for e in told] == [
+    rows = costs(ledger, Prices(), "agent", {runs[0]: "hero@1, hero@2"}).costs
+    assert [
+        (cost.agent, cost.registered, cost.tenant, cost.num_episodes, cost.num_steps)
+        for cost in rows
+    ] == [
         (OPENING.agent, False, "acme", 1, 4),
         (OPENING.agent, False, "beta", 1, 3),
         ("hero@1, hero@2", True, "acme", 2, 3),
     ]
-    assert {(each.run, each.simulator) for each in told} == {(None, None)}
+    assert {(cost.run, cost.simulator) for cost in rows} == {(None, None)}
 
 
 def test_an_agent_name_that_looks_like_a_version_is_not_counted_as_registered(ledger):
     opening = OPENING.model_copy(update={"agent": "hero@1"})
-    made = ledger.open_run(OPENING, SIMULATOR).id
+    run = ledger.open_run(OPENING, SIMULATOR).id
     ledger.open_run(opening, SIMULATOR)
-    told = costs(ledger, Prices(), "agent", {made: "hero@1"}).costs
-    assert sorted((each.agent, each.registered) for each in told) == [
+    rows = costs(ledger, Prices(), "agent", {run: "hero@1"}).costs
+    assert sorted((cost.agent, cost.registered) for cost in rows) == [
         ("hero@1", False),
         ("hero@1", True),
     ]
 
 
 def test_agents_by_run_lists_all_versions_from_a_run(tmp_path):
-    told = story(tmp_path)
-    assert agents_by_run(told.sources.registry) == {told.run.id: "hero@1"}
-    agent = told.sources.registry.agent(told.agent)
-    told.sources.registry.register_agent("again", agent, tmp_path / "agent")
-    assert agents_by_run(told.sources.registry) == {told.run.id: "again@1, hero@1"}
+    history = story(tmp_path)
+    assert agents_by_run(history.sources.registry) == {history.run.id: "hero@1"}
+    agent = history.sources.registry.agent(history.agent)
+    history.sources.registry.register_agent("again", agent, tmp_path / "agent")
+    assert agents_by_run(history.sources.registry) == {history.run.id: "again@1, hero@1"}
 
 
 def test_costs_by_episode_are_listed_in_opening_order(ledger, runs):
-    told = costs(ledger, Prices(), "episode", run=runs[0])
-    assert [each.episode for each in told.costs] == [each.id for each in ledger.episodes(runs[0])]
-    assert [(each.num_episodes, each.num_steps) for each in told.costs] == [(1, 1), (1, 2)]
+    report = costs(ledger, Prices(), "episode", run=runs[0])
+    assert [cost.episode for cost in report.costs] == [row.id for row in ledger.episodes(runs[0])]
+    assert [(cost.num_episodes, cost.num_steps) for cost in report.costs] == [(1, 1), (1, 2)]
 
 
 def test_a_run_without_episodes_has_a_total_and_no_costs_by_episode(ledger, runs):
-    told = costs(ledger, Prices(), "episode", run=runs[2])
-    assert (told.costs, told.total.num_episodes, told.total.num_steps) == ((), 0, 0)
+    report = costs(ledger, Prices(), "episode", run=runs[2])
+    assert (report.costs, report.total.num_episodes, report.total.num_steps) == ((), 0, 0)
 
 
 @pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize("of", [{}, {"tenant": "acme"}, {"run": "0" * 32}])
-def test_the_total_is_the_same_for_every_grouping_of_costs(ledger, of):
+@pytest.mark.parametrize("filters", [{}, {"tenant": "acme"}, {"run": "0" * 32}])
+def test_the_total_is_the_same_for_every_grouping_of_costs(ledger, filters):
     prices = Prices.model_validate({**TOKENS, "per_engine_hour": "3.6"})
-    shares = ("tenant", "agent", "run", "episode")
-    tenant, agent, run, episode = (costs(ledger, prices, by, **of) for by in shares)
+    groupings = ("tenant", "agent", "run", "episode")
+    tenant, agent, run, episode = (
+        costs(ledger, prices, grouping, **filters) for grouping in groupings
+    )
     assert tenant.total == agent.total == run.total == episode.total
-    for told in (tenant, agent, run, episode):
-        assert sum(each.num_steps for each in told.costs) == told.total.num_steps
-        assert sum(each.money for each in told.costs) == told.total.money
+    for report in (tenant, agent, run, episode):
+        assert sum(cost.num_steps for cost in report.costs) == report.total.num_steps
+        assert sum(cost.money for cost in report.costs) == report.total.money
     assert run.total.run is None
 
 
 @pytest.mark.usefixtures("runs")
 def test_costs_without_configured_prices_have_no_money(ledger):
-    told = costs(ledger, Prices(), "run")
-    assert {each.money for each in (*told.costs, told.total)} == {None}
+    report = costs(ledger, Prices(), "run")
+    assert {cost.money for cost in (*report.costs, report.total)} == {None}
 
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize(
-    ("of", "words"),
+    ("filters", "words"),
     [
         ({"tenant": "nobody"}, "nothing of tenant nobody;"),
         ({"run": "gone"}, "nothing of run gone;"),
@@ -215,11 +223,11 @@ def test_costs_without_configured_prices_have_no_money(ledger):
         ({"tenant": "beta", "run": "0" * 32}, f"nothing of run {'0' * 32}, tenant beta;"),
     ],
 )
-def test_costs_of_an_unknown_tenant_run_or_episode_raise_not_found(ledger, of, words):
+def test_costs_of_an_unknown_tenant_run_or_episode_raise_not_found(ledger, filters, words):
     with pytest.raises(NotFound, match=words):
-        costs(ledger, Prices(), "episode", **of)
+        costs(ledger, Prices(), "episode", **filters)
 
 
 def test_the_costs_of_a_ledger_without_runs_are_zero(ledger):
-    told = costs(ledger, Prices.model_validate(TOKENS), "run")
-    assert (told.costs, told.total.money) == ((), Decimal(0))
+    report = costs(ledger, Prices.model_validate(TOKENS), "run")
+    assert (report.costs, report.total.money) == ((), Decimal(0))

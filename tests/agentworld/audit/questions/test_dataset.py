@@ -10,39 +10,39 @@ from make.story import DATA, EARLY_DATA, story
 
 
 def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
-    told = story(tmp_path)
-    found = audit_dataset(DATA, told.sources)
-    (reader,), (served,) = found.world_models, found.simulators
+    history = story(tmp_path)
+    audit = audit_dataset(DATA, history.sources)
+    (reader,), (served_reader,) = audit.world_models, audit.simulators
     assert (reader.world_model, reader.stages) == ("world@1", ("sft", "rl"))
-    assert (served.simulator, served.world_model) == (told.simulator, "world@1")
-    (made,) = served.agents
-    assert (made.agent, made.run.id) == ("hero@1", told.run.id)
-    assert (made.run.num_episodes, made.run.num_steps) == (1, 2)
-    assert found.at is None
+    assert (served_reader.simulator, served_reader.world_model) == (history.simulator, "world@1")
+    (agent,) = served_reader.agents
+    assert (agent.agent, agent.run.id) == ("hero@1", history.run.id)
+    assert (agent.run.num_episodes, agent.run.num_steps) == (1, 2)
+    assert audit.at is None
 
 
 @pytest.mark.parametrize("tags", [["sft.data", "rl.data"], ["rl.artifact"], ["artifact"]])
 def test_deleting_tags_of_a_signed_version_does_not_change_the_audit(tmp_path, tags):
-    told = story(tmp_path)
-    before = [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)]
+    history = story(tmp_path)
+    before = [audit_dataset(data, history.sources) for data in (DATA, EARLY_DATA)]
     for tag in tags:
-        told.sources.registry.mark(told.world_model, tag, None)
-    assert [audit_dataset(data, told.sources) for data in (DATA, EARLY_DATA)] == before
+        history.sources.registry.mark(history.world_model, tag, None)
+    assert [audit_dataset(data, history.sources) for data in (DATA, EARLY_DATA)] == before
 
 
 def test_stages_are_read_from_the_record_if_their_tags_are_deleted(tmp_path):
-    told = story(tmp_path)
-    for tag in [*told.sources.registry.version(told.world_model).tags]:
+    history = story(tmp_path)
+    for tag in [*history.sources.registry.version(history.world_model).tags]:
         if "." in tag:
-            told.sources.registry.mark(told.world_model, tag, None)
-    assert audit_dataset(DATA, told.sources).world_models[0].stages == ("sft", "rl")
+            history.sources.registry.mark(history.world_model, tag, None)
+    assert audit_dataset(DATA, history.sources).world_models[0].stages == ("sft", "rl")
 
 
 def test_the_data_of_an_unsigned_version_is_read_from_its_tags(tmp_path):
-    told = story(tmp_path, signed=False)
-    told.sources.registry.mark(told.world_model, "cpt.data", None)
+    history = story(tmp_path, signed=False)
+    history.sources.registry.mark(history.world_model, "cpt.data", None)
     with pytest.raises(NotFound):
-        audit_dataset(EARLY_DATA, told.sources)
+        audit_dataset(EARLY_DATA, history.sources)
 
 
 def test_only_the_stages_that_read_the_data_are_listed(tmp_path):
@@ -51,36 +51,38 @@ def test_only_the_stages_that_read_the_data_are_listed(tmp_path):
 
 
 def test_world_models_that_started_from_a_reader_of_the_data_are_listed(tmp_path):
-    told = story(tmp_path)
-    (first,) = told.sources.versions(kind="world-model")
-    base, own = first.tags["artifact"], records.digest("own data")
+    history = story(tmp_path)
+    (first,) = history.sources.versions(kind="world-model")
+    base, own_data = first.tags["artifact"], records.digest("own data")
     for name in ("later", "latest"):
-        stage = records.checkpoint("sft", artifact=records.digest(name), parents=[base], data=own)
-        what = WorldModel(stages=(stage,), report=records.digest("report"))
-        told.sources.registry.register_world_model(name, what, tmp_path / "model")
+        stage = records.checkpoint(
+            "sft", artifact=records.digest(name), parents=[base], data=own_data
+        )
+        world_model = WorldModel(stages=(stage,), report=records.digest("report"))
+        history.sources.registry.register_world_model(name, world_model, tmp_path / "model")
         base = stage.artifact
-    latest = records.pinned(tmp_path, artifact=base).digest
-    found = audit_dataset(DATA, told.sources)
-    assert [(each.world_model, each.stages, each.base) for each in found.world_models] == [
+    simulator = records.pinned(tmp_path, artifact=base).digest
+    audit = audit_dataset(DATA, history.sources)
+    assert [(reader.world_model, reader.stages, reader.base) for reader in audit.world_models] == [
         ("later@1", (), "world@1"),
         ("latest@1", (), "world@1"),
         ("world@1", ("sft", "rl"), None),
     ]
-    assert latest in {each.simulator for each in found.simulators}
+    assert simulator in {reader.simulator for reader in audit.simulators}
 
 
 def test_a_world_model_inherits_only_the_data_of_its_starting_stage(tmp_path):
-    told = story(tmp_path)
-    (first,) = told.sources.versions(kind="world-model")
-    parents, own = [first.tags["cpt.artifact"]], records.digest("own data")
-    stage = records.checkpoint("sft", artifact=records.digest("l"), parents=parents, data=own)
-    later = WorldModel(stages=(stage,), report=records.digest("report"))
-    told.sources.registry.register_world_model("later", later, tmp_path / "model")
+    history = story(tmp_path)
+    (first,) = history.sources.versions(kind="world-model")
+    parents, own_data = [first.tags["cpt.artifact"]], records.digest("own data")
+    stage = records.checkpoint("sft", artifact=records.digest("l"), parents=parents, data=own_data)
+    later_model = WorldModel(stages=(stage,), report=records.digest("report"))
+    history.sources.registry.register_world_model("later", later_model, tmp_path / "model")
     readers = {
-        data: {reader.world_model for reader in audit_dataset(data, told.sources).world_models}
-        for data in (EARLY_DATA, DATA, own)
+        data: {reader.world_model for reader in audit_dataset(data, history.sources).world_models}
+        for data in (EARLY_DATA, DATA, own_data)
     }
-    assert readers == {EARLY_DATA: {"later@1", "world@1"}, DATA: {"world@1"}, own: {"later@1"}}
+    assert readers == {EARLY_DATA: {"later@1", "world@1"}, DATA: {"world@1"}, own_data: {"later@1"}}
 
 
 @pytest.mark.parametrize("start", [DATA[:20], DATA[7:20]])
@@ -89,10 +91,10 @@ def test_a_digest_prefix_finds_the_data_set(tmp_path, start):
 
 
 def test_unread_data_has_no_world_models_and_no_simulators(tmp_path):
-    told, prepared = story(tmp_path), records.digest("prepared")
-    records.finished_step(tmp_path, "prepare", prepared)
-    found = audit_dataset(prepared, told.sources)
-    assert (found.world_models, found.simulators) == ((), ())
+    history, digest = story(tmp_path), records.digest("prepared")
+    records.finished_step(tmp_path, "prepare", digest)
+    audit = audit_dataset(digest, history.sources)
+    assert (audit.world_models, audit.simulators) == ((), ())
 
 
 def test_the_error_for_an_unknown_data_set_lists_existing_data_sets(tmp_path):

@@ -1,4 +1,4 @@
-"""Two logs of the same steps, and what is lost or changed in one of them."""
+"""Two logs of the same steps, with steps lost or changed in one of them."""
 
 import asyncio
 from collections import Counter
@@ -19,37 +19,37 @@ RUN = AgentRun(id="r", opening=make.service.OPENING, simulator=records.digest("s
 OTHER = records.digest("other")
 
 
-def episode(name: str, *observations: str) -> Episode:
-    begun = Episode.new(name, RUN.simulator, EpisodeOpening(run=RUN.id))
-    return records.episode(*observations, base=begun)
+def build_episode(name: str, *observations: str) -> Episode:
+    base = Episode.new(name, RUN.simulator, EpisodeOpening(run=RUN.id))
+    return records.episode(*observations, base=base)
 
 
-EPISODES = [episode("a", "1", "2"), episode("b", "3", "4", "5"), episode("c")]
-ACTED = [records.acted(each, step.number) for each in EPISODES for step in each.steps]
+EPISODES = [build_episode("a", "1", "2"), build_episode("b", "3", "4", "5"), build_episode("c")]
+LINES = [records.acted(episode, step.number) for episode in EPISODES for step in episode.steps]
 
 
 def counts(report: JoinReport) -> dict[str, int]:
-    """Those that are not 0."""
-    told = report.model_dump(include={name for name in JoinReport.model_fields if "num" in name})
-    return {name.removeprefix("num_"): number for name, number in told.items() if number}
+    """The counts that are not 0."""
+    values = report.model_dump(include={name for name in JoinReport.model_fields if "num" in name})
+    return {name.removeprefix("num_"): number for name, number in values.items() if number}
 
 
 def test_two_complete_logs_match():
-    report = join_run(RUN, EPISODES, ACTED)
+    report = join_run(RUN, EPISODES, LINES)
     assert counts(report) == {"matched": 5}
     assert report.examples == ()
     assert not report.is_alarm
 
 
 def test_a_step_missing_from_the_agents_log_is_counted_without_an_alarm():
-    report = join_run(RUN, EPISODES, [ACTED[0], *ACTED[2:]])
+    report = join_run(RUN, EPISODES, [LINES[0], *LINES[2:]])
     assert counts(report) == {"matched": 4, "only_in_ledger": 1}
     assert report.examples == ("step 2 of episode a: only in ledger",)
     assert not report.is_alarm
 
 
 def test_a_step_missing_from_the_ledger_raises_an_alarm():
-    report = join_run(RUN, [EPISODES[1]], ACTED)
+    report = join_run(RUN, [EPISODES[1]], LINES)
     assert counts(report) == {"matched": 3, "only_in_trajectory": 2}
     assert report.is_alarm
 
@@ -65,7 +65,7 @@ def test_a_step_missing_from_the_ledger_raises_an_alarm():
     ],
 )
 def test_a_step_that_differs_between_both_logs_raises_an_alarm(change, count):
-    report = join_run(RUN, EPISODES, [ACTED[0]._replace(**change), *ACTED[1:]])
+    report = join_run(RUN, EPISODES, [LINES[0]._replace(**change), *LINES[1:]])
     assert counts(report) == {"matched": 4, count: 1}
     assert report.examples == (f"step 1 of episode a: {count.replace('_', ' ')}",)
     assert report.is_alarm
@@ -73,28 +73,28 @@ def test_a_step_that_differs_between_both_logs_raises_an_alarm(change, count):
 
 def test_lines_of_other_runs_and_lines_without_a_step_are_skipped():
     begin = TrajectoryBegin("r", "a", RUN.simulator, 0, None)
-    other = ACTED[0]._replace(run="other", episode="z")
-    assert counts(join_run(RUN, EPISODES, [begin, *ACTED, other])) == {"matched": 5}
+    other_line = LINES[0]._replace(run="other", episode="z")
+    assert counts(join_run(RUN, EPISODES, [begin, *LINES, other_line])) == {"matched": 5}
 
 
 def test_torn_lines_are_counted():
-    report = join_run(RUN, EPISODES, [*ACTED, TornLine("a.jsonl", 7)])
+    report = join_run(RUN, EPISODES, [*LINES, TornLine("a.jsonl", 7)])
     assert counts(report) == {"matched": 5, "torn": 1}
     assert not report.is_alarm
 
 
 def test_an_erased_episode_still_matches():
-    erased = [
-        each._replace(
-            steps=tuple(step._replace(action=None, observation=None) for step in each.steps)
+    erased_episodes = [
+        episode._replace(
+            steps=tuple(step._replace(action=None, observation=None) for step in episode.steps)
         )
-        for each in EPISODES
+        for episode in EPISODES
     ]
-    assert counts(join_run(RUN, erased, ACTED)) == {"matched": 5}
+    assert counts(join_run(RUN, erased_episodes, LINES)) == {"matched": 5}
 
 
 def test_the_report_shows_at_most_20_examples():
-    report = join_run(RUN, [episode("long", *map(str, range(100)))], [])
+    report = join_run(RUN, [build_episode("long", *map(str, range(100)))], [])
     assert report.num_only_in_ledger == 100
     assert len(report.examples) == 20
 
@@ -105,18 +105,18 @@ FATES = st.sampled_from(["both", "ledger", "trajectory", "twice", "changed", "ch
 @pytest.mark.waits
 @given(st.lists(st.tuples(st.sampled_from("abc"), FATES), max_size=12), st.randoms())
 def test_every_step_is_counted_once_in_any_state_and_order(steps, random):
-    told, acted, fates = [], [], Counter(fate for _, fate in steps)
-    for place, (name, fate) in enumerate(steps):
-        whole = episode(f"{name}{place}", "shown")
-        agent = records.acted(whole, 1)
-        told += [] if fate == "trajectory" else [whole]
-        acted += {"both": [agent], "ledger": [], "trajectory": [agent], "twice": [agent] * 2}.get(
-            fate, [agent._replace(action="pwd")]
+    episodes, lines, fates = [], [], Counter(fate for _, fate in steps)
+    for number, (name, fate) in enumerate(steps):
+        episode = build_episode(f"{name}{number}", "shown")
+        line = records.acted(episode, 1)
+        episodes += [] if fate == "trajectory" else [episode]
+        lines += {"both": [line], "ledger": [], "trajectory": [line], "twice": [line] * 2}.get(
+            fate, [line._replace(action="pwd")]
         )
-        acted += [agent] if fate == "changed twice" else []
-    random.shuffle(told)
-    random.shuffle(acted)
-    report = join_run(RUN, told, iter(acted))
+        lines += [line] if fate == "changed twice" else []
+    random.shuffle(episodes)
+    random.shuffle(lines)
+    report = join_run(RUN, episodes, iter(lines))
     assert report.num_matched == fates["both"] + fates["twice"]
     assert report.num_only_in_ledger == fates["ledger"]
     assert report.num_only_in_trajectory == fates["trajectory"]
@@ -125,17 +125,17 @@ def test_every_step_is_counted_once_in_any_state_and_order(steps, random):
 
 
 def test_a_served_run_with_a_fork_matches_its_agents_log(tmp_path):
-    served = make.service.service(tmp_path)
+    service = make.service.service(tmp_path)
 
     async def work():
         with TrajectoryLog(tmp_path / "log") as trajectory:
-            client = served.client(trajectory=trajectory)
-            first = await make.service.play(client, "echo \x00", "echo \ud800", "pwd")
+            client = service.client(trajectory=trajectory)
+            source = await make.service.play(client, "echo \x00", "echo \ud800", "pwd")
             run = client.run.id
-            fork = {"fork": Source(episode=first, step=2)}
+            fork = {"fork": Source(episode=source, step=2)}
             await make.service.play(client, "ls", run=run, **fork)
             return run
 
-    ledger, run = served.ledger, asyncio.run(work())
+    ledger, run = service.ledger, asyncio.run(work())
     report = join_run(ledger.run(run), ledger.episodes(run), read_trajectory(tmp_path / "log"))
     assert counts(report) == {"matched": 4}

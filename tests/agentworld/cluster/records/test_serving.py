@@ -35,10 +35,10 @@ def test_a_toleration_that_kubernetes_refuses_is_refused(fields, words):
 
 
 def test_a_node_pool_has_at_most_64_tolerations():
-    one = Toleration(operator="Exists")
-    assert NodePool(tolerations=(one,) * 64)
+    toleration = Toleration(operator="Exists")
+    assert NodePool(tolerations=(toleration,) * 64)
     with pytest.raises(ValidationError):
-        NodePool(tolerations=(one,) * 65)
+        NodePool(tolerations=(toleration,) * 65)
 
 
 _IMAGE = f"mirror.example/world@sha256:{'0' * 64}"

@@ -1,4 +1,4 @@
-"""A view reads what the records write, and is not disturbed by what a newer release adds."""
+"""A view reads the fields that records write, and ignores fields that a newer release adds."""
 
 import json
 
@@ -9,7 +9,7 @@ from agentworld.errors import Conflict
 from make import records
 
 MANIFEST = records.manifest()
-OF = {
+RECORDS = {
     view.ReferenceView: simulator.Reference,
     view.IdentityView: simulator.Identity,
     view.ServingView: serving.Serving,
@@ -19,8 +19,8 @@ OF = {
 }
 
 
-def whole(**manifest: object):
-    """A Simulator as the operator looked at it."""
+def simulator_object(**manifest: object):
+    """A Simulator with the status of its operator."""
     spec = simulator.SimulatorSpec.model_validate(
         {
             "identity": {"manifest": json.loads(MANIFEST.canonical)},
@@ -28,7 +28,7 @@ def whole(**manifest: object):
         }
     ).model_dump(mode="json", exclude_none=True)
     spec["identity"]["manifest"] = json.loads(MANIFEST.canonical) | manifest
-    verified = base.Condition(
+    condition = base.Condition(
         type="Verified",
         status="False",
         reason="Differs",
@@ -40,45 +40,45 @@ def whole(**manifest: object):
         observed_generation=2,
         digest=MANIFEST.digest,
         accelerators=("cpu",),
-        conditions=(verified,),
+        conditions=(condition,),
     ).model_dump(mode="json")
     metadata = {"name": "one", "uid": "1", "generation": 2, "creationTimestamp": "2026-01-01"}
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
-@pytest.mark.parametrize(("viewed", "record"), OF.items(), ids=lambda each: each.__name__)
-def test_every_field_of_a_view_is_a_field_of_its_record(viewed, record):
-    known = {name: field.alias for name, field in record.model_fields.items()}
-    assert {name: field.alias for name, field in viewed.model_fields.items()}.items() <= (
-        known.items()
+@pytest.mark.parametrize(("view_type", "record"), RECORDS.items(), ids=lambda kind: kind.__name__)
+def test_every_field_of_a_view_is_a_field_of_its_record(view_type, record):
+    aliases = {name: field.alias for name, field in record.model_fields.items()}
+    assert {name: field.alias for name, field in view_type.model_fields.items()}.items() <= (
+        aliases.items()
     )
 
 
 def test_every_view_of_a_part_is_compared_with_a_record():
-    wholes = {view.MetadataView, view.SimulatorView}
-    assert set(view.View.__subclasses__()) == OF.keys() | wholes
+    other_views = {view.MetadataView, view.SimulatorView}
+    assert set(view.View.__subclasses__()) == RECORDS.keys() | other_views
 
 
 def test_a_view_of_a_simulator_has_the_written_values():
-    seen = view.parse_object(view.SimulatorView, whole())
-    assert seen.spec.identity.manifest == MANIFEST
-    assert (seen.spec.serving.tenants, seen.status.accelerators) == (("acme",), ("cpu",))
-    assert (seen.status.digest, seen.refusal) == (MANIFEST.digest, "a file differs")
-    assert seen.metadata.generation == seen.status.observed_generation == 2
+    result = view.parse_object(view.SimulatorView, simulator_object())
+    assert result.spec.identity.manifest == MANIFEST
+    assert (result.spec.serving.tenants, result.status.accelerators) == (("acme",), ("cpu",))
+    assert (result.status.digest, result.refusal) == (MANIFEST.digest, "a file differs")
+    assert result.metadata.generation == result.status.observed_generation == 2
 
 
 def test_fields_of_a_newer_release_are_ignored_at_every_level():
-    newer = whole()
-    spec, status = newer["spec"], newer["status"]
-    parts = [newer, newer["metadata"], spec, spec["identity"], spec["serving"], status]
+    content = simulator_object()
+    spec, status = content["spec"], content["status"]
+    parts = [content, content["metadata"], spec, spec["identity"], spec["serving"], status]
     for part in [*parts, *status["conditions"]]:
         part["newer"] = {"of": "another release"}
     spec["serving"]["weights"] = {"registry": "of a kind that this release cannot read"}
-    assert view.parse_object(view.SimulatorView, newer) == view.parse_object(
-        view.SimulatorView, whole()
+    assert view.parse_object(view.SimulatorView, content) == view.parse_object(
+        view.SimulatorView, simulator_object()
     )
 
 
 def test_an_unknown_field_of_a_manifest_is_refused():
     with pytest.raises(Conflict, match=r"one in the cluster is wrong at spec\.identity\.manifest"):
-        view.parse_object(view.SimulatorView, whole(newer=True))
+        view.parse_object(view.SimulatorView, simulator_object(newer=True))

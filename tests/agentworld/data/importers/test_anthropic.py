@@ -10,12 +10,12 @@ from make import logs
 FORM = "anthropic"
 
 
-def use(call, name="Bash", **arguments):
-    return {"type": "tool_use", "id": call, "name": name, "input": arguments}
+def use(call_id, name="Bash", **arguments):
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
-def result(call, content, **fields):
-    return {"type": "tool_result", "tool_use_id": call, "content": content, **fields}
+def result(call_id, content, **fields):
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **fields}
 
 
 def text(words):
@@ -34,7 +34,7 @@ def row(*messages, **fields):
     return {"messages": list(messages), "model": "m-1", "task_id": "t-1", **fields}
 
 
-WHOLE = row(
+CONVERSATION = row(
     {"role": "user", "content": "List them."},
     agent(text("I look."), use("toolu_1", command="ls"), use("toolu_2", command="pwd")),
     user(result("toolu_2", "/w"), result("toolu_1", [text("a.py"), text("b.py")])),
@@ -44,7 +44,7 @@ LS = '{"name":"Bash","arguments":{"command":"ls"}}'
 
 
 def test_a_call_and_its_result_form_a_turn_in_any_order_of_results(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE)
+    record = logs.one(FORM, tmp_path, CONVERSATION)
     pwd = '{"name":"Bash","arguments":{"command":"pwd"}}'
     assert logs.turns(record) == [(LS, "a.py\nb.py"), (pwd, "/w")]
     assert (record.trajectory.source, record.trajectory.task_id) == ("m-1", "t-1")
@@ -56,7 +56,7 @@ def test_a_call_and_its_result_form_a_turn_in_any_order_of_results(tmp_path):
 
 
 def test_the_first_user_message_can_be_the_initial_state(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE, start="user")
+    record = logs.one(FORM, tmp_path, CONVERSATION, start="user")
     assert record.trajectory.initial_state == "List them."
     assert "message of the user" not in record.notes
 
@@ -83,13 +83,13 @@ def test_an_image_in_a_result_is_omitted_and_counted_by_type(tmp_path):
 
 
 def test_a_system_reminder_stays_in_the_observation_and_is_marked(tmp_path):
-    shown = "a.py\n\n<system-reminder>\nBe careful.\n</system-reminder>\n"
-    messages = [agent(use("a", command="ls")), user(result("a", shown))]
+    content = "a.py\n\n<system-reminder>\nBe careful.\n</system-reminder>\n"
+    messages = [agent(use("a", command="ls")), user(result("a", content))]
     (turn,) = logs.one(FORM, tmp_path, row(*messages)).trajectory.turns
-    assert turn.observation == shown
+    assert turn.observation == content
     (span,) = turn.spans
     assert span.what == "reminder"
-    assert shown[span.start : span.end] == shown.strip().removeprefix("a.py\n\n")
+    assert content[span.start : span.end] == content.strip().removeprefix("a.py\n\n")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_thinking_and_server_tool_blocks_are_omitted_and_counted_by_type(tmp_pat
 def test_mcp_tool_blocks_are_calls_and_results(tmp_path):
     call = use("m", "echo", words="hi") | {"type": "mcp_tool_use", "server_name": "s"}
     answer = result("m", [text("hi")]) | {"type": "mcp_tool_result"}
-    assert [each[1] for each in logs.turns(logs.one(FORM, tmp_path, row(agent(call, answer))))] == [
+    assert [turn[1] for turn in logs.turns(logs.one(FORM, tmp_path, row(agent(call, answer))))] == [
         "hi"
     ]
 
@@ -143,7 +143,7 @@ def test_results_of_two_calls_with_one_id_are_paired_in_order(tmp_path):
         user(result("a", "second")),
     ]
     record = logs.one(FORM, tmp_path, row(*messages))
-    assert [each[1] for each in logs.turns(record)] == ["first", "second"]
+    assert [turn[1] for turn in logs.turns(record)] == ["first", "second"]
 
 
 def test_imported_tools_have_their_input_schemas(tmp_path):
@@ -154,11 +154,11 @@ def test_imported_tools_have_their_input_schemas(tmp_path):
 
 
 def test_the_answer_appears_in_no_event(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE | {"reward": 1, "answer": "secret"})
-    assert not any("secret" in each.text for each in record.events)
+    record = logs.one(FORM, tmp_path, CONVERSATION | {"reward": 1, "answer": "secret"})
+    assert not any("secret" in event.text for event in record.events)
 
 
-@pytest.mark.parametrize("value", [WHOLE, WHOLE["messages"]])
+@pytest.mark.parametrize("value", [CONVERSATION, CONVERSATION["messages"]])
 def test_anthropic_rows_are_detected_as_the_anthropic_format(tmp_path, value):
     (tmp_path / "log.jsonl").write_text(json.dumps(value))
     assert form_of(files_of(str(tmp_path))) == FORM
@@ -190,13 +190,13 @@ def test_other_rows_are_not_claimed(value):
     ],
 )
 def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, message, problem):
-    damage, rest = logs.read(FORM, tmp_path, row(message), WHOLE)
-    assert damage.problem.startswith(problem)
-    assert len(rest.trajectory.turns) == 2
+    bad_record, good_record = logs.read(FORM, tmp_path, row(message), CONVERSATION)
+    assert bad_record.problem.startswith(problem)
+    assert len(good_record.trajectory.turns) == 2
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=logs.damaged(WHOLE))
+@given(value=logs.damaged(CONVERSATION))
 def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, value))
     importer_of(FORM).claims(value)

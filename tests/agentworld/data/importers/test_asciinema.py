@@ -64,21 +64,21 @@ def test_a_recording_of_version_1_is_refused(tmp_path):
 
 def test_the_header_identifies_the_format_and_each_header_begins_an_episode(tmp_path):
     records = read(tmp_path, *CAST, *CAST)
-    assert [logs.turns(each) for each in records] == [TURNS, TURNS]
+    assert [logs.turns(record) for record in records] == [TURNS, TURNS]
     assert form_of(files_of(str(tmp_path / "log.cast"))) == FORM
 
 
 @pytest.mark.parametrize("event", [[1, "o"], ["1", "o", "x"], [1, 2, 3], 7, [1e300, "o", "x"]])
 def test_a_malformed_event_is_a_problem_of_its_recording_only(tmp_path, event):
-    bad, good = read(tmp_path, *CAST, event, *CAST)
-    assert "the event is not [time, code, text]; correct it (got " in bad.problem
-    assert logs.turns(good) == TURNS
+    bad_record, good_record = read(tmp_path, *CAST, event, *CAST)
+    assert "the event is not [time, code, text]; correct it (got " in bad_record.problem
+    assert logs.turns(good_record) == TURNS
 
 
 def test_a_row_before_the_first_header_is_a_problem(tmp_path):
-    first, record = read(tmp_path, 7, *CAST)
-    assert "no header comes before it" in first.problem
-    assert logs.turns(record) == TURNS
+    bad_record, good_record = read(tmp_path, 7, *CAST)
+    assert "no header comes before it" in bad_record.problem
+    assert logs.turns(good_record) == TURNS
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

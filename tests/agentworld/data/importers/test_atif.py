@@ -10,29 +10,29 @@ from make import logs
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 
 
-def call(identity="1", **arguments):
-    return {"tool_call_id": identity, "function_name": "bash", "arguments": arguments}
+def call(call_id="1", **arguments):
+    return {"tool_call_id": call_id, "function_name": "bash", "arguments": arguments}
 
 
-def result(content, identity=None, **more):
-    return {"source_call_id": identity, "content": content, **more}
+def result(content, call_id=None, **fields):
+    return {"source_call_id": call_id, "content": content, **fields}
 
 
-def step(*calls, results=(), source="agent", message="", **more):
-    fields = {"step_id": 1, "source": source, "message": message, **more}
+def step(*calls, results=(), source="agent", message="", **fields):
+    value = {"step_id": 1, "source": source, "message": message, **fields}
     if calls:
-        fields["tool_calls"] = list(calls)
+        value["tool_calls"] = list(calls)
     if results:
-        fields["observation"] = {"results": list(results)}
-    return fields
+        value["observation"] = {"results": list(results)}
+    return value
 
 
-def document(*steps, version="ATIF-v1.7", tools=(TOOL,), **more):
+def document(*steps, version="ATIF-v1.7", tools=(TOOL,), **fields):
     agent = {"name": "a", "version": "1", "model_name": "m", "tool_definitions": list(tools)}
-    return {"schema_version": version, "agent": agent, "steps": list(steps), **more}
+    return {"schema_version": version, "agent": agent, "steps": list(steps), **fields}
 
 
-LISTED = document(
+EPISODE = document(
     step(source="system", message="You are in a shell."),
     step(source="user", message="List it."),
     step(
@@ -45,7 +45,7 @@ LISTED = document(
 )
 
 
-def imported(folder, value, **options):
+def read_one(folder, value, **options):
     return logs.one("atif", folder, value, name="trajectory.json", **options)
 
 
@@ -58,7 +58,7 @@ def turns(record):
 
 @pytest.mark.parametrize("version", ["ATIF-v1.5", "ATIF-v1.6", "ATIF-v1.7", "ATIF-v1.8"])
 def test_a_step_with_a_call_is_a_turn(tmp_path, version):
-    record = imported(tmp_path, LISTED | {"schema_version": version})
+    record = read_one(tmp_path, EPISODE | {"schema_version": version})
     assert record.trajectory.source == "m"
     assert [tool.name for tool in record.trajectory.tools] == ["bash"]
     (turn,) = record.trajectory.turns
@@ -73,30 +73,30 @@ def test_a_step_with_a_call_is_a_turn(tmp_path, version):
 
 
 def test_the_first_user_message_can_be_the_initial_state(tmp_path):
-    value = document(*LISTED["steps"], step(source="user", message="Thanks."))
-    record = imported(tmp_path, value, start="user")
+    value = document(*EPISODE["steps"], step(source="user", message="Thanks."))
+    record = read_one(tmp_path, value, start="user")
     assert record.trajectory.initial_state == "List it."
     assert record.notes["message of the user"] == 1
 
 
 @pytest.mark.parametrize("version", ["ATIF-v1.4", "ATIF-v1.9", "ATIF-v2.5", "1.7", ""])
 def test_an_unsupported_version_is_refused_and_named(tmp_path, version):
-    (only,) = logs.read("atif", tmp_path, LISTED | {"schema_version": version})
-    assert only.problem.startswith("schema_version: ")
-    assert "is not a version from ATIF-v1.5 to ATIF-v1.8; convert" in only.problem
-    assert repr(version) in only.problem
+    (record,) = logs.read("atif", tmp_path, EPISODE | {"schema_version": version})
+    assert record.problem.startswith("schema_version: ")
+    assert "is not a version from ATIF-v1.5 to ATIF-v1.8; convert" in record.problem
+    assert repr(version) in record.problem
 
 
 def test_copied_context_is_no_part_of_the_episode(tmp_path):
-    copied = step(call(cmd="old"), results=[result("old", "1")], is_copied_context=True)
-    record = imported(tmp_path, document(copied, LISTED["steps"][2]))
+    copied_step = step(call(cmd="old"), results=[result("old", "1")], is_copied_context=True)
+    record = read_one(tmp_path, document(copied_step, EPISODE["steps"][2]))
     assert turns(record) == [([{"cmd": "ls"}], "a\nb")]
     assert record.notes["copied context"] == 1
 
 
 def test_results_without_an_id_are_paired_in_their_order(tmp_path):
     exchange = step(call("1", n=1), call("2", n=2), results=[result("one"), result("two")])
-    record = imported(tmp_path, document(exchange))
+    record = read_one(tmp_path, document(exchange))
     assert turns(record) == [([{"n": 1}], "one"), ([{"n": 2}], "two")]
 
 
@@ -104,7 +104,7 @@ def test_results_are_paired_by_their_ids_in_any_order(tmp_path):
     exchange = step(
         call("1", n=1), call("2", n=2), results=[result("two", "2"), result("one", "1")]
     )
-    record = imported(tmp_path, document(exchange))
+    record = read_one(tmp_path, document(exchange))
     assert turns(record) == [([{"n": 1}], "one"), ([{"n": 2}], "two")]
 
 
@@ -112,24 +112,24 @@ def test_calls_that_share_one_result_are_one_action(tmp_path):
     exchange = step(
         call("1", n=1), call("2", n=2), call("3", n=3), results=[result("both"), result("one", "1")]
     )
-    record = imported(tmp_path, document(exchange))
+    record = read_one(tmp_path, document(exchange))
     assert turns(record) == [([{"n": 1}], "one"), ([{"n": 2}, {"n": 3}], "both")]
 
 
 def test_a_step_whose_message_is_the_action_is_a_turn(tmp_path):
     exchange = step(results=[result("a")], message="<run>ls</run>")
-    assert logs.turns(imported(tmp_path, document(exchange))) == [("<run>ls</run>", "a")]
+    assert logs.turns(read_one(tmp_path, document(exchange))) == [("<run>ls</run>", "a")]
 
 
 def test_an_empty_result_is_an_observation_and_a_null_result_is_not(tmp_path):
     exchange = step(call("1"), call("2"), results=[result("", "1"), result(None, "2")])
-    record = imported(tmp_path, document(exchange))
+    record = read_one(tmp_path, document(exchange))
     assert turns(record) == [([{}], "")]
     assert record.notes == {"result without content": 1, "call without a result": 1}
 
 
 def test_a_message_without_a_result_is_no_action(tmp_path):
-    record = imported(tmp_path, document(step(results=[result(None)], message="I am done.")))
+    record = read_one(tmp_path, document(step(results=[result(None)], message="I am done.")))
     assert record.notes == {
         "what the agent wrote beside its calls": 1,
         "result without content": 1,
@@ -137,8 +137,8 @@ def test_a_message_without_a_result_is_no_action(tmp_path):
 
 
 def test_a_result_of_a_system_step_is_no_observation(tmp_path):
-    harness = step(source="system", message="Compacted.", results=[result("freed")])
-    record = imported(tmp_path, document(step(call()), harness))
+    system_step = step(source="system", message="Compacted.", results=[result("freed")])
+    record = read_one(tmp_path, document(step(call()), system_step))
     assert turns(record) == []
     assert record.notes == {
         "call without a result": 1,
@@ -149,7 +149,7 @@ def test_a_result_of_a_system_step_is_no_observation(tmp_path):
 
 def test_non_text_parts_are_omitted_and_counted(tmp_path):
     parts = [{"type": "text", "text": "seen"}, {"type": "image", "source": {"path": "a.png"}}]
-    record = imported(tmp_path, document(step(call(), results=[result(parts, "1")])))
+    record = read_one(tmp_path, document(step(call(), results=[result(parts, "1")])))
     assert turns(record) == [([{}], "seen")]
     assert record.notes == {"part: image": 1}
 
@@ -169,7 +169,7 @@ def test_turns_of_a_sub_agent_replace_the_call_that_started_the_sub_agent(tmp_pa
         step(call("3", n=3), results=[result("last", "3")]),
         subagent_trajectories=[subagent],
     )
-    record = imported(tmp_path, value)
+    record = read_one(tmp_path, value)
     assert turns(record) == [
         ([{"n": 1}], "first"),
         ([{"by": "sub"}], "of the sub-agent"),
@@ -194,7 +194,7 @@ def test_external_and_unreferenced_sub_agents_are_counted(tmp_path):
             document(step(call(), results=[result("a", "1")]), trajectory_id="unnamed"),
         ],
     )
-    record = imported(tmp_path, value)
+    record = read_one(tmp_path, value)
     assert turns(record) == []
     assert record.notes["sub-agent whose trajectory is elsewhere"] == 1
     assert record.notes["sub-agent that no step names"] == 1
@@ -202,19 +202,19 @@ def test_external_and_unreferenced_sub_agents_are_counted(tmp_path):
 
 def test_text_that_the_terminus_harness_added_is_marked(tmp_path):
     def spans(text):
-        record = imported(tmp_path, document(step(call(), results=[result(text, "1")])))
+        record = read_one(tmp_path, document(step(call(), results=[result(text, "1")])))
         (turn,) = record.trajectory.turns
         assert turn.observation == text
-        return [(text[each.start : each.end], each.what) for each in turn.spans], turn.is_cut
+        return [(text[span.start : span.end], span.what) for span in turn.spans], turn.is_cut
 
     heading = "New Terminal Output:\n"
     assert spans(f"{heading}$ ls\nNew Terminal Output:\n") == (
         [(heading, "heading of the screen")],
         False,
     )
-    cut = "\n[... output limited to 10 bytes; 3 interior bytes omitted ...]\n"
-    assert spans(f"{heading}a{cut}b") == (
-        [(heading, "heading of the screen"), (cut, "note that it is cut")],
+    cut_note = "\n[... output limited to 10 bytes; 3 interior bytes omitted ...]\n"
+    assert spans(f"{heading}a{cut_note}b") == (
+        [(heading, "heading of the screen"), (cut_note, "note that it is cut")],
         True,
     )
     head, tail = "Current terminal state:\nCurrent Terminal Screen:\n", "\n\nAre you sure you want "
@@ -228,7 +228,7 @@ def test_text_that_the_terminus_harness_added_is_marked(tmp_path):
 
 
 def test_an_episode_without_calls_has_no_turns(tmp_path):
-    assert imported(tmp_path, document()).trajectory.turns == ()
+    assert read_one(tmp_path, document()).trajectory.turns == ()
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_an_episode_without_calls_has_no_turns(tmp_path):
 )
 def test_the_task_id_comes_from_known_fields_or_the_task_option(tmp_path, path, task):
     outer, _, inner = path.partition(".")
-    value = LISTED | {outer: {inner: "t"} if inner else "t"}
-    assert imported(tmp_path, value).trajectory.task_id == task
-    assert imported(tmp_path, value, task=path).trajectory.task_id == "t"
+    value = EPISODE | {outer: {inner: "t"} if inner else "t"}
+    assert read_one(tmp_path, value).trajectory.task_id == task
+    assert read_one(tmp_path, value, task=path).trajectory.task_id == "t"
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,9 @@ def test_the_task_id_comes_from_known_fields_or_the_task_option(tmp_path, path, 
     ],
 )
 def test_a_damaged_record_is_a_problem_that_names_the_field(tmp_path, value, problem):
-    (only,) = logs.read("atif", tmp_path, json.dumps(value))
-    assert only.trajectory is None
-    assert problem in only.problem
+    (record,) = logs.read("atif", tmp_path, json.dumps(value))
+    assert record.trajectory is None
+    assert problem in record.problem
 
 
 def test_deeply_nested_sub_agents_are_an_episode_or_a_problem(tmp_path):
@@ -268,14 +268,14 @@ def test_deeply_nested_sub_agents_are_an_episode_or_a_problem(tmp_path):
 
 def test_a_trajectory_is_detected_by_its_schema_version(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(LISTED | {"schema_version": "ATIF-v9"}))
+    path.write_text(json.dumps(EPISODE | {"schema_version": "ATIF-v9"}))
     assert form_of(files_of(str(path))) == "atif"
     assert not importer_of("atif").claims({"schema_version": "1"})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=logs.damaged(LISTED | {"subagent_trajectories": [LISTED | {"trajectory_id": "s"}]}))
+@given(value=logs.damaged(EPISODE | {"subagent_trajectories": [EPISODE | {"trajectory_id": "s"}]}))
 def test_a_record_that_is_changed_anywhere_is_an_episode_or_a_problem(tmp_path, value):
     records = logs.read("atif", tmp_path, json.dumps(value))
     assert logs.none_is_lost(records)
-    assert all(each.problem or each.trajectory.model_dump_json() for each in records)
+    assert all(record.problem or record.trajectory.model_dump_json() for record in records)

@@ -1,5 +1,5 @@
-"""Chats whose observation is a user's message: the special cases of real ones, in our own
-records.
+"""Chats in which a user message is the observation: special cases of real chats, as records
+written for these tests.
 """
 
 import json
@@ -23,7 +23,7 @@ RULES = {
     "action_before": "</do>",
     "no_action": "<answer>",
 }
-AT_ONCE = RULES | {"starts_after": ""}
+NO_INTRO = RULES | {"starts_after": ""}
 
 
 def agent(text, role="assistant"):
@@ -38,18 +38,18 @@ def act(text):
     return agent(f"I think. <do>{text}</do>")
 
 
-def seen(text):
+def observe(text):
     return user(f"Seen:\n{text}\n3 turns are left.\n")
 
 
-WHOLE = {
+CHAT = {
     "state": {
         "history": [
             user(MANUAL + "---\nTask: find the key"),
             act("look()"),
-            seen("a chest"),
+            observe("a chest"),
             act("open('chest')"),
-            seen("a key"),
+            observe("a key"),
             act("take('key')"),
         ],
         "last": {"observation": "a key"},
@@ -63,7 +63,7 @@ def read(folder, *messages, **options):
 
 
 def test_the_text_after_the_prefix_is_the_observation_of_the_marked_action(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE, **RULES)
+    record = logs.one(FORM, tmp_path, CHAT, **RULES)
     assert logs.turns(record) == [
         ("look()", "a chest\n3 turns are left.\n"),
         ("open('chest')", "a key\n3 turns are left.\n"),
@@ -78,10 +78,10 @@ def test_the_text_after_the_prefix_is_the_observation_of_the_marked_action(tmp_p
 
 
 def test_a_worked_example_is_no_part_of_the_episode(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE, **RULES)
+    record = logs.one(FORM, tmp_path, CHAT, **RULES)
     assert record.trajectory.initial_state == "find the key"
-    (before,) = [each for each in record.events if each.reason == "what stands before the start"]
-    assert before.text == MANUAL + "---\nTask: "
+    (intro,) = [event for event in record.events if event.reason == "what stands before the start"]
+    assert intro.text == MANUAL + "---\nTask: "
 
 
 def test_worked_examples_can_be_separate_messages(tmp_path):
@@ -104,14 +104,14 @@ def test_a_chat_without_the_start_text_is_a_problem(tmp_path):
 
 
 def test_the_reference_and_the_repeated_state_are_not_in_the_episode(tmp_path):
-    text = logs.one(FORM, tmp_path, WHOLE, **RULES).trajectory.model_dump_json()
+    text = logs.one(FORM, tmp_path, CHAT, **RULES).trajectory.model_dump_json()
     assert "take(" not in text
     assert text.count("a key") == 1
 
 
 def test_trailing_harness_lines_stay_and_are_one_span(tmp_path):
     observation = "Now answer.\na chest\n3 turns are left.\n\nNow answer.\r\n\n"
-    record = read(tmp_path, user("go"), act("look()"), user("Seen:\n" + observation), **AT_ONCE)
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\n" + observation), **NO_INTRO)
     (turn,) = record.trajectory.turns
     (span,) = turn.spans
     assert turn.observation == observation
@@ -120,13 +120,13 @@ def test_trailing_harness_lines_stay_and_are_one_span(tmp_path):
 
 
 def test_an_observation_of_only_harness_lines_is_one_span(tmp_path):
-    record = read(tmp_path, user("go"), act("look()"), user("Seen:\nNow answer."), **AT_ONCE)
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\nNow answer."), **NO_INTRO)
     (turn,) = record.trajectory.turns
-    assert [(each.start, each.end) for each in turn.spans] == [(0, 11)]
+    assert [(span.start, span.end) for span in turn.spans] == [(0, 11)]
 
 
 def test_an_observation_without_harness_lines_has_no_span(tmp_path):
-    record = read(tmp_path, user("go"), act("look()"), user("Seen:\na chest\n"), **AT_ONCE)
+    record = read(tmp_path, user("go"), act("look()"), user("Seen:\na chest\n"), **NO_INTRO)
     assert record.trajectory.turns[0].spans == ()
 
 
@@ -140,12 +140,12 @@ def test_an_answer_to_a_reply_without_an_action_is_no_observation(tmp_path):
         tmp_path,
         user("go"),
         act("look()"),
-        seen("a chest"),
+        observe("a chest"),
         agent("I give up"),
-        seen("Your reply holds no action."),
+        observe("Your reply holds no action."),
         agent("<do>take()</do> <answer>done</answer>"),
-        seen("Your answer is wrong."),
-        **AT_ONCE,
+        observe("Your answer is wrong."),
+        **NO_INTRO,
     )
     assert logs.turns(record) == [("look()", "a chest\n3 turns are left.\n")]
     assert record.notes["reply without an action"] == 2
@@ -159,7 +159,7 @@ def test_an_answer_is_paired_with_the_latest_reply(tmp_path):
 
 
 def test_an_action_is_not_paired_with_the_answer_to_a_later_reply(tmp_path):
-    record = read(tmp_path, user("go"), act("look()"), agent("Hm."), seen("So?"), **AT_ONCE)
+    record = read(tmp_path, user("go"), act("look()"), agent("Hm."), observe("So?"), **NO_INTRO)
     assert logs.turns(record) == []
     assert record.notes["call without a result"] == 1
     assert record.notes["answer to a reply without an action"] == 1
@@ -183,7 +183,7 @@ def test_the_first_user_messages_form_the_initial_state(tmp_path):
 
 def test_several_marked_parts_of_a_reply_are_one_action(tmp_path):
     reply = "<do>a()\n</do> then <do>b()</do> and <do>never closed"
-    record = read(tmp_path, user("go"), agent(reply), seen("both"), **AT_ONCE)
+    record = read(tmp_path, user("go"), agent(reply), observe("both"), **NO_INTRO)
     assert record.trajectory.turns[0].action == "a()\nb()"
 
 
@@ -215,15 +215,15 @@ def test_the_field_names_of_sharegpt_chats_are_read(tmp_path):
 
 def test_options_name_the_message_list_and_the_fields(tmp_path):
     chat = [{"who": "human", "what": "go"}, {"who": "ai", "what": "a"}, {"who": "user", "what": ""}]
-    names = {"messages": "x.0", "role": "who", "text": "what", "task": "id", "source": "m"}
-    record = logs.one(FORM, tmp_path, {"x": [chat], "id": 2**70}, **names)
+    options = {"messages": "x.0", "role": "who", "text": "what", "task": "id", "source": "m"}
+    record = logs.one(FORM, tmp_path, {"x": [chat], "id": 2**70}, **options)
     assert logs.turns(record) == [("a", "")]
     assert record.trajectory.task_id == str(2**70)
     assert record.trajectory.source == "m"
 
 
 def keys(*keystrokes, **fields):
-    commands = [{"keystrokes": each, "duration": 0.1} for each in keystrokes]
+    commands = [{"keystrokes": text, "duration": 0.1} for text in keystrokes]
     return json.dumps({"analysis": "{hm}", "plan": "x", "commands": commands, **fields})
 
 
@@ -279,16 +279,16 @@ def test_an_empty_chat_is_an_episode_without_turns(tmp_path):
     assert logs.turns(logs.one(FORM, tmp_path, {"messages": []})) == []
 
 
-def form(folder, row):
+def detect_form(folder, row):
     path = folder / "a.jsonl"
     path.write_text(json.dumps(row) + "\n")
     return form_of(files_of(str(path)))
 
 
 def test_chats_with_an_observation_prefix_and_terminus_chats_are_claimed(tmp_path):
-    marked = [user("go"), agent("a"), user("Observation: b")]
-    for row in ({"state": {"history": marked}}, [user("go"), agent(keys("ls\n")), user("$ ")]):
-        assert form(tmp_path, row) == FORM
+    messages = [user("go"), agent("a"), user("Observation: b")]
+    for row in ({"state": {"history": messages}}, [user("go"), agent(keys("ls\n")), user("$ ")]):
+        assert detect_form(tmp_path, row) == FORM
 
 
 @pytest.mark.parametrize(
@@ -318,14 +318,14 @@ def test_other_chats_are_not_claimed(row):
     ],
 )
 def test_a_problem_names_the_field(tmp_path, row, problem):
-    bad, good = logs.read(FORM, tmp_path, row, WHOLE)
-    assert re.match(problem, bad.problem)
-    assert not good.problem
+    bad_record, good_record = logs.read(FORM, tmp_path, row, CHAT)
+    assert re.match(problem, bad_record.problem)
+    assert not good_record.problem
 
 
 @pytest.mark.parametrize("options", [{}, RULES, {"action_json": "a.*.b", "unwrap": "textcontent"}])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(row=logs.damaged(WHOLE))
+@given(row=logs.damaged(CHAT))
 def test_a_damaged_record_is_an_episode_or_a_problem(tmp_path, options, row):
     importer_of(FORM).claims(row)
     assert logs.none_is_lost(logs.read(FORM, tmp_path, row, **options))

@@ -12,9 +12,9 @@ FORM = "claude_code"
 
 def line(number, kind, content, *, message=None, **fields):
     """One line of a session; `message` is the id of an agent's message."""
-    about = {"role": kind, "content": content}
+    body = {"role": kind, "content": content}
     if kind == "assistant":
-        about |= {"id": message or f"msg_{number}", "model": "m-1"}
+        body |= {"id": message or f"msg_{number}", "model": "m-1"}
     return {
         "type": kind,
         "uuid": f"u{number}",
@@ -22,7 +22,7 @@ def line(number, kind, content, *, message=None, **fields):
         "sessionId": "s-1",
         "isSidechain": False,
         "timestamp": f"2026-01-01T00:00:{number:02}Z",
-        "message": about,
+        "message": body,
         **fields,
     }
 
@@ -37,8 +37,8 @@ def call(number, command, tool="toolu", **fields):
     return line(number, "assistant", [block], **fields)
 
 
-def answer(number, of, content, tool="toolu", **fields):
-    block = {"type": "tool_result", "tool_use_id": f"{tool}_{of}", "content": content}
+def answer(number, call_number, content, tool="toolu", **fields):
+    block = {"type": "tool_result", "tool_use_id": f"{tool}_{call_number}", "content": content}
     return line(number, "user", [block], **fields)
 
 
@@ -74,7 +74,7 @@ def test_a_file_is_one_session_and_a_message_can_span_several_lines(tmp_path):
 
 
 def test_two_objects_on_one_line_are_both_read(tmp_path):
-    lines = [json.dumps(each) for each in SESSION]
+    lines = [json.dumps(row) for row in SESSION]
     record = logs.one(FORM, tmp_path, *lines[:3], lines[3] + lines[4], *lines[5:])
     assert observations(record) == ["a.py", "/w"]
 
@@ -90,8 +90,8 @@ def test_a_compaction_neither_ends_the_session_nor_adds_an_observation(tmp_path)
 
 
 def test_a_sub_agent_is_an_episode_of_the_same_task(tmp_path):
-    inner = {"isSidechain": True, "agentId": "a1b2"}
-    lines = [*SESSION, call(20, "id", **inner), answer(21, 20, "me", **inner)]
+    fields = {"isSidechain": True, "agentId": "a1b2"}
+    lines = [*SESSION, call(20, "id", **fields), answer(21, 20, "me", **fields)]
     main, agent = logs.read(FORM, tmp_path, *lines)
     assert observations(main) == ["a.py", "/w"]
     assert observations(agent) == ["me"]
@@ -100,29 +100,29 @@ def test_a_sub_agent_is_an_episode_of_the_same_task(tmp_path):
 
 
 def test_sub_agents_without_ids_are_separated_by_their_first_lines(tmp_path):
-    inner = {"isSidechain": True}
+    fields = {"isSidechain": True}
     lines = [
-        line(20, "user", "Do a.", **inner | {"parentUuid": None}),
-        line(30, "user", "Do b.", **inner | {"parentUuid": None}),
-        call(21, "a", **inner),
-        call(31, "b", **inner),
-        answer(32, 31, "of b", **inner),
-        answer(22, 21, "of a", **inner),
+        line(20, "user", "Do a.", **fields | {"parentUuid": None}),
+        line(30, "user", "Do b.", **fields | {"parentUuid": None}),
+        call(21, "a", **fields),
+        call(31, "b", **fields),
+        answer(32, 31, "of b", **fields),
+        answer(22, 21, "of a", **fields),
     ]
-    assert [observations(each) for each in logs.read(FORM, tmp_path, *lines)] == [
+    assert [observations(record) for record in logs.read(FORM, tmp_path, *lines)] == [
         ["of a"],
         ["of b"],
     ]
 
 
 def test_a_file_of_only_a_sub_agent_is_one_episode(tmp_path):
-    inner = {"isSidechain": True, "agentId": "a1b2"}
-    record = logs.one(FORM, tmp_path, call(20, "id", **inner), answer(21, 20, "me", **inner))
+    fields = {"isSidechain": True, "agentId": "a1b2"}
+    record = logs.one(FORM, tmp_path, call(20, "id", **fields), answer(21, 20, "me", **fields))
     assert observations(record) == ["me"]
 
 
 def test_a_resumed_session_contains_each_turn_once(tmp_path):
-    copies = [each | {"uuid": f"copy of {each['uuid']}"} for each in SESSION[3:]]
+    copies = [row | {"uuid": f"copy of {row['uuid']}"} for row in SESSION[3:]]
     record = logs.one(FORM, tmp_path, *SESSION, *SESSION[1:3], *copies, call(8, "id"))
     assert observations(record) == ["a.py", "/w"]
     assert record.notes["copy of an earlier line"] == 2
@@ -131,18 +131,18 @@ def test_a_resumed_session_contains_each_turn_once(tmp_path):
 
 
 def test_a_system_reminder_is_marked(tmp_path):
-    shown = "a.py\n<system-reminder>Careful.</system-reminder>"
-    record = logs.one(FORM, tmp_path, call(1, "ls"), answer(2, 1, shown))
+    content = "a.py\n<system-reminder>Careful.</system-reminder>"
+    record = logs.one(FORM, tmp_path, call(1, "ls"), answer(2, 1, content))
     (turn,) = record.trajectory.turns
-    assert turn.observation == shown
-    assert shown[turn.spans[0].start :] == "<system-reminder>Careful.</system-reminder>"
+    assert turn.observation == content
+    assert content[turn.spans[0].start :] == "<system-reminder>Careful.</system-reminder>"
 
 
 def test_messages_generated_by_the_harness_are_omitted(tmp_path):
-    synthetic = line(2, "assistant", [{"type": "text", "text": "API Error: 529"}])
-    synthetic["message"]["model"] = "<synthetic>"
+    error_line = line(2, "assistant", [{"type": "text", "text": "API Error: 529"}])
+    error_line["message"]["model"] = "<synthetic>"
     record = logs.one(
-        FORM, tmp_path, line(1, "user", "Caveat: ...", isMeta=True), synthetic, call(3, "ls")
+        FORM, tmp_path, line(1, "user", "Caveat: ...", isMeta=True), error_line, call(3, "ls")
     )
     assert record.notes == {"message of the harness": 2, "call without a result": 1}
     assert record.trajectory.source == "m-1"
@@ -151,15 +151,15 @@ def test_messages_generated_by_the_harness_are_omitted(tmp_path):
 def test_a_command_line_output_stream_is_read_as_a_session(tmp_path):
     start = {"type": "system", "subtype": "init", "session_id": "s-2", "tools": ["Bash"]}
     lines = [call(1, "ls"), answer(2, 1, "a.py"), call(3, "id"), answer(4, 3, "me")]
-    for number, each in enumerate(lines):
+    for number, row in enumerate(lines):
         for name in ("sessionId", "isSidechain", "uuid", "parentUuid"):
-            del each[name]
-        each |= {"session_id": "s-2", "parent_tool_use_id": "toolu_9" if number > 1 else None}
+            del row[name]
+        row |= {"session_id": "s-2", "parent_tool_use_id": "toolu_9" if number > 1 else None}
     end = {"type": "result", "subtype": "success", "result": "secret", "session_id": "s-2"}
     main, agent = logs.read(FORM, tmp_path, start, *lines, end)
     assert (observations(main), observations(agent)) == (["a.py"], ["me"])
     assert main.trajectory.task_id == "s-2"
-    assert not any("secret" in each.text for each in [*main.events, *agent.events])
+    assert not any("secret" in event.text for event in [*main.events, *agent.events])
 
 
 def test_a_file_without_a_message_is_a_session_without_turns(tmp_path):
@@ -167,9 +167,9 @@ def test_a_file_without_a_message_is_a_session_without_turns(tmp_path):
     assert logs.one(FORM, tmp_path, summary).trajectory.turns == ()
 
 
-@pytest.mark.parametrize("first", [SESSION[0], SESSION[1], SESSION[3]])
-def test_claude_code_lines_are_detected_as_the_claude_code_format(tmp_path, first):
-    (tmp_path / "log.jsonl").write_text(json.dumps(first))
+@pytest.mark.parametrize("row", [SESSION[0], SESSION[1], SESSION[3]])
+def test_claude_code_lines_are_detected_as_the_claude_code_format(tmp_path, row):
+    (tmp_path / "log.jsonl").write_text(json.dumps(row))
     assert form_of(files_of(str(tmp_path))) == FORM
 
 
@@ -181,7 +181,7 @@ def test_other_rows_are_not_claimed(value):
 
 
 @pytest.mark.parametrize(
-    ("damage", "problem"),
+    ("text", "problem"),
     [
         ('{"type": "user", "message": {"ro', "it is not JSON"),
         ("[1, 2]", "the whole"),
@@ -192,10 +192,10 @@ def test_other_rows_are_not_claimed(value):
         (json.dumps(line(8, "user", "x") | {"type": None}), "type: "),
     ],
 )
-def test_a_damaged_line_is_a_problem_and_the_rest_of_the_session_is_read(tmp_path, damage, problem):
-    bad, session = logs.read(FORM, tmp_path, *SESSION, damage, call(9, "id"), answer(10, 9, "me"))
-    assert problem in bad.problem
-    assert bad.place == "line 8"
+def test_a_damaged_line_is_a_problem_and_the_rest_of_the_session_is_read(tmp_path, text, problem):
+    record, session = logs.read(FORM, tmp_path, *SESSION, text, call(9, "id"), answer(10, 9, "me"))
+    assert problem in record.problem
+    assert record.place == "line 8"
     assert observations(session) == ["a.py", "/w", "me"]
 
 
@@ -204,5 +204,5 @@ def test_a_damaged_line_is_a_problem_and_the_rest_of_the_session_is_read(tmp_pat
 def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, lines):
     lines = lines if isinstance(lines, list) and lines else [lines]
     assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, lines)))
-    for each in lines:
-        importer_of(FORM).claims(each)
+    for row in lines:
+        importer_of(FORM).claims(row)

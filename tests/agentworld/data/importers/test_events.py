@@ -15,19 +15,19 @@ from agentworld.domains.base import Action, Call
 
 
 def event(text):
-    """`a:1` is a call of id 1, `o:1` its result; without an id `a` and `o`; the text is unique."""
+    """`a:1` is the call with id 1, `o:1` its result; `a` and `o` have no id; texts are unique."""
     kind, _, call = text.partition(":")
     role = {"a": "action", "o": "observation", "s": "start", "x": "left out"}[kind[0]]
     return Event(text, role, kind, call=call, reason="a reason" if role == "left out" else "")
 
 
-def paired(*texts):
-    whole = assemble(Episode("log", [event(text) for text in texts]), "text")
-    turns = [(turn.action, turn.observation) for turn in whole.trajectory.turns]
-    assert [(texts[a].partition(":")[0], texts[o].partition(":")[0]) for a, o in whole.pairs] == (
+def assemble_texts(*texts):
+    record = assemble(Episode("log", [event(text) for text in texts]), "text")
+    turns = [(turn.action, turn.observation) for turn in record.trajectory.turns]
+    assert [(texts[a].partition(":")[0], texts[o].partition(":")[0]) for a, o in record.pairs] == (
         turns
     )
-    return turns, dict(whole.notes)
+    return turns, dict(record.notes)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def paired(*texts):
     ],
 )
 def test_a_result_is_paired_by_id_then_by_order_and_the_rest_is_counted(texts, turns, notes):
-    found, counts = paired(*texts.split())
-    assert found == [(pair[:2], pair[2:]) for pair in turns.split()]
+    pairs, counts = assemble_texts(*texts.split())
+    assert pairs == [(pair[:2], pair[2:]) for pair in turns.split()]
     assert counts == notes
 
 
@@ -73,11 +73,11 @@ def test_calls_are_rendered_by_the_domain_and_non_json_calls_are_counted():
     events = []
     for call in calls:
         events += [Event("p", "action", action=Action("", (call,))), Event("p", "observation", "o")]
-    whole = assemble(Episode("log", events), "text")
-    assert [turn.action for turn in whole.trajectory.turns] == [
+    record = assemble(Episode("log", events), "text")
+    assert [turn.action for turn in record.trajectory.turns] == [
         '{"name":"f","arguments":{"a":2,"b":1}}'
     ]
-    assert dict(whole.notes) == {"call whose arguments are no JSON": 1}
+    assert dict(record.notes) == {"call whose arguments are no JSON": 1}
 
 
 def test_cut_results_are_counted_and_times_are_kept():
@@ -87,9 +87,9 @@ def test_cut_results_are_counted_and_times_are_kept():
         Event("p", "action", "b", time="3"),
         Event("p", "observation", "o"),
     ]
-    whole = assemble(Episode("log", events), "text")
-    assert [(turn.time, turn.is_cut) for turn in whole.trajectory.turns] == [
+    record = assemble(Episode("log", events), "text")
+    assert [(turn.time, turn.is_cut) for turn in record.trajectory.turns] == [
         ("2", True),
         ("3", False),
     ]
-    assert dict(whole.notes) == {CUT: 1}
+    assert dict(record.notes) == {CUT: 1}

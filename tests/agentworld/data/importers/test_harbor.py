@@ -8,18 +8,18 @@ from agentworld.storage.source import SourceFile, files_of
 ATIF = importer_of("atif")
 
 
-def trajectory(*observations, **more):
+def trajectory(*observations, **fields):
     steps = [
         {
             "source": "agent",
             "message": "",
             "tool_calls": [{"tool_call_id": "1", "function_name": "bash", "arguments": {}}],
-            "observation": {"results": [{"source_call_id": "1", "content": each}]},
+            "observation": {"results": [{"source_call_id": "1", "content": observation}]},
         }
-        for each in observations
+        for observation in observations
     ]
     agent = {"name": "a", "version": "1"}
-    return {"schema_version": "ATIF-v1.7", "agent": agent, "steps": steps, **more}
+    return {"schema_version": "ATIF-v1.7", "agent": agent, "steps": steps, **fields}
 
 
 def write(folder, files):
@@ -31,12 +31,12 @@ def write(folder, files):
 
 
 def read(folder):
-    """The results of each file's records, by the file's name."""
+    """The record of each file, by the file's name."""
     records = {}
     for file in files_of(str(folder)):
-        for each in ATIF.read(file, ATIF.options(), "text"):
-            assert not each.problem, (file.name, each.problem)
-            records[file.name] = each
+        for record in ATIF.read(file, ATIF.options(), "text"):
+            assert not record.problem, (file.name, record.problem)
+            records[file.name] = record
     return records
 
 
@@ -66,7 +66,7 @@ def test_a_job_has_the_trajectories_of_its_trials_and_their_tasks(tmp_path):
     folder = write(tmp_path / "job", JOB)
     assert form_of(files_of(str(folder))) == "atif"
     records = read(folder)
-    tasks = {name: (each.trajectory.task_id, observations(each)) for name, each in records.items()}
+    tasks = {name: (item.trajectory.task_id, observations(item)) for name, item in records.items()}
     assert tasks == {
         "hello__a/agent/trajectory.json": ("org/hello", ["one"]),
         "hello__b/agent/trajectory.json": ("hello", ["two"]),
@@ -76,8 +76,8 @@ def test_a_job_has_the_trajectories_of_its_trials_and_their_tasks(tmp_path):
 
 def test_a_single_trajectory_file_has_the_task_of_its_trial(tmp_path):
     folder = write(tmp_path / "job", JOB)
-    (only,) = read(folder / "hello__a/agent/trajectory.json").values()
-    assert only.trajectory.task_id == "org/hello"
+    (record,) = read(folder / "hello__a/agent/trajectory.json").values()
+    assert record.trajectory.task_id == "org/hello"
 
 
 def test_siblings_of_a_file_in_a_bucket_are_resolved():
@@ -88,21 +88,21 @@ def test_siblings_of_a_file_in_a_bucket_are_resolved():
 
 def test_a_trial_whose_records_are_damaged_has_no_task(tmp_path):
     files = {"a/agent/trajectory.json": trajectory(), "a/result.json": "{", "a/config.json": "3"}
-    (only,) = read(write(tmp_path, files)).values()
-    assert only.trajectory.task_id == ""
+    (record,) = read(write(tmp_path, files)).values()
+    assert record.trajectory.task_id == ""
 
 
 def test_a_trajectory_is_read_under_any_file_name(tmp_path):
     folder = write(tmp_path, {"artifacts/result.json": trajectory("one")})
-    assert [observations(each) for each in read(folder).values()] == [["one"]]
+    assert [observations(record) for record in read(folder).values()] == [["one"]]
 
 
 def test_a_trajectory_that_is_damaged_is_a_problem(tmp_path):
     write(tmp_path, {"a/agent/trajectory.json": "{", "a/result.json": {}})
     records = [
-        (file.name, bool(each.problem))
+        (file.name, bool(record.problem))
         for file in files_of(str(tmp_path))
-        for each in ATIF.read(file, ATIF.options(), "text")
+        for record in ATIF.read(file, ATIF.options(), "text")
     ]
     assert records == [("a/agent/trajectory.json", True)]
 
@@ -117,16 +117,16 @@ def test_a_trajectory_and_its_continuation_files_are_one_episode(tmp_path):
         "trajectory.summarization-1-summary.json": trajectory(),
     }
     records = read(write(tmp_path / "agent", files))
-    assert {name: observations(each) for name, each in records.items()} == {
+    assert {name: observations(item) for name, item in records.items()} == {
         "trajectory.json": ["1", "2", "3"],
         "trajectory.summarization-1-summary.json": [],
     }
-    places = [each.place for each in records["trajectory.json"].events if each.role == "action"]
+    places = [event.place for event in records["trajectory.json"].events if event.role == "action"]
     assert places[2] == "trajectory.cont-2.json: steps[0].tool_calls[0]"
 
 
 @pytest.mark.parametrize(
-    ("reference", "other"),
+    ("reference", "continuation"),
     [
         ("trajectory.cont-1.json", None),
         ("trajectory.cont-1.json", "{"),
@@ -135,14 +135,14 @@ def test_a_trajectory_and_its_continuation_files_are_one_episode(tmp_path):
         ("elsewhere/trajectory.json", None),
     ],
 )
-def test_a_continuation_that_cannot_be_read_is_counted(tmp_path, reference, other):
+def test_a_continuation_that_cannot_be_read_is_counted(tmp_path, reference, continuation):
     files = {"trajectory.json": trajectory("1", continued_trajectory_ref=reference)}
     files["elsewhere/trajectory.json"] = trajectory("2")
-    if other is not None:
-        files["trajectory.cont-1.json"] = other
-    only = read(write(tmp_path, files))["trajectory.json"]
-    assert observations(only) == ["1"]
-    assert only.notes == {"continuation that cannot be read": 1}
+    if continuation is not None:
+        files["trajectory.cont-1.json"] = continuation
+    record = read(write(tmp_path, files))["trajectory.json"]
+    assert observations(record) == ["1"]
+    assert record.notes == {"continuation that cannot be read": 1}
 
 
 def test_a_continuation_without_a_readable_start_is_a_separate_episode(tmp_path):
@@ -153,5 +153,5 @@ def test_a_continuation_without_a_readable_start_is_a_separate_episode(tmp_path)
     }
     write(tmp_path, files)
     for name, observation in (("trajectory.cont-1.json", "2"), ("other.cont-1.json", "3")):
-        (only,) = read(tmp_path / name).values()
-        assert observations(only) == [observation]
+        (record,) = read(tmp_path / name).values()
+        assert observations(record) == [observation]

@@ -31,15 +31,15 @@ def test_an_eval_file_has_a_sample_for_each_epoch(tmp_path, write):
         "header.json": HEADER,
     }
     samples = read(eval_file(tmp_path, write, **members))
-    assert [each.row.place for each in samples] == list(members)[1:3]
-    assert [each.row.value for each in samples] == [SAMPLE, SAMPLE]
-    assert {each.evaluation.task for each in samples} == {"listing"}
+    assert [sample.row.place for sample in samples] == list(members)[1:3]
+    assert [sample.row.value for sample in samples] == [SAMPLE, SAMPLE]
+    assert {sample.evaluation.task for sample in samples} == {"listing"}
 
 
 def test_an_unfinished_log_contains_its_finished_samples(tmp_path):
     members = {"_journal/start.json": HEADER, "samples/a_epoch_1.json": SAMPLE}
-    (only,) = read(eval_file(tmp_path, **members))
-    assert only.row.value == SAMPLE
+    (sample,) = read(eval_file(tmp_path, **members))
+    assert sample.row.value == SAMPLE
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_an_unfinished_log_contains_its_finished_samples(tmp_path):
     ],
 )
 def test_an_unreadable_log_reports_the_reason(tmp_path, members, problem):
-    (only,) = read(eval_file(tmp_path, **members))
-    assert only.row.problem.startswith(problem)
+    (sample,) = read(eval_file(tmp_path, **members))
+    assert sample.row.problem.startswith(problem)
 
 
 def test_a_damaged_sample_is_a_problem_and_the_other_sample_is_read(tmp_path):
@@ -65,22 +65,22 @@ def test_a_damaged_sample_is_a_problem_and_the_other_sample_is_read(tmp_path):
         "header.json": json.dumps(HEADER).encode(),
     }
     path = zips.write_zip(tmp_path / "a.eval", members)
-    assert [bool(each.row.problem) for each in read(path)] == [True, False]
+    assert [bool(sample.row.problem) for sample in read(path)] == [True, False]
     zips.set_field(path, 24, "<I", 3)
-    damaged, whole = read(path)
-    assert damaged.row.place == "samples/a_epoch_1.json"
-    assert damaged.row.problem.startswith("it is damaged")
-    assert not whole.row.problem
+    bad_sample, good_sample = read(path)
+    assert bad_sample.row.place == "samples/a_epoch_1.json"
+    assert bad_sample.row.problem.startswith("it is damaged")
+    assert not good_sample.row.problem
 
 
 def test_a_truncated_zip_is_a_problem(tmp_path):
     path = eval_file(tmp_path, **{"header.json": HEADER, "samples/a_epoch_1.json": SAMPLE})
     path.write_bytes(path.read_bytes()[:-10])
-    (only,) = read(path)
-    assert only.row.problem.startswith("it is not a whole zip")
+    (sample,) = read(path)
+    assert sample.row.problem.startswith("it is not a whole zip")
 
 
 def test_samples_of_a_json_log_are_named_by_their_index(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(HEADER | {"samples": [SAMPLE, SAMPLE]}))
-    assert [each.row.place for each in read(path)] == ["samples[0]", "samples[1]"]
+    assert [sample.row.place for sample in read(path)] == ["samples[0]", "samples[1]"]

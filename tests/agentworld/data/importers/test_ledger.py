@@ -1,4 +1,4 @@
-"""A store's own record: live episodes are imported, and simulated ones never."""
+"""The import of a store: live episodes are imported, and simulated episodes never are."""
 
 import json
 
@@ -26,8 +26,8 @@ def agent(tmp_path):
     return make.agent.registered(tmp_path / "store")
 
 
-def validated(agent, *, signed=True):
-    """A validation with live episodes in its folder; the folder."""
+def validate(agent, *, signed=True):
+    """Records a validation with live episodes in its folder, and returns the folder."""
     source = agent.store / "live.jsonl"
     write_trajectories(source, EPISODES)
     files = {LIVE: digest_file(source)}
@@ -36,7 +36,7 @@ def validated(agent, *, signed=True):
     return folder
 
 
-def imported(source, out, **fields):
+def run_import(source, out, **fields):
     recipe = CollectRecipe(trajectories=str(source), **fields)
     import_trajectories(recipe, digest_of(str(source)), out, ignore_progress)
     lines = (out / QUARANTINE).read_text().splitlines()
@@ -45,29 +45,29 @@ def imported(source, out, **fields):
 
 @pytest.mark.compute
 def test_live_episodes_are_imported_and_simulated_runs_are_not(agent, tmp_path):
-    validated(agent)
-    trajectories, (refused,) = imported(f"ledger:{agent.store}", tmp_path / "out")
+    validate(agent)
+    trajectories, (rejection,) = run_import(f"ledger:{agent.store}", tmp_path / "out")
     assert trajectories == EPISODES
     run, simulator = agent.agent.run, agent.simulator.digest
-    assert refused["place"] == f"run {run}"
-    assert refused["problem"].startswith(f"its 1 episodes were answered by {simulator}: ")
-    collected = read_collected(tmp_path / "out")
-    assert collected.form == "ledger"
-    assert collected.notes["episode that a simulator answered"] == 1
+    assert rejection["place"] == f"run {run}"
+    assert rejection["problem"].startswith(f"its 1 episodes were answered by {simulator}: ")
+    collection = read_collected(tmp_path / "out")
+    assert collection.form == "ledger"
+    assert collection.notes["episode that a simulator answered"] == 1
 
 
 @pytest.mark.compute
 def test_live_episodes_of_an_unsigned_validation_are_imported_and_counted(agent, tmp_path):
-    validated(agent, signed=False)
-    trajectories, _ = imported(f"ledger:{agent.store}", tmp_path / "out")
+    validate(agent, signed=False)
+    trajectories, _ = run_import(f"ledger:{agent.store}", tmp_path / "out")
     assert trajectories == EPISODES
     notes = read_collected(tmp_path / "out").notes
     assert notes["live episode of a validation that nobody signed"] == 3
 
 
 def change_an_episode(folder, _agent):
-    other = EPISODES[0].model_copy(update={"seed": 99})
-    write_trajectories(folder / LIVE, [other, *EPISODES[1:]])
+    changed_episode = EPISODES[0].model_copy(update={"seed": 99})
+    write_trajectories(folder / LIVE, [changed_episode, *EPISODES[1:]])
     return "it is not the file of the report"
 
 
@@ -83,7 +83,7 @@ def change_the_report(folder, agent):
 
 
 def change_report_and_receipt(folder, agent):
-    """Changes both, as a writer without a key could."""
+    """Changes the report and its receipt, as a writer without a key could."""
     change_an_episode(folder, agent)
     files = {LIVE: digest_file(folder / LIVE)}
     report = records.agent_report(simulator=agent.simulator.digest, live_episodes=files)
@@ -99,27 +99,27 @@ def change_report_and_receipt(folder, agent):
     [change_an_episode, take_the_file_away, change_the_report, change_report_and_receipt],
 )
 def test_a_validation_with_changed_or_missing_files_is_refused_and_named(agent, tmp_path, change):
-    folder = validated(agent)
+    folder = validate(agent)
     problem = change(folder, agent)
     with pytest.raises(InputError, match="has no episode of the form ledger"):
-        imported(f"ledger:{agent.store}", tmp_path / "out")
+        run_import(f"ledger:{agent.store}", tmp_path / "out")
     lines = (tmp_path / "out" / QUARANTINE).read_text().splitlines()
-    (first, _) = map(json.loads, lines)
-    assert first["place"].startswith(f"validation {folder.name}")
-    assert problem in first["problem"]
+    (rejection, _) = map(json.loads, lines)
+    assert rejection["place"].startswith(f"validation {folder.name}")
+    assert problem in rejection["problem"]
 
 
 @pytest.mark.compute
 def test_a_validation_that_names_no_live_episode_files_is_refused(agent, tmp_path):
     agent.validated(agent.simulator.digest)
     with pytest.raises(InputError, match="names no file of live episodes"):
-        imported(f"ledger:{agent.store}", tmp_path / "out")
+        run_import(f"ledger:{agent.store}", tmp_path / "out")
 
 
 def test_the_episodes_of_an_exported_run_are_refused(agent, tmp_path):
     export_run(agent.agent.run, agent.ledger, tmp_path / "run", None)
     with pytest.raises(InputError, match=r"is transitions\.parquet run .* episode .* answered by"):
-        imported(tmp_path / "run", tmp_path / "out")
+        run_import(tmp_path / "run", tmp_path / "out")
 
 
 def test_an_exported_run_is_refused_as_a_table_of_steps(agent, tmp_path):
@@ -131,7 +131,7 @@ def test_an_exported_run_is_refused_as_a_table_of_steps(agent, tmp_path):
         "alignment": "same row",
     }
     with pytest.raises(InputError, match="a cell is bytes and no text"):
-        imported(tmp_path / "run", tmp_path / "out", format="steps", options=options)
+        run_import(tmp_path / "run", tmp_path / "out", format="steps", options=options)
 
 
 def test_a_folder_that_is_no_store_is_refused(tmp_path):
@@ -140,9 +140,9 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path):
 
 
 def test_the_ledger_format_is_detected_by_address_and_invalid_rows_are_problems(agent, tmp_path):
-    validated(agent)
+    validate(agent)
     assert form_of(files_of(f"ledger:{agent.store}")) == "ledger"
     rows = ["{", {"kind": "ledger"}, {"kind": "ledger", "place": "run 1"}]
-    read = logs.read("ledger", tmp_path, *rows)
-    assert [each.trajectory for each in read] == [None] * 3
-    assert logs.none_is_lost(read)
+    results = logs.read("ledger", tmp_path, *rows)
+    assert [result.trajectory for result in results] == [None] * 3
+    assert logs.none_is_lost(results)

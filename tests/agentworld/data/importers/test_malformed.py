@@ -7,9 +7,9 @@ from agentworld.storage.source import files_of
 from make import logs, malformed
 
 FORMS = sorted(malformed.RECORDS)
-GROUPED = {"claude_code", "spans"}
+ONE_EPISODE_FORMS = {"claude_code", "spans"}
 """All rows form one episode, so an additional row adds no episode."""
-NUM_LEFT = {"steps": 2, "asciinema": 3, **dict.fromkeys(GROUPED, 1)}
+NUM_READABLE = {"steps": 2, "asciinema": 3, **dict.fromkeys(ONE_EPISODE_FORMS, 1)}
 """Of four episodes with an invalid row in the middle: in a table, the two adjacent ones may lack a
 step; in terminals, it is a part of the previous one.
 """
@@ -20,32 +20,32 @@ def test_every_format_has_a_test_record():
 
 
 def read(tmp_path, form, data, name="log.jsonl"):
-    """A file's trajectories and problems; every record is one of them."""
+    """The records of a file; every record is either a trajectory or a problem."""
     (tmp_path / name).write_bytes(data)
     importer = importer_of(form)
     options = importer.options(**malformed.OPTIONS.get(form, {}))
     records = list(importer.read(files_of(str(tmp_path / name))[0], options, "text"))
-    assert all((each.trajectory is None) == bool(each.problem) for each in records)
+    assert all((record.trajectory is None) == bool(record.problem) for record in records)
     return records
 
 
 def observations(records):
-    """But for the template that one harness leaves around them."""
-    turns = [turn for each in records if each.trajectory for turn in each.trajectory.turns]
+    """The observations without the template that one harness puts around them."""
+    turns = [turn for record in records if record.trajectory for turn in record.trajectory.turns]
     start, end = "<returncode>0</returncode>\n<output>\n", "</output>"
     return [turn.observation.removeprefix(start).removesuffix(end) for turn in turns]
 
 
-def among_others(form, row):
+def surround_row(form, row):
     """The row in the middle of four episodes."""
     before, after = (
-        b"".join(malformed.lines_of(form, name=each) for each in name) for name in ("ab", "cd")
+        b"".join(malformed.lines_of(form, name=name) for name in names) for names in ("ab", "cd")
     )
     return before + row + b"\n" + after
 
 
 def problems(records):
-    return [each.problem for each in records if each.problem]
+    return [record.problem for record in records if record.problem]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,55 +88,55 @@ ODD_ROWS = {
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
 @pytest.mark.parametrize("form", FORMS)
 def test_an_invalid_line_is_a_problem_and_unaffected_records_are_read(tmp_path, form, line):
-    records = read(tmp_path, form, among_others(form, line))
-    num_left = NUM_LEFT.get(form, 4)
+    records = read(tmp_path, form, surround_row(form, line))
+    num_readable = NUM_READABLE.get(form, 4)
     assert len(problems(records)) == (3 if form == "steps" else 1)
-    assert observations(records)[:num_left] == [malformed.SEEN] * num_left
+    assert observations(records)[:num_readable] == [malformed.SEEN] * num_readable
 
 
 @pytest.mark.parametrize("row", ODD_ROWS.values(), ids=ODD_ROWS)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_row_of_another_type_is_counted(tmp_path, form, row):
-    records = read(tmp_path, form, among_others(form, row))
-    num_left = NUM_LEFT.get(form, 4)
-    assert observations(records)[:num_left] == [malformed.SEEN] * num_left
-    others = [each for each in records if each.problem or not each.trajectory.turns]
-    notes = [each.notes for each in records if each.notes]
-    assert others or notes
+    records = read(tmp_path, form, surround_row(form, row))
+    num_readable = NUM_READABLE.get(form, 4)
+    assert observations(records)[:num_readable] == [malformed.SEEN] * num_readable
+    empty_records = [record for record in records if record.problem or not record.trajectory.turns]
+    notes = [record.notes for record in records if record.notes]
+    assert empty_records or notes
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_that_ends_too_early_is_a_problem(tmp_path, form, share):
-    whole = malformed.lines_of(form)
-    last = whole.rstrip().rfind(b"\n") + 1
-    cut = last + max(1, int(share * (len(whole) - last - 2)))
+    data = malformed.lines_of(form)
+    last_start = data.rstrip().rfind(b"\n") + 1
+    length = last_start + max(1, int(share * (len(data) - last_start - 2)))
     for name in ("log.jsonl", "log.json"):
-        assert problems(read(tmp_path, form, whole[:cut], name))
+        assert problems(read(tmp_path, form, data[:length], name))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_duplicate_record_is_read_twice_or_counted_as_a_copy(tmp_path, form):
     records = read(tmp_path, form, malformed.lines_of(form) * 2)
-    copies = [note for each in records for note in each.notes if "cop" in note]
+    copies = [note for record in records for note in record.notes if "cop" in note]
     assert not problems(records)
     assert len(observations(records)) == 2 or copies
 
 
-@pytest.mark.parametrize("seen", ["\\u0000", "\\ud800", "\\uffff", "\\u202e"])
+@pytest.mark.parametrize("character", ["\\u0000", "\\ud800", "\\uffff", "\\u202e"])
 @pytest.mark.parametrize("form", FORMS)
-def test_an_odd_character_is_kept_or_its_record_is_a_problem(tmp_path, form, seen):
-    records = read(tmp_path, form, malformed.lines_of(form, seen))
+def test_an_odd_character_is_kept_or_its_record_is_a_problem(tmp_path, form, character):
+    records = read(tmp_path, form, malformed.lines_of(form, character))
     if not problems(records):
         (text,) = observations(records)
-        assert text.strip('"') in [seen.encode().decode("unicode_escape"), seen]
+        assert text.strip('"') in [character.encode().decode("unicode_escape"), character]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_deeply_nested_value_is_read_or_is_a_problem(tmp_path, form):
     for depth in (200, 2_000):
-        nested = "[" * depth + "]" * depth
-        data = malformed.lines_of(form).replace(b'"SEEN"', nested.encode())
+        value = "[" * depth + "]" * depth
+        data = malformed.lines_of(form).replace(b'"SEEN"', value.encode())
         assert logs.none_is_lost(read(tmp_path, form, data))
 
 

@@ -1,4 +1,4 @@
-"""Chats with tool calls: the special cases of real ones, in our own records."""
+"""Chats with tool calls: special cases of real chats, as records written for these tests."""
 
 import copy
 import json
@@ -14,16 +14,16 @@ from agentworld.storage.source import files_of
 IMPORTER = importer_of("messages")
 
 
-def call(name, arguments, id_="c1"):
-    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+def call(name, arguments, call_id="c1"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def assistant(*calls, content=None):
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
-def result(content, id_="c1"):
-    return {"role": "tool", "tool_call_id": id_, "content": content}
+def result(content, call_id="c1"):
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 EXCHANGE = [assistant(call("f", '{"b": 1,"a":2}')), result("seen")]
@@ -31,12 +31,12 @@ EXCHANGE = [assistant(call("f", '{"b": 1,"a":2}')), result("seen")]
 
 def read(folder, *records, **options):
     path = folder / "chats.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     (file,) = files_of(str(path))
     return list(IMPORTER.read(file, MessagesOptions(**options), "text"))
 
 
-def one(folder, record, **options):
+def read_one(folder, record, **options):
     (item,) = read(folder, record, **options)
     assert not item.problem
     return item
@@ -46,53 +46,53 @@ def turns(item):
     return [(turn.action, turn.observation) for turn in item.trajectory.turns]
 
 
-F = '{"name":"f","arguments":{"a":2,"b":1}}'
+CALL = '{"name":"f","arguments":{"a":2,"b":1}}'
 
 
 @pytest.mark.parametrize("name", ["messages", "traj", "trajectory", "conversation", "history"])
 def test_a_record_is_an_object_with_a_list_of_messages(tmp_path, name):
-    assert turns(one(tmp_path, {name: EXCHANGE})) == [(F, "seen")]
+    assert turns(read_one(tmp_path, {name: EXCHANGE})) == [(CALL, "seen")]
 
 
 def test_a_record_can_be_a_list_or_contain_the_list_at_a_given_path(tmp_path):
-    assert turns(one(tmp_path, EXCHANGE)) == [(F, "seen")]
-    assert turns(one(tmp_path, {"a": [{"b": EXCHANGE}]}, messages="a.0.b")) == [(F, "seen")]
+    assert turns(read_one(tmp_path, EXCHANGE)) == [(CALL, "seen")]
+    assert turns(read_one(tmp_path, {"a": [{"b": EXCHANGE}]}, messages="a.0.b")) == [(CALL, "seen")]
 
 
 @pytest.mark.parametrize("arguments", [{"a": 2, "b": 1}, '{"a":2,"b":1}', '{"b": 1, "a": 2}'])
 def test_arguments_can_be_an_object_or_json_text(tmp_path, arguments):
     record = [assistant(call("f", arguments)), result("seen")]
-    assert turns(one(tmp_path, record)) == [(F, "seen")]
+    assert turns(read_one(tmp_path, record)) == [(CALL, "seen")]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kept"), [("{not json", "{not json"), ("[1]", [1]), ([1], [1]), ("3", 3)]
+    ("arguments", "expected"), [("{not json", "{not json"), ("[1]", [1]), ([1], [1]), ("3", 3)]
 )
-def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path, arguments, kept):
-    (turn,) = turns(one(tmp_path, [assistant(call("f", arguments)), result("error")]))
-    assert json.loads(turn[0]) == {"name": "f", "arguments": kept}
+def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path, arguments, expected):
+    (turn,) = turns(read_one(tmp_path, [assistant(call("f", arguments)), result("error")]))
+    assert json.loads(turn[0]) == {"name": "f", "arguments": expected}
 
 
 def test_a_call_without_arguments_has_an_empty_object(tmp_path):
     for arguments in (None, ""):
-        (turn,) = turns(one(tmp_path, [assistant(call("f", arguments)), result("seen")]))
+        (turn,) = turns(read_one(tmp_path, [assistant(call("f", arguments)), result("seen")]))
         assert turn == ('{"name":"f","arguments":{}}', "seen")
 
 
 def test_calls_in_the_layout_of_inspect_are_read(tmp_path):
-    inspect = {"id": "c1", "function": "f", "arguments": {"b": 1, "a": 2}}
-    assert turns(one(tmp_path, [assistant(inspect), result("seen")])) == [(F, "seen")]
+    inspect_call = {"id": "c1", "function": "f", "arguments": {"b": 1, "a": 2}}
+    assert turns(read_one(tmp_path, [assistant(inspect_call), result("seen")])) == [(CALL, "seen")]
 
 
 def test_function_calls_of_the_older_api_are_read(tmp_path):
-    old = {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a":2,"b":1}'}}
+    message = {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a":2,"b":1}'}}
     answer = {"role": "function", "name": "f", "content": "seen"}
-    assert turns(one(tmp_path, [old, answer])) == [(F, "seen")]
+    assert turns(read_one(tmp_path, [message, answer])) == [(CALL, "seen")]
 
 
 def test_two_calls_with_one_id_are_paired_with_their_own_results(tmp_path):
     record = [assistant(call("f", "{}")), result("1"), assistant(call("g", "{}")), result("2")]
-    assert [seen for _, seen in turns(one(tmp_path, record))] == ["1", "2"]
+    assert [observation for _, observation in turns(read_one(tmp_path, record))] == ["1", "2"]
 
 
 def test_parallel_calls_are_separate_turns(tmp_path):
@@ -101,12 +101,12 @@ def test_parallel_calls_are_separate_turns(tmp_path):
         result("of y", "y"),
         result("of x", "x"),
     ]
-    assert [seen for _, seen in turns(one(tmp_path, record))] == ["of x", "of y"]
+    assert [observation for _, observation in turns(read_one(tmp_path, record))] == ["of x", "of y"]
 
 
 def test_an_empty_or_null_result_is_an_empty_observation(tmp_path):
     for content in ("", None):
-        assert turns(one(tmp_path, [EXCHANGE[0], result(content)])) == [(F, "")]
+        assert turns(read_one(tmp_path, [EXCHANGE[0], result(content)])) == [(CALL, "")]
 
 
 def test_text_parts_are_joined_and_images_are_counted(tmp_path):
@@ -116,8 +116,8 @@ def test_text_parts_are_joined_and_images_are_counted(tmp_path):
         {"type": "text", "text": "b"},
         "c",
     ]
-    item = one(tmp_path, [EXCHANGE[0], result(content)])
-    assert turns(item) == [(F, "a\nb\nc")]
+    item = read_one(tmp_path, [EXCHANGE[0], result(content)])
+    assert turns(item) == [(CALL, "a\nb\nc")]
     assert item.notes == {"part: image_url": 1}
 
 
@@ -129,7 +129,7 @@ def test_messages_other_than_calls_and_results_are_omitted_and_counted(tmp_path)
         result("seen"),
         {"role": "exit", "content": "done"},
     ]
-    item = one(tmp_path, record)
+    item = read_one(tmp_path, record)
     assert len(turns(item)) == 1
     assert item.trajectory.initial_state == ""
     assert item.notes == {
@@ -138,7 +138,7 @@ def test_messages_other_than_calls_and_results_are_omitted_and_counted(tmp_path)
         "message of the exit": 1,
         "what the agent wrote beside its calls": 1,
     }
-    assert one(tmp_path, record, start="user").trajectory.initial_state == "hello"
+    assert read_one(tmp_path, record, start="user").trajectory.initial_state == "hello"
 
 
 def test_an_mcp_tool_keeps_its_output_schema_and_its_annotated_effect(tmp_path):
@@ -156,9 +156,9 @@ def test_an_mcp_tool_keeps_its_output_schema_and_its_annotated_effect(tmp_path):
             "annotations": {"readOnlyHint": False, "title": "C"},
         },
     ]
-    item = one(tmp_path, {"messages": EXCHANGE, "tools": tools})
-    told = [(tool.name, tool.output_schema, tool.effect) for tool in item.trajectory.tools]
-    assert told == [("a", {"type": "object"}, ""), ("b", None, "read"), ("c", None, "write")]
+    item = read_one(tmp_path, {"messages": EXCHANGE, "tools": tools})
+    fields = [(tool.name, tool.output_schema, tool.effect) for tool in item.trajectory.tools]
+    assert fields == [("a", {"type": "object"}, ""), ("b", None, "read"), ("c", None, "write")]
 
 
 def test_task_tools_and_model_are_imported_and_the_solution_is_not(tmp_path):
@@ -170,22 +170,22 @@ def test_task_tools_and_model_are_imported_and_the_solution_is_not(tmp_path):
         "tools": [{"type": "function", "function": tool}, {"type": "function"}],
         "info": {"reward": 1.0, "actions": ["the solution"]},
     }
-    item = one(tmp_path, record, licence="MIT")
+    item = read_one(tmp_path, record, licence="MIT")
     assert (item.trajectory.task_id, item.trajectory.source) == ("7", "gpt-x")
     assert item.trajectory.licence == "MIT"
     assert [tool.name for tool in item.trajectory.tools] == ["f"]
     assert item.notes == {"tool without a name or a schema": 1}
     assert "solution" not in item.trajectory.model_dump_json()
-    named = one(tmp_path, {**record, "meta": {"case": "a"}}, task="meta.case", source="mine")
-    assert (named.trajectory.task_id, named.trajectory.source) == ("a", "mine")
+    variant = read_one(tmp_path, {**record, "meta": {"case": "a"}}, task="meta.case", source="mine")
+    assert (variant.trajectory.task_id, variant.trajectory.source) == ("a", "mine")
 
 
 def test_a_chat_without_calls_is_an_episode_without_turns(tmp_path):
-    assert turns(one(tmp_path, [{"role": "user", "content": "hello"}])) == []
+    assert turns(read_one(tmp_path, [{"role": "user", "content": "hello"}])) == []
 
 
 @pytest.mark.parametrize(
-    ("record", "words"),
+    ("record", "problem"),
     [
         ({}, "no list of messages"),
         (3, "no list of messages"),
@@ -194,10 +194,10 @@ def test_a_chat_without_calls_is_an_episode_without_turns(tmp_path):
         ([3], "messages.0"),
     ],
 )
-def test_an_invalid_record_reports_its_field_and_the_next_record_is_read(tmp_path, record, words):
-    bad, good = read(tmp_path, record, EXCHANGE)
-    assert words in bad.problem
-    assert turns(good) == [(F, "seen")]
+def test_an_invalid_record_reports_its_field_and_the_next_record_is_read(tmp_path, record, problem):
+    bad_item, good_item = read(tmp_path, record, EXCHANGE)
+    assert problem in bad_item.problem
+    assert turns(good_item) == [(CALL, "seen")]
 
 
 def test_only_a_chat_that_calls_tools_is_claimed():
@@ -207,8 +207,8 @@ def test_only_a_chat_that_calls_tools_is_claimed():
         assert not IMPORTER.claims(value)
 
 
-WHOLE = {"task_id": "t", "messages": [{"role": "user", "content": "hello"}, *EXCHANGE], "tools": []}
-ODD = st.sampled_from([None, True, -1, 2**70, 1.5, "", "\x00", "\ud800", [], {}, [[]], {"a": {}}])
+CHAT = {"task_id": "t", "messages": [{"role": "user", "content": "hello"}, *EXCHANGE], "tools": []}
+VALUE = st.sampled_from([None, True, -1, 2**70, 1.5, "", "\x00", "\ud800", [], {}, [[]], {"a": {}}])
 
 
 def _paths(value, path=()):
@@ -220,9 +220,9 @@ def _paths(value, path=()):
         yield from _paths(inner, (*path, key))
 
 
-@given(st.sampled_from([path for path in _paths(WHOLE) if path]), ODD)
+@given(st.sampled_from([path for path in _paths(CHAT) if path]), VALUE)
 def test_a_record_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_factory, path, value):
-    record = copy.deepcopy(WHOLE)
+    record = copy.deepcopy(CHAT)
     *parents, last = path
     inner = record
     for key in parents:

@@ -10,7 +10,7 @@ from make import logs
 FORM = "mini_swe_agent"
 
 
-def shown(output, code=0):
+def render(output, code=0):
     return f"<returncode>{code}</returncode>\n<output>\n{output}</output>"
 
 
@@ -27,8 +27,8 @@ def block(command, language="bash"):
 
 
 def calls(*commands):
-    """A message with calls of the tool, of the ids c0, c1 and so on."""
-    listed = [
+    """A message with calls of the tool, with the ids c0, c1 and so on."""
+    tool_calls = [
         {"type": "function", "id": f"c{number}"}
         | {"function": {"name": "bash", "arguments": json.dumps({"command": command})}}
         for number, command in enumerate(commands)
@@ -37,12 +37,12 @@ def calls(*commands):
         {"command": command, "tool_call_id": f"c{number}"}
         for number, command in enumerate(commands)
     ]
-    return agent(None, tool_calls=listed, extra={"actions": actions, "timestamp": 1.5})
+    return agent(None, tool_calls=tool_calls, extra={"actions": actions, "timestamp": 1.5})
 
 
-def tool(call, output):
+def tool(call_id, output):
     extra = {"raw_output": output, "returncode": 0, "timestamp": 2.5}
-    return {"role": "tool", "tool_call_id": call, "content": shown(output), "extra": extra}
+    return {"role": "tool", "tool_call_id": call_id, "content": render(output), "extra": extra}
 
 
 def trajectory(*messages, form="mini-swe-agent-1.1", submission="the patch"):
@@ -52,16 +52,16 @@ def trajectory(*messages, form="mini-swe-agent-1.1", submission="the patch"):
     return {"info": info, "messages": [*start, *messages], "trajectory_format": form}
 
 
-OLD = trajectory(
+OLD_EPISODE = trajectory(
     block("ls"),
-    user(shown("a.py\n")),
+    user(render("a.py\n")),
     agent("I cannot."),
     user("Please always provide EXACTLY ONE action."),
     block("echo DONE && cat patch"),
     user("the patch"),
     form="mini-swe-agent-1",
 )
-NEW = trajectory(
+NEW_EPISODE = trajectory(
     calls("ls", "pwd"),
     tool("c1", "/w\n"),
     tool("c0", "a.py\n"),
@@ -71,8 +71,8 @@ NEW = trajectory(
 
 
 def test_format_1_commands_are_code_blocks(tmp_path):
-    record = logs.one(FORM, tmp_path, json.dumps(OLD, indent=2), name="repo__1.traj.json")
-    assert logs.turns(record) == [("ls", shown("a.py\n"))]
+    record = logs.one(FORM, tmp_path, json.dumps(OLD_EPISODE, indent=2), name="repo__1.traj.json")
+    assert logs.turns(record) == [("ls", render("a.py\n"))]
     assert (record.trajectory.source, record.trajectory.task_id) == ("m-1", "repo__1")
     assert record.notes == {
         "message of the system": 1,
@@ -84,10 +84,10 @@ def test_format_1_commands_are_code_blocks(tmp_path):
 
 
 def test_format_1_1_commands_are_tool_calls(tmp_path):
-    record = logs.one(FORM, tmp_path, NEW)
+    record = logs.one(FORM, tmp_path, NEW_EPISODE)
     assert logs.turns(record) == [
-        ('{"name":"bash","arguments":{"command":"ls"}}', shown("a.py\n")),
-        ('{"name":"bash","arguments":{"command":"pwd"}}', shown("/w\n")),
+        ('{"name":"bash","arguments":{"command":"ls"}}', render("a.py\n")),
+        ('{"name":"bash","arguments":{"command":"pwd"}}', render("/w\n")),
     ]
     assert record.trajectory.turns[0].time == "2.5"
     assert record.notes["message of the exit"] == 1
@@ -96,8 +96,8 @@ def test_format_1_1_commands_are_tool_calls(tmp_path):
 
 def test_listed_actions_take_precedence_over_the_code_block(tmp_path):
     message = block("ls") | {"extra": {"actions": [{"command": "ls -a"}]}}
-    record = logs.one(FORM, tmp_path, trajectory(message, user(shown("a.py"), returncode=0)))
-    assert logs.turns(record) == [("ls -a", shown("a.py"))]
+    record = logs.one(FORM, tmp_path, trajectory(message, user(render("a.py"), returncode=0)))
+    assert logs.turns(record) == [("ls -a", render("a.py"))]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_listed_actions_take_precedence_over_the_code_block(tmp_path):
     [block("ls", "mswea_bash_command"), agent("<mswea_bash_command>ls</mswea_bash_command>")],
 )
 def test_a_command_can_be_marked_as_mswea_bash_command(tmp_path, message):
-    record = logs.one(FORM, tmp_path, trajectory(message, user(shown("a.py"))))
-    assert logs.turns(record) == [("ls", shown("a.py"))]
+    record = logs.one(FORM, tmp_path, trajectory(message, user(render("a.py"))))
+    assert logs.turns(record) == [("ls", render("a.py"))]
 
 
 def test_two_code_blocks_are_no_command(tmp_path):
@@ -119,9 +119,9 @@ def test_two_code_blocks_are_no_command(tmp_path):
 def test_responses_api_messages_are_read(tmp_path):
     actions = [{"command": "ls", "tool_call_id": "c0"}]
     response = {"object": "response", "output": [], "extra": {"actions": actions}}
-    output = {"type": "function_call_output", "call_id": "c0", "output": shown("a.py")}
+    output = {"type": "function_call_output", "call_id": "c0", "output": render("a.py")}
     record = logs.one(FORM, tmp_path, trajectory(response, output))
-    assert logs.turns(record) == [('{"name":"bash","arguments":{"command":"ls"}}', shown("a.py"))]
+    assert logs.turns(record) == [('{"name":"bash","arguments":{"command":"ls"}}', render("a.py"))]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_printed_patch_is_an_observation_and_the_submitted_patch_is_not(tmp_pa
 
 
 def test_the_template_around_an_output_is_marked(tmp_path):
-    (turn,) = logs.one(FORM, tmp_path, OLD).trajectory.turns
+    (turn,) = logs.one(FORM, tmp_path, OLD_EPISODE).trajectory.turns
     assert (
         "".join(
             char
-            for place, char in enumerate(turn.observation)
-            if not any(span.start <= place < span.end for span in turn.spans)
+            for index, char in enumerate(turn.observation)
+            if not any(span.start <= index < span.end for span in turn.spans)
         )
         == "0a.py\n"
     )
@@ -169,17 +169,17 @@ def test_the_template_around_an_output_is_marked(tmp_path):
 def test_a_truncated_output_is_marked_as_cut(tmp_path, output):
     (turn,) = logs.one(FORM, tmp_path, trajectory(block("ls"), user(output))).trajectory.turns
     assert turn.is_cut
-    assert "cut" in {each.what for each in turn.spans}
+    assert "cut" in {span.what for span in turn.spans}
     assert turn.observation == output
 
 
-@pytest.mark.parametrize("value", [OLD, NEW])
+@pytest.mark.parametrize("value", [OLD_EPISODE, NEW_EPISODE])
 def test_mini_swe_agent_files_are_detected_as_the_mini_swe_agent_format(tmp_path, value):
     (tmp_path / "x.traj.json").write_text(json.dumps(value, indent=2))
     assert form_of(files_of(str(tmp_path))) == FORM
 
 
-@pytest.mark.parametrize("value", [{"messages": []}, {"trajectory_format": 1}, [OLD], None])
+@pytest.mark.parametrize("value", [{"messages": []}, {"trajectory_format": 1}, [OLD_EPISODE], None])
 def test_other_rows_are_not_claimed(value):
     assert not importer_of(FORM).claims(value)
 
@@ -194,15 +194,15 @@ def test_other_rows_are_not_claimed(value):
     ],
 )
 def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, message, problem):
-    damage, rest = logs.read(FORM, tmp_path, trajectory(message), NEW)
-    assert damage.problem.startswith(problem)
-    assert len(rest.trajectory.turns) == 2
+    bad_record, good_record = logs.read(FORM, tmp_path, trajectory(message), NEW_EPISODE)
+    assert bad_record.problem.startswith(problem)
+    assert len(good_record.trajectory.turns) == 2
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=logs.damaged([OLD, NEW]))
+@given(value=logs.damaged([OLD_EPISODE, NEW_EPISODE]))
 def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     rows = value if isinstance(value, list) and value else [value]
     assert logs.none_is_lost(logs.read(FORM, tmp_path, *map(json.dumps, rows)))
-    for each in rows:
-        importer_of(FORM).claims(each)
+    for row in rows:
+        importer_of(FORM).claims(row)

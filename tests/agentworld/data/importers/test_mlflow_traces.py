@@ -84,8 +84,8 @@ def test_each_row_of_a_trace_file_is_one_trace(tmp_path):
     assert [tool.name for tool in first.trajectory.tools] == ["weather"]
     assert first.notes == {"span: CHAT_MODEL": 1}
     assert "the answer" not in first.trajectory.model_dump_json()
-    (whole, _) = read(tmp_path / "a.jsonl")
-    assert whole.trajectory.task_id == "s"
+    (item, _) = read(tmp_path / "a.jsonl")
+    assert item.trajectory.task_id == "s"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def database(tmp_path_factory) -> Path:
     """The database of an MLflow with an experiment of three traces."""
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_TRACKING_URI", "")  # which MLflow writes to, and which is put back
+        patch.setenv("MLFLOW_TRACKING_URI", "")  # MLflow sets it; the patch restores it.
         trace_agents(path)
     return path
 
@@ -186,18 +186,18 @@ def test_traces_are_selected_by_an_mlflow_filter_and_an_experiment_id():
 def test_a_trace_with_unreadable_spans_is_a_problem_and_the_others_are_read(
     database, tmp_path, monkeypatch
 ):
-    copied = tmp_path / "mlflow.db"
-    with sqlite3.connect(database) as source, sqlite3.connect(copied) as target:
+    database_copy = tmp_path / "mlflow.db"
+    with sqlite3.connect(database) as source, sqlite3.connect(database_copy) as target:
         source.backup(target)
-        rome = "SELECT request_id FROM trace_tags WHERE value = 'Rome'"
-        changed = target.execute(f"UPDATE spans SET content = '{{' WHERE trace_id IN ({rome})")
-        assert changed.rowcount == 3
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{copied}")
-    first, wrong, last = read("mlflow:agents")
+        rome_ids = "SELECT request_id FROM trace_tags WHERE value = 'Rome'"
+        update = target.execute(f"UPDATE spans SET content = '{{' WHERE trace_id IN ({rome_ids})")
+        assert update.rowcount == 3
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database_copy}")
+    first, bad_item, last = read("mlflow:agents")
     assert turns(first)
     assert turns(last)
-    assert "cannot read" in wrong.problem
-    assert wrong.place.startswith("trace tr-")
+    assert "cannot read" in bad_item.problem
+    assert bad_item.place.startswith("trace tr-")
 
 
 @pytest.mark.waits

@@ -1,4 +1,4 @@
-"""Harnesses' forms of observations, in chats of either kind."""
+"""Forms in which harnesses write observations, in both kinds of chats."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ UNWRAP = ObservationOptions(unwrap="textcontent")
 
 
 class TextContent:
-    """With the repr that MCP's has."""
+    """Has the repr of MCP's `TextContent`."""
 
     def __init__(self, text, fields="annotations=None"):
         self.text = text
@@ -26,13 +26,13 @@ def unwrap(text):
 
 
 def result(*texts, end="isError=False"):
-    return f"meta=None content={[TextContent(each) for each in texts]!r} {end}"
+    return f"meta=None content={[TextContent(text) for text in texts]!r} {end}"
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
 def test_texts_are_unwrapped_from_their_repr(texts):
     assert unwrap(result(*texts)) == "\n".join(texts)
-    assert unwrap(repr([TextContent(each) for each in texts])) == "\n".join(texts)
+    assert unwrap(repr([TextContent(text) for text in texts])) == "\n".join(texts)
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_tool_results_are_unwrapped_marked_and_cut(tmp_path):
     item = logs.one("messages", tmp_path, record, harness_lines=[r"left: \d"], **options)
     (turn,) = item.trajectory.turns
     assert (turn.observation, turn.is_cut) == ("a\nleft: 3", True)
-    assert [(each.start, each.end) for each in turn.spans] == [(2, 9)]
+    assert [(span.start, span.end) for span in turn.spans] == [(2, 9)]
     assert item.notes == {"result that is cut": 1}

@@ -26,7 +26,7 @@ def test_a_path_without_a_value_is_an_error(path):
 def test_a_star_matches_every_key_and_every_index():
     keys = list(keys_at(VALUE, "a.*.list.*"))
     assert keys == [("a", "x", "list", "0"), ("a", "x", "list", "1")]
-    assert [value_of(VALUE, each) for each in keys] == [1, 2]
+    assert [value_of(VALUE, key) for key in keys] == [1, 2]
     assert list(keys_at(VALUE, "a.x")) == [("a", "x")]
     assert list(keys_at([7], "*")) == [("0",)]
 

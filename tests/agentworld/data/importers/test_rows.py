@@ -1,4 +1,4 @@
-"""Rows of JSON lines, arrays and documents; what is damaged hides nothing else."""
+"""Rows of JSON lines, arrays and documents; a damaged row hides no other row."""
 
 import bz2
 import gzip
@@ -14,8 +14,8 @@ from agentworld.data.importers.rows import rows_of
 from agentworld.storage.source import files_of
 
 
-def zipped(data: bytes) -> bytes:
-    """Always the same bytes: gzip writes the time."""
+def compress(data: bytes) -> bytes:
+    """Compresses without the time that gzip writes, so that the bytes are always the same."""
     return gzip.compress(data, mtime=0)
 
 
@@ -26,9 +26,9 @@ def read(folder, name, data):
 
 
 def values(folder, name, data):
-    found = read(folder, name, data)
-    assert not [row.problem for row in found if row.problem]
-    return [row.value for row in found]
+    entries = read(folder, name, data)
+    assert not [row.problem for row in entries if row.problem]
+    return [row.value for row in entries]
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def values(folder, name, data):
         ("a.jsonl", b'{"a": 1}{"b": [2]}\n'),
         ("a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n{"b": [2]}\r\n'),
         ("a.json", b'\xef\xbb\xbf\n [ {"a": 1} , {"b": [2]} ] \n'),
-        ("a.json.gz", zipped(b'[{"a": 1}, {"b": [2]}]')),
-        ("a.jsonl.gz", zipped(b'{"a": 1}\n') + zipped(b'{"b": [2]}\n')),
+        ("a.json.gz", compress(b'[{"a": 1}, {"b": [2]}]')),
+        ("a.jsonl.gz", compress(b'{"a": 1}\n') + compress(b'{"b": [2]}\n')),
         ("a.jsonl.zst", pyarrow.compress(b'{"a": 1}\n{"b": [2]}', "zstd", asbytes=True)),
         ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n{"b": [2]}')),
     ],
@@ -69,21 +69,21 @@ def test_integers_beyond_64_bits_are_exact(tmp_path):
         ("a.json", b"[1, 2", {"element 2": "the array does not end"}),
         ("a.json", b"[1, 2 3]", {"element 2": "the array does not end"}),
         ("a.json", b"[1, 2, " + b"[" * 100_000, {"element 2": "nested too deeply"}),
-        ("a.json.gz", zipped(b"[1, 2, 3]")[:-10], {"": "to its end"}),
-        ("a.jsonl.gz", zipped(b"1\n2\n" + b"3" * 9)[:-9], {"": "to its end"}),
+        ("a.json.gz", compress(b"[1, 2, 3]")[:-10], {"": "to its end"}),
+        ("a.jsonl.gz", compress(b"1\n2\n" + b"3" * 9)[:-9], {"": "to its end"}),
     ],
 )
 def test_damage_is_reported_and_undamaged_rows_are_read(tmp_path, name, data, expected):
-    found = read(tmp_path, name, data)
-    assert [row.value for row in found if not row.problem][:2] == [1, 2]
-    problems = {row.place: row.problem for row in found if row.problem}
+    entries = read(tmp_path, name, data)
+    assert [row.value for row in entries if not row.problem][:2] == [1, 2]
+    problems = {row.place: row.problem for row in entries if row.problem}
     assert problems.keys() == expected.keys()
     assert all(words in problems[place] for place, words in expected.items())
 
 
 def test_a_non_utf8_byte_in_an_array_affects_one_element(tmp_path):
-    found = read(tmp_path, "a.json", b'[1, "\xff", 2]')
-    assert [row.value for row in found] == [1, "\udcff", 2]
+    entries = read(tmp_path, "a.json", b'[1, "\xff", 2]')
+    assert [row.value for row in entries] == [1, "\udcff", 2]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
@@ -99,9 +99,9 @@ def test_a_file_with_a_wrong_compression_suffix_is_a_problem(tmp_path, name):
 
 def test_a_too_long_line_is_a_problem_and_the_next_line_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_ROW_BYTES", 1_000)
-    found = read(tmp_path, "a.jsonl", b'"' + b"a" * 5_000 + b'"\n"b"\n')
-    assert [(row.place, row.value) for row in found] == [("line 1", None), ("line 2", "b")]
-    assert "longer than 1,000 bytes" in found[0].problem
+    entries = read(tmp_path, "a.jsonl", b'"' + b"a" * 5_000 + b'"\n"b"\n')
+    assert [(row.place, row.value) for row in entries] == [("line 1", None), ("line 2", "b")]
+    assert "longer than 1,000 bytes" in entries[0].problem
 
 
 def test_a_too_long_document_is_a_problem(tmp_path, monkeypatch):
@@ -110,10 +110,10 @@ def test_a_too_long_document_is_a_problem(tmp_path, monkeypatch):
     assert "the document is longer than 10 bytes; split it" in row.problem
 
 
-@pytest.mark.parametrize("place", [11, 20, 60, -9, -5])
-def test_the_rows_of_a_damaged_gzip_end_with_a_problem(tmp_path, place):
-    content = bytearray(zipped(b'{"a": 1}\n' * 3_000))
-    content[place] ^= 255
+@pytest.mark.parametrize("offset", [11, 20, 60, -9, -5])
+def test_the_rows_of_a_damaged_gzip_end_with_a_problem(tmp_path, offset):
+    content = bytearray(compress(b'{"a": 1}\n' * 3_000))
+    content[offset] ^= 255
     *_, last = read(tmp_path, "a.jsonl.gz", bytes(content))
     assert last.problem
 
@@ -130,6 +130,6 @@ def test_every_value_is_read_unchanged(tmp_path_factory, trees, as_lines):
     folder = tmp_path_factory.mktemp("rows")
     text = json.dumps(trees, ensure_ascii=False, indent=1)
     if as_lines:
-        text = "\n".join(json.dumps(each, ensure_ascii=False) for each in trees)
+        text = "\n".join(json.dumps(tree, ensure_ascii=False) for tree in trees)
     name = "a.jsonl" if as_lines else "a.json"
     assert values(folder, name, text.encode("utf-8", "surrogatepass")) == trees

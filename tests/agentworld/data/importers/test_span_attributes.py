@@ -8,7 +8,7 @@ from agentworld.data.importers.span_attributes import kind_of, tool_call_of
 EXECUTE_TOOL = {"gen_ai.operation.name": "execute_tool"}
 
 
-def day(name: str) -> tuple[str, Any]:
+def day_call(name: str) -> tuple[str, Any]:
     return name, {"day": 1}
 
 
@@ -21,7 +21,7 @@ def day(name: str) -> tuple[str, Any]:
                 "gcp.vertex.agent.tool_call_args": '{"day": 1}',
                 "gcp.vertex.agent.tool_response": '{"result": "rain"}',
             },
-            day("span 0"),
+            day_call("span 0"),
             '{"result": "rain"}',
         ),
         (
@@ -31,7 +31,7 @@ def day(name: str) -> tuple[str, Any]:
                 "input.value": '{"day": 1}',
                 "output.value": '{"type": "tool", "tool_call_id": "1", "content": "rain"}',
             },
-            day("weather"),
+            day_call("weather"),
             "rain",
         ),
         (
@@ -41,7 +41,7 @@ def day(name: str) -> tuple[str, Any]:
                 "traceloop.entity.input": '{"args": [], "kwargs": {"day": 1}}',
                 "traceloop.entity.output": '"rain"',
             },
-            day("weather"),
+            day_call("weather"),
             "rain",
         ),
         (
@@ -60,7 +60,7 @@ def day(name: str) -> tuple[str, Any]:
                     }
                 ),
             },
-            day("weather"),
+            day_call("weather"),
             "rain",
         ),
         (
@@ -74,7 +74,7 @@ def day(name: str) -> tuple[str, Any]:
         ),
         (
             {"lmnr.span.type": "TOOL", "lmnr.span.input": '{"day": 1}', "lmnr.span.output": "[1]"},
-            day("span 0"),
+            day_call("span 0"),
             "[1]",
         ),
         (
@@ -84,7 +84,7 @@ def day(name: str) -> tuple[str, Any]:
                 "ai.toolCall.args": '{"day": 1}',
                 "ai.toolCall.result": '"rain"',
             },
-            day("weather"),
+            day_call("weather"),
             "rain",
         ),
         (
@@ -93,7 +93,7 @@ def day(name: str) -> tuple[str, Any]:
                 "mlflow.spanInputs": {"day": 1},
                 "mlflow.spanOutputs": {"sky": "grey"},
             },
-            day("span 0"),
+            day_call("span 0"),
             '{"sky": "grey"}',
         ),
     ],
@@ -113,7 +113,7 @@ def test_the_first_convention_with_a_value_is_used():
         "mlflow.spanOutputs": "None",
     }
     tool_call = tool_call_of("weather", attributes)
-    assert tool_call[:3] == (*day("weather"), '"None"')
+    assert tool_call[:3] == (*day_call("weather"), '"None"')
 
 
 def test_a_span_of_another_kind_is_no_call():

@@ -30,12 +30,12 @@ def read_document(tmp_path: Path, value: object, **options: object) -> list[Impo
 
 
 def read_lines(tmp_path: Path, *values: object) -> list[ImportResult]:
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in values))
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values))
     return read(tmp_path / "a.jsonl")
 
 
 def span(number: int, attributes: dict[str, Any], *, trace: object = TRACE, **fields: Any) -> Any:
-    """A span as any-agent writes it, that starts at the second of its number."""
+    """A span as any-agent writes it; its number is added to its times in nanoseconds."""
     return {
         "name": f"span {number}",
         "context": {"trace_id": trace, "span_id": (1 << 63) + number},
@@ -55,7 +55,7 @@ def tool_span(number: int, result: str | None = "rain", **fields: Any) -> Any:
         "gen_ai.output": result,
     }
     return span(
-        number, {key: each for key, each in attributes.items() if each is not None}, **fields
+        number, {key: value for key, value in attributes.items() if value is not None}, **fields
     )
 
 
@@ -102,7 +102,7 @@ def test_spans_in_lines_are_grouped_by_trace_in_any_order(tmp_path):
 
 
 def otlp(*spans: dict[str, Any]) -> dict[str, Any]:
-    """An export: ids in hexadecimal, times as texts, attributes as lists."""
+    """An OTLP export: ids in hexadecimal, times as texts, attributes as lists."""
     return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": [*spans]}]}]}
 
 
@@ -144,7 +144,7 @@ def test_otlp_exports_with_parts_of_several_traces_are_joined_by_trace(tmp_path)
 
 
 def test_iso_times_and_text_ids_of_the_python_sdk_are_read(tmp_path):
-    late, early = (
+    late_span, early_span = (
         {
             "name": "weather",
             "context": {"trace_id": "0xf1", "span_id": f"0x0{number}", "trace_state": "[]"},
@@ -159,7 +159,7 @@ def test_iso_times_and_text_ids_of_the_python_sdk_are_read(tmp_path):
         }
         for number in (2, 1)
     )
-    (item,) = read_lines(tmp_path, late, early)
+    (item,) = read_lines(tmp_path, late_span, early_span)
     assert [turn.time for turn in item.trajectory.turns] == [
         "1758026595000000001",
         "1758026595000000002",
@@ -188,10 +188,10 @@ def test_arguments_that_are_no_object_stay_as_the_agent_wrote_them(tmp_path):
 
 
 def test_spans_without_arguments_or_a_result_are_counted_and_not_paired(tmp_path):
-    without = tool_span(3)
-    del without["attributes"]["gen_ai.tool.args"]
+    bare_span = tool_span(3)
+    del bare_span["attributes"]["gen_ai.tool.args"]
     (item,) = read_document(
-        tmp_path, {"spans": [tool_span(1), tool_span(2, None), without, tool_span(4, "sun")]}
+        tmp_path, {"spans": [tool_span(1), tool_span(2, None), bare_span, tool_span(4, "sun")]}
     )
     assert turns(item) == [(call(1), "rain"), (call(4), "sun")]
     assert item.notes == {"call without a result": 1, "tool span without arguments": 1}
@@ -203,15 +203,15 @@ def test_calls_of_the_named_harness_tools_are_omitted_and_counted(tmp_path):
     assert turns(item) == [(call(1), "rain")]
     assert item.notes == {"call of a tool of the harness": 1}
     assert [tool.name for tool in item.trajectory.tools] == ["weather"]
-    (whole,) = read_document(tmp_path, document)
-    assert len(turns(whole)) == 2
+    (full_item,) = read_document(tmp_path, document)
+    assert len(turns(full_item)) == 2
 
 
 def test_nested_spans_of_one_call_are_one_turn(tmp_path):
-    outer, between = tool_span(1), span(2, {}, parent=(1 << 63) + 1)
-    inner = tool_span(3, "RAIN", arguments='{"day":1}', parent=(1 << 63) + 2)
-    other = tool_span(4, parent=(1 << 63) + 1)
-    (item,) = read_document(tmp_path, {"spans": [inner, between, other, outer]})
+    outer_span, middle_span = tool_span(1), span(2, {}, parent=(1 << 63) + 1)
+    inner_span = tool_span(3, "RAIN", arguments='{"day":1}', parent=(1 << 63) + 2)
+    other_span = tool_span(4, parent=(1 << 63) + 1)
+    (item,) = read_document(tmp_path, {"spans": [inner_span, middle_span, other_span, outer_span]})
     assert turns(item) == [(call(1), "rain"), (call(4), "rain")]
     assert item.notes == {"span: other": 1, "inner span of the same call": 1}
 
@@ -249,10 +249,10 @@ def test_a_result_of_exactly_cut_at_characters_is_cut(tmp_path):
 def test_the_session_and_the_tools_of_a_trace_are_imported(tmp_path):
     schema = {"type": "object", "properties": {"day": {"type": "integer"}}}
     tool = {"type": "function", "function": {"name": "weather", "parameters": schema}}
-    other = json.dumps({"name": "other", "input_schema": schema})
+    other_tool = json.dumps({"name": "other", "input_schema": schema})
     spans = [
         model_span(1, **{"session.id": "s", "gen_ai.tool.definitions": json.dumps([tool])}),
-        model_span(2, **{"llm.tools.0.tool.json_schema": other, "my.task": "t"}),
+        model_span(2, **{"llm.tools.0.tool.json_schema": other_tool, "my.task": "t"}),
         tool_span(3),
         tool_span(4, tool="undefined"),
     ]
@@ -270,12 +270,12 @@ def test_a_trace_without_a_call_is_an_episode_without_a_turn(tmp_path):
 
 
 def test_an_invalid_span_is_a_problem_of_its_trace_only(tmp_path):
-    wrong = tool_span(2, start_time="yesterday")
-    good, bad = read_lines(tmp_path, tool_span(1, trace="a"), tool_span(1), wrong)
-    assert turns(good) == [(call(1), "rain")]
-    assert bad.place == f"trace {TRACE}"
-    assert bad.problem.startswith("line 3: start_time")
-    assert "neither nanoseconds nor a time" in bad.problem
+    wrong_span = tool_span(2, start_time="yesterday")
+    good_item, bad_item = read_lines(tmp_path, tool_span(1, trace="a"), tool_span(1), wrong_span)
+    assert turns(good_item) == [(call(1), "rain")]
+    assert bad_item.place == f"trace {TRACE}"
+    assert bad_item.problem.startswith("line 3: start_time")
+    assert "neither nanoseconds nor a time" in bad_item.problem
 
 
 def test_a_floating_point_trace_id_is_refused(tmp_path):
@@ -316,7 +316,7 @@ json_values = st.recursive(
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     entries = dict(enumerate(value)) if isinstance(value, list) else value
     children = entries.items() if isinstance(entries, dict) else ()
-    return [path, *(each for key, child in children for each in _paths(child, (*path, key)))]
+    return [path, *(inner for key, child in children for inner in _paths(child, (*path, key)))]
 
 
 DOCUMENTS = [
@@ -330,14 +330,14 @@ DOCUMENTS = [
 def test_a_record_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_factory, data):
     document = copy.deepcopy(data.draw(st.sampled_from(DOCUMENTS)))
     path = data.draw(st.sampled_from(_paths(document)))
-    wrong = data.draw(json_values)
+    value = data.draw(json_values)
     target = document
     for key in path[:-1]:
         target = target[key]
     if path:
-        target[path[-1]] = wrong
+        target[path[-1]] = value
     else:
-        document = wrong
+        document = value
     items = read_document(tmp_path_factory.mktemp("spans"), document)
     assert items or document == []
     assert all((item.trajectory is None) == bool(item.problem) for item in items)
@@ -345,11 +345,11 @@ def test_a_record_with_any_wrong_value_is_an_episode_or_a_problem(tmp_path_facto
 
 
 def test_deep_nesting_is_a_problem(tmp_path):
-    deep: Any = "x"
+    value: Any = "x"
     for _ in range(900):
-        deep = {"kvlistValue": {"values": [{"key": "k", "value": deep}]}}
-    wrong = otlp_span(1, {"stringValue": "x"})
-    wrong["attributes"].append({"key": "deep", "value": deep})
+        value = {"kvlistValue": {"values": [{"key": "k", "value": value}]}}
+    deep_span = otlp_span(1, {"stringValue": "x"})
+    deep_span["attributes"].append({"key": "deep", "value": value})
     (tmp_path / "a.json").write_text("[" * 100_000)
     assert read(tmp_path / "a.json")[0].problem
-    assert not IMPORTER.claims(otlp(wrong))
+    assert not IMPORTER.claims(otlp(deep_span))

@@ -1,4 +1,4 @@
-"""Tables and lists of steps: the special cases of real ones, in our own records."""
+"""Tables and lists of steps: special cases of real logs, as records written for these tests."""
 
 import json
 
@@ -11,8 +11,8 @@ from make import logs
 
 FORM = "steps"
 END = [-1, "none"]
-BASIC = {"action": "do", "observation": "see", "alignment": "same row"}
-NESTED = {
+OPTIONS = {"action": "do", "observation": "see", "alignment": "same row"}
+APP_OPTIONS = {
     "steps": "*.*.path",
     "action": "label",
     "observation": "screen",
@@ -21,8 +21,8 @@ NESTED = {
 }
 
 
-def screen(label, screen):
-    return {"label": label, "screen": screen, "history": "so far"}
+def screen(label, content):
+    return {"label": label, "screen": content, "history": "so far"}
 
 
 APPS = {
@@ -40,42 +40,42 @@ APPS = {
 
 
 def read(folder, *rows, name="log.jsonl", **options):
-    return logs.read(FORM, folder, *rows, name=name, **BASIC | options)
+    return logs.read(FORM, folder, *rows, name=name, **OPTIONS | options)
 
 
-def one(folder, *rows, name="log.jsonl", **options):
-    return logs.one(FORM, folder, *rows, name=name, **BASIC | options)
+def read_one(folder, *rows, name="log.jsonl", **options):
+    return logs.one(FORM, folder, *rows, name=name, **OPTIONS | options)
 
 
-def step(do, see, **fields):
-    return {"do": do, "see": see, **fields}
+def step(action, observation, **fields):
+    return {"do": action, "see": observation, **fields}
 
 
 def test_each_key_is_an_episode_and_the_next_state_is_the_observation(tmp_path):
-    records = logs.read(FORM, tmp_path, json.dumps(APPS, indent=1), name="apps.json", **NESTED)
+    records = logs.read(FORM, tmp_path, json.dumps(APPS, indent=1), name="apps.json", **APP_OPTIONS)
     assert [logs.turns(record) for record in records] == [
         [('[2, "none"]', "<i id=1>")],
         [],
         [('[1, "é"]', "1"), ('[1, "x"]', "")],
     ]
-    trajectories = [record.trajectory for record in records]
-    assert [each.initial_state for each in trajectories] == ["<b id=2>", "<b id=2>", "1"]
-    assert [each.task_id for each in trajectories] == ["notes/a1", "notes/b.2", "clock/c3"]
+    episodes = [record.trajectory for record in records]
+    assert [episode.initial_state for episode in episodes] == ["<b id=2>", "<b id=2>", "1"]
+    assert [episode.task_id for episode in episodes] == ["notes/a1", "notes/b.2", "clock/c3"]
     assert [record.place for record in records] == ["notes/a1", "notes/b.2", "clock/c3"]
     assert [record.notes for record in records] == [{"end of the episode": 1}] * 3
     assert records[0].events[0].place == "notes.a1.path[0]"
 
 
 def test_stars_in_task_and_start_paths_match_the_episode_key(tmp_path):
-    records = logs.read(FORM, tmp_path, APPS, task="*.*.goal", start="*.*.goal", **NESTED)
-    trajectories = [record.trajectory for record in records]
-    assert [each.task_id for each in trajectories] == ["write", "read", "write"]
-    assert trajectories[1].initial_state == "read\n\n<b id=2>"
+    records = logs.read(FORM, tmp_path, APPS, task="*.*.goal", start="*.*.goal", **APP_OPTIONS)
+    episodes = [record.trajectory for record in records]
+    assert [episode.task_id for episode in episodes] == ["write", "read", "write"]
+    assert episodes[1].initial_state == "read\n\n<b id=2>"
 
 
 def test_a_damaged_episode_is_a_problem_and_the_others_are_read(tmp_path):
     apps = APPS | {"bad": {"x": {"path": 3}, "y": {}, "z": None}, "worse": 7, "empty": {}}
-    records = logs.read(FORM, tmp_path, apps, **NESTED)
+    records = logs.read(FORM, tmp_path, apps, **APP_OPTIONS)
     assert [record.problem for record in records] == [
         "",
         "",
@@ -88,13 +88,13 @@ def test_a_damaged_episode_is_a_problem_and_the_others_are_read(tmp_path):
 
 
 def test_a_row_without_any_episode_has_a_problem(tmp_path):
-    (record,) = logs.read(FORM, tmp_path, {}, **NESTED)
+    (record,) = logs.read(FORM, tmp_path, {}, **APP_OPTIONS)
     assert record.problem == "there is no *.*.path; name another path"
 
 
 def test_an_action_and_its_observation_can_be_in_one_step(tmp_path):
     row = {"run": {"steps": [step("a", "1"), step("b", {"n": 2**70}), step("", "")]}}
-    record = one(tmp_path, row | {"task_id": 7, "model": "m-1"}, steps="run.steps")
+    record = read_one(tmp_path, row | {"task_id": 7, "model": "m-1"}, steps="run.steps")
     assert logs.turns(record) == [("a", "1"), ("b", f'{{"n": {2**70}}}'), ("", "")]
     assert (record.trajectory.task_id, record.trajectory.source) == ("7", "m-1")
     assert record.trajectory.initial_state == ""
@@ -102,7 +102,7 @@ def test_an_action_and_its_observation_can_be_in_one_step(tmp_path):
 
 def test_an_observation_can_be_in_the_next_step(tmp_path):
     row = {"s": [step("a", "0"), step("b", "1"), step("c", "2")]}
-    record = one(tmp_path, row, steps="s", alignment="next row")
+    record = read_one(tmp_path, row, steps="s", alignment="next row")
     assert record.trajectory.initial_state == "0"
     assert logs.turns(record) == [("a", "1"), ("b", "2")]
     assert record.notes == {"call without a result": 1}
@@ -111,7 +111,7 @@ def test_an_observation_can_be_in_the_next_step(tmp_path):
 @pytest.mark.parametrize("alignment", ["same row", "next row"])
 def test_a_missing_value_in_a_step_shifts_no_other_step(tmp_path, alignment):
     steps = [step("a", None), step("b", "1"), step(None, "2"), step("c", "3"), {"do": "d"}]
-    record = one(tmp_path, {"s": steps}, steps="s", alignment=alignment)
+    record = read_one(tmp_path, {"s": steps}, steps="s", alignment=alignment)
     turns = {"same row": [("b", "1"), ("c", "3")], "next row": [("a", "1"), ("b", "2")]}
     assert logs.turns(record) == turns[alignment]
     assert record.notes == {"call without a result": 2, "result without a call": 1}
@@ -138,21 +138,21 @@ def test_an_action_can_be_a_tool_call_with_arguments(tmp_path):
         step("g", "3"),
         step("f", "4", args="{cut"),
     ]
-    record = one(tmp_path, {"s": steps}, steps="s", arguments="args")
+    record = read_one(tmp_path, {"s": steps}, steps="s", arguments="args")
     assert [action for action, _ in logs.turns(record)] == [
         '{"name":"f","arguments":{"a":2,"b":1}}',
         '{"name":"f","arguments":{"a":2}}',
         '{"name":"g","arguments":{}}',
         '{"name": "f", "arguments": "{cut"}',
     ]
-    (bad,) = read(tmp_path, {"s": [step(3, "1", args={})]}, steps="s", arguments="args")
-    assert bad.problem == "name: Input should be a valid string (got '3')"
+    (bad_record,) = read(tmp_path, {"s": [step(3, "1", args={})]}, steps="s", arguments="args")
+    assert bad_record.problem == "name: Input should be a valid string (got '3')"
 
 
 def test_parallel_lists_of_actions_and_observations_are_steps(tmp_path):
     row = {"x": {"do": ["a", "b"]}, "see": ["1", "2"], "args": [{"n": 1}, None], "t": [5, "6"]}
     options = {"action": "x.do", "arguments": "args", "time": "t"}
-    record = one(tmp_path, row, **options)
+    record = read_one(tmp_path, row, **options)
     assert logs.turns(record) == [
         ('{"name":"a","arguments":{"n":1}}', "1"),
         ('{"name":"b","arguments":{}}', "2"),
@@ -167,7 +167,7 @@ def test_lists_of_different_lengths_require_the_next_state_alignment(tmp_path):
         assert record.problem == (
             f"see: 3 values and 2 actions do not align by `{alignment}`, which wants 2"
         )
-    assert logs.turns(one(tmp_path, row, alignment="next state")) == [("a", "1"), ("b", "2")]
+    assert logs.turns(read_one(tmp_path, row, alignment="next state")) == [("a", "1"), ("b", "2")]
     (record,) = read(tmp_path, {"do": ["a"], "see": ["0"]}, alignment="next state")
     assert "see: 1 values and 1 actions" in record.problem
 
@@ -200,14 +200,14 @@ def test_an_unreadable_row_makes_the_adjacent_episodes_problems(tmp_path):
         step("g", "7", id=5),
     ]
     records = {record.place: record.problem for record in read(tmp_path, *rows, episode="id")}
-    missing = "a step of it may be missing, for line {} cannot be read"
+    message = "a step of it may be missing, for line {} cannot be read"
     assert records == {
         "line 1": "",
-        "line 2": missing.format(3),
+        "line 2": message.format(3),
         "line 3": records["line 3"],
-        "line 5": missing.format(6),
+        "line 5": message.format(6),
         "line 6": "there is no id; name another path",
-        "line 7": missing.format(6),
+        "line 7": message.format(6),
         "line 8": "",
     }
     assert records["line 3"].startswith("it is not JSON")
@@ -220,23 +220,23 @@ def test_a_path_missing_in_every_step_is_a_problem(tmp_path):
 
 
 def test_observations_are_unwrapped_cut_and_marked(tmp_path):
-    wrapped = "[TextContent(type='text', text='1\\nleft: 3', annotations=None)]"
-    options = {"unwrap": "textcontent", "cut_at": len(wrapped), "harness_lines": [r"left: \d"]}
-    record = one(tmp_path, {"s": [step("a", wrapped)]}, steps="s", **options)
+    text = "[TextContent(type='text', text='1\\nleft: 3', annotations=None)]"
+    options = {"unwrap": "textcontent", "cut_at": len(text), "harness_lines": [r"left: \d"]}
+    record = read_one(tmp_path, {"s": [step("a", text)]}, steps="s", **options)
     (turn,) = record.trajectory.turns
     assert (turn.observation, turn.is_cut, len(turn.spans)) == ("1\nleft: 3", True, 1)
 
 
 def test_an_episode_without_steps_has_no_turns(tmp_path):
-    assert logs.turns(one(tmp_path, {"s": []}, steps="s")) == []
-    assert logs.turns(one(tmp_path, {"do": [], "see": []})) == []
+    assert logs.turns(read_one(tmp_path, {"s": []}, steps="s")) == []
+    assert logs.turns(read_one(tmp_path, {"do": [], "see": []})) == []
 
 
 def test_missing_alignment_and_two_groupings_are_refused():
     with pytest.raises(ValidationError, match="alignment"):
         importer_of(FORM).options(action="a", observation="b")
     with pytest.raises(ValidationError, match="two ways to group"):
-        importer_of(FORM).options(**BASIC, steps="s", episode="id")
+        importer_of(FORM).options(**OPTIONS, steps="s", episode="id")
 
 
 def test_no_record_is_claimed():
@@ -247,7 +247,7 @@ def test_no_record_is_claimed():
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(apps=logs.damaged(APPS))
 def test_a_damaged_document_is_episodes_or_problems(tmp_path, alignment, apps):
-    options = NESTED | {"alignment": alignment, "task": "*.*.goal"}
+    options = APP_OPTIONS | {"alignment": alignment, "task": "*.*.goal"}
     assert logs.none_is_lost(logs.read(FORM, tmp_path, apps, **options))
 
 
@@ -260,6 +260,6 @@ def test_damaged_lists_are_an_episode_or_a_problem(tmp_path, row):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(row=logs.damaged(step("a", "1", id=1, args="{}")))
 def test_damaged_rows_are_episodes_or_problems(tmp_path, row):
-    good = step("a", "1", id=0)
-    records = read(tmp_path, good, row, good | {"id": 2}, episode="id", arguments="args")
+    good_row = step("a", "1", id=0)
+    records = read(tmp_path, good_row, row, good_row | {"id": 2}, episode="id", arguments="args")
     assert logs.none_is_lost(records)

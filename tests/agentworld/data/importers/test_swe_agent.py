@@ -35,20 +35,20 @@ def trajectory(*steps, **fields):
     }
 
 
-WHOLE = trajectory(step("ls -F\n", "a.py\n", "I look."), step("submit", ""))
+TRAJECTORY = trajectory(step("ls -F\n", "a.py\n", "I look."), step("submit", ""))
 
 
 def test_each_step_is_a_turn(tmp_path):
-    record = logs.one(FORM, tmp_path, json.dumps(WHOLE, indent=2), name="x.traj")
+    record = logs.one(FORM, tmp_path, json.dumps(TRAJECTORY, indent=2), name="x.traj")
     assert logs.turns(record) == [("ls -F\n", "a.py\n"), ("submit", "")]
     assert (record.trajectory.source, record.trajectory.task_id) == ("m-1", "repo__1")
     assert record.events[1].place == "trajectory[0].action"
     assert record.notes == {"what the agent wrote beside its calls": 1}
 
 
-@pytest.mark.parametrize("settings", [None, "no JSON", 7, {"agent": "x"}, "[" * 100_000])
-def test_without_a_valid_replay_config_the_task_is_the_file_name(tmp_path, settings):
-    value = WHOLE | {"replay_config": settings}
+@pytest.mark.parametrize("config", [None, "no JSON", 7, {"agent": "x"}, "[" * 100_000])
+def test_without_a_valid_replay_config_the_task_is_the_file_name(tmp_path, config):
+    value = TRAJECTORY | {"replay_config": config}
     record = logs.one(FORM, tmp_path, value, name="repo__2.traj")
     assert (record.trajectory.task_id, record.trajectory.source) == ("repo__2", "swe_agent")
     assert logs.one(FORM, tmp_path, value, name="many.jsonl").trajectory.task_id == ""
@@ -68,23 +68,23 @@ def test_a_step_without_an_observation_is_a_call_without_a_result(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shown", "what"),
+    ("observation", "label"),
     [
         ("a\n<response clipped><NOTE>Only a part is shown.</NOTE>", "cut"),
         ("EXECUTION TIMED OUT BECAUSE IT WAITED 30 SECONDS", "harness"),
         ("It was cancelled because it took more than 9 seconds. Please try another.", "harness"),
     ],
 )
-def test_harness_text_in_an_observation_is_marked(tmp_path, shown, what):
-    (turn,) = logs.one(FORM, tmp_path, trajectory(step("ls", shown))).trajectory.turns
-    assert [each.what for each in turn.spans] == [what]
-    assert turn.is_cut == (what == "cut")
-    assert turn.observation == shown
+def test_harness_text_in_an_observation_is_marked(tmp_path, observation, label):
+    (turn,) = logs.one(FORM, tmp_path, trajectory(step("ls", observation))).trajectory.turns
+    assert [span.what for span in turn.spans] == [label]
+    assert turn.is_cut == (label == "cut")
+    assert turn.observation == observation
 
 
 def test_the_submission_appears_in_no_event(tmp_path):
-    record = logs.one(FORM, tmp_path, WHOLE)
-    assert not any("secret" in each.text for each in record.events)
+    record = logs.one(FORM, tmp_path, TRAJECTORY)
+    assert not any("secret" in event.text for event in record.events)
 
 
 def test_options_name_the_step_list_and_the_task(tmp_path):
@@ -95,7 +95,7 @@ def test_options_name_the_step_list_and_the_task(tmp_path):
 
 
 def test_swe_agent_files_are_detected_as_the_swe_agent_format(tmp_path):
-    (tmp_path / "x.traj").write_text(json.dumps(WHOLE, indent=2))
+    (tmp_path / "x.traj").write_text(json.dumps(TRAJECTORY, indent=2))
     (tmp_path / "x.patch").write_text("--- a\n+++ b\n")
     (file,) = files_of(str(tmp_path))
     assert form_of([file]) == FORM
@@ -127,13 +127,13 @@ def test_other_rows_are_not_claimed(value):
     ],
 )
 def test_a_damaged_record_reports_the_field_and_the_next_record_is_read(tmp_path, value, problem):
-    damage, rest = logs.read(FORM, tmp_path, value, WHOLE)
-    assert damage.problem.startswith(problem)
-    assert len(rest.trajectory.turns) == 2
+    bad_record, good_record = logs.read(FORM, tmp_path, value, TRAJECTORY)
+    assert bad_record.problem.startswith(problem)
+    assert len(good_record.trajectory.turns) == 2
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=logs.damaged(WHOLE))
+@given(value=logs.damaged(TRAJECTORY))
 def test_damaged_input_is_read_as_episodes_or_problems(tmp_path, value):
     assert logs.none_is_lost(logs.read(FORM, tmp_path, value))
     importer_of(FORM).claims(value)

@@ -1,4 +1,4 @@
-"""Rows of CSV and parquet, and steps that stand in them."""
+"""Rows of CSV and parquet files, and the steps in these rows."""
 
 import gzip
 from datetime import UTC, datetime
@@ -43,8 +43,8 @@ def test_a_row_of_csv_is_an_object_and_an_empty_cell_an_empty_text(tmp_path):
         ("line 5", {"id": "2", "do": 'say "c"', "see.text": "é"}),
     ]
     for data in (CSV, "\ufeff" + CSV, CSV.replace("\n2", "\n\n2").replace("line 5", "line 6")):
-        read = [(row.place, row.value) for row in rows(tmp_path, data)]
-        assert [value for _, value in read] == [value for _, value in expected]
+        entries = [(row.place, row.value) for row in rows(tmp_path, data)]
+        assert [value for _, value in entries] == [value for _, value in expected]
     assert [(row.place, row.value) for row in rows(tmp_path, CSV)] == expected
 
 
@@ -93,8 +93,8 @@ def test_missing_or_duplicate_column_names_are_a_problem(tmp_path, data):
 
 def test_a_line_that_is_too_long_ends_a_table(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MOST_ROW_BYTES", 50)
-    long = "a,b\n1,2\n" + "x" * 60 + ",2\n3,4\n"
-    assert problems(tmp_path, long) == [
+    data = "a,b\n1,2\n" + "x" * 60 + ",2\n3,4\n"
+    assert problems(tmp_path, data) == [
         ("line 2", ""),
         ("", "a.csv cannot be read after line 2: a line is longer than 50 bytes"),
     ]
@@ -105,18 +105,18 @@ def test_a_non_utf8_byte_is_a_problem_of_its_episode_only(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,do,see\n1,a,\xff\n2,b,x\n")
     importer = importer_of("steps")
-    bad, good = importer.read(files_of(str(path))[0], importer.options(**STEPS), "text")
-    assert "a text in it is no Unicode" in bad.problem
-    assert logs.turns(good) == [("b", "x")]
+    bad_item, good_item = importer.read(files_of(str(path))[0], importer.options(**STEPS), "text")
+    assert "a text in it is no Unicode" in bad_item.problem
+    assert logs.turns(good_item) == [("b", "x")]
 
 
 def test_parquet_rows_contain_only_the_named_columns(tmp_path):
-    when = datetime(2026, 1, 2, tzinfo=UTC)
+    time = datetime(2026, 1, 2, tzinfo=UTC)
     table = {
         "id": [2**63 - 1, 1],
         "step": [{"do": "a"}, None],
         "see.text": ["1", ""],
-        "when": [when, None],
+        "when": [time, None],
         "price": [Decimal("1.50"), None],
         "screenshot": [b"\xff", b""],
     }
@@ -145,14 +145,14 @@ def test_a_bytes_cell_in_a_named_column_is_a_problem(tmp_path):
 
 
 def test_parquet_steps_are_grouped_into_episodes_across_batches(tmp_path):
-    number = 3 * tables._BATCH
-    table = {"id": [n // 2 for n in range(number)], "do": ["a"] * number, "see": ["1"] * number}
+    count = 3 * tables._BATCH
+    table = {"id": [n // 2 for n in range(count)], "do": ["a"] * count, "see": ["1"] * count}
     path = tmp_path / "b.parquet"
     path.write_bytes(write_parquet(tmp_path, table, row_group_size=100))
     importer = importer_of("steps")
     (file,) = files_of(str(path))
     records = list(importer.read(file, importer.options(**STEPS), "text"))
-    assert len(records) == number // 2
+    assert len(records) == count // 2
     assert all(logs.turns(record) == [("a", "1")] * 2 for record in records)
 
 
@@ -172,8 +172,8 @@ def test_lists_in_a_parquet_row_are_steps(tmp_path):
 def test_a_damaged_table_is_read_as_episodes_or_problems(tmp_path, kind, cuts):
     table = {"id": ["1", "1", "2"], "do": ["a", "b", "c"], "see": ["1", "2", ""]}
     data = write_parquet(tmp_path, table) if kind == "parquet" else CSV.encode()
-    place = cuts.draw(st.integers(0, len(data)))
-    data = data[:place] + cuts.draw(st.binary(max_size=4)) + data[place + cuts.draw(st.just(2)) :]
+    offset = cuts.draw(st.integers(0, len(data)))
+    data = data[:offset] + cuts.draw(st.binary(max_size=4)) + data[offset + cuts.draw(st.just(2)) :]
     path = tmp_path / f"damaged.{kind}"
     path.write_bytes(data)
     importer = importer_of("steps")

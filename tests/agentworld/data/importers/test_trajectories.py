@@ -13,7 +13,7 @@ IMPORTER = importer_of("trajectories")
 
 def read(folder):
     items = [IMPORTER.read(file, ImportOptions(), "text") for file in files_of(str(folder))]
-    return [item for each in items for item in each]
+    return [item for file_items in items for item in file_items]
 
 
 def test_written_trajectories_are_read_with_their_domains(tmp_path):
@@ -24,17 +24,17 @@ def test_written_trajectories_are_read_with_their_domains(tmp_path):
 
 @pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "shell"\n', b"\xff\n", b"[1]\n"])
 def test_an_invalid_line_is_a_problem_and_the_others_are_read(tmp_path, line):
-    good = records.trajectory().model_dump_json().encode() + b"\n"
-    (tmp_path / "a.jsonl").write_bytes(good + line + good)
-    first, bad, last = read(tmp_path)
+    good_line = records.trajectory().model_dump_json().encode() + b"\n"
+    (tmp_path / "a.jsonl").write_bytes(good_line + line + good_line)
+    first, bad_item, last = read(tmp_path)
     assert first.trajectory == last.trajectory == records.trajectory()
-    assert (bad.place, bool(bad.problem)) == ("line 2", True)
+    assert (bad_item.place, bool(bad_item.problem)) == ("line 2", True)
 
 
 def test_only_a_whole_trajectory_is_claimed():
-    whole = json.loads(records.trajectory().model_dump_json())
-    assert IMPORTER.claims(whole)
-    assert not IMPORTER.claims({**whole, "turns": 3})
+    trajectory = json.loads(records.trajectory().model_dump_json())
+    assert IMPORTER.claims(trajectory)
+    assert not IMPORTER.claims({**trajectory, "turns": 3})
     assert not IMPORTER.claims({})
 
 

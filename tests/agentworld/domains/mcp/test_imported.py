@@ -31,11 +31,11 @@ def test_an_imported_log_has_the_turns_the_tools_and_the_tags_of_the_live_episod
     path.write_text(json.dumps(chat(episode)) + "\n")
     (file,) = files_of(str(path))
     (item,) = importer_of("messages").read(file, MessagesOptions(), "mcp")
-    imported = item.trajectory
-    assert imported.domain == "mcp"
-    assert imported.tools == shop_tools()
-    live = [(turn.action, turn.observation) for turn in episode.turns]
-    assert [(turn.action, turn.observation) for turn in imported.turns] == live
+    trajectory = item.trajectory
+    assert trajectory.domain == "mcp"
+    assert trajectory.tools == shop_tools()
+    live_turns = [(turn.action, turn.observation) for turn in episode.turns]
+    assert [(turn.action, turn.observation) for turn in trajectory.turns] == live_turns
     domain = domain_of("mcp")
-    own = domain.tags(Start(domain="mcp"), imported.turns)
-    assert domain.tags(Start(domain="mcp", tools=imported.tools), imported.turns) == own
+    tags = domain.tags(Start(domain="mcp"), trajectory.turns)
+    assert domain.tags(Start(domain="mcp", tools=trajectory.tools), trajectory.turns) == tags

@@ -1,4 +1,4 @@
-"""Live servers in sandboxes: the shop, and one of the official package that no code here knows."""
+"""Live servers in sandboxes: the shop, and a server of the official package unknown to the code."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from make import records
 
 LIVE, MCP = live_domain("mcp"), domain_of("mcp")
 PACKAGES = Path(mcp.__path__[0]).parent
-OTHER = """
+OTHER_SERVER = """
 import os, pathlib, socket
 from mcp.server.mcpserver import MCPServer
 
@@ -61,12 +61,12 @@ server.run("stdio")
 
 
 def in_servers(work, options=None, seconds=60.0):
-    async def opened():
+    async def run_work():
         settings = LiveSettings(step_seconds=seconds, options=options or {})
         async with open_environment("mcp", settings) as environment:
             return await work(environment)
 
-    return asyncio.run(opened())
+    return asyncio.run(run_work())
 
 
 def call(name, **arguments):
@@ -74,9 +74,9 @@ def call(name, **arguments):
 
 
 @pytest.fixture
-def others(open_folder):
+def notes_options(open_folder):
     """Options with a server of the official package."""
-    (open_folder / "server.py").write_text(OTHER)
+    (open_folder / "server.py").write_text(OTHER_SERVER)
     python = shutil.which("python3", path="/usr/local/bin:/usr/bin")
     command = f"/usr/bin/env PYTHONPATH={PACKAGES} {python} {open_folder}/server.py"
     folders = [str(PACKAGES), str(open_folder)]
@@ -97,11 +97,11 @@ def test_an_episode_begins_with_the_shop_of_its_task():
 
 @pytest.mark.waits
 def test_shop_processes_are_reused_and_each_episode_begins_with_its_task_state(monkeypatch):
-    started = []
+    starts = []
 
     class CountedServer(SandboxedServer):
         def __init__(self, *arguments):
-            started.append(arguments)
+            starts.append(arguments)
             super().__init__(*arguments)
 
     monkeypatch.setattr(live, "SandboxedServer", CountedServer)
@@ -116,7 +116,7 @@ def test_shop_processes_are_reused_and_each_episode_begins_with_its_task_state(m
             assert await environment.check(solved.task)
 
     in_servers(work)
-    assert len(started) == 2
+    assert len(starts) == 2
 
 
 @pytest.mark.waits
@@ -150,8 +150,8 @@ def test_a_task_without_a_goal_state_is_not_checked():
 def test_no_call_can_read_the_state_resource():
     async def work(environment):
         await environment.reset(solved_task(1, held_out=False).task)
-        tried = [call("resources/read", uri="shop://state"), call("state")]
-        return [(await environment.step(action)).text for action in tried]
+        actions = [call("resources/read", uri="shop://state"), call("state")]
+        return [(await environment.step(action)).text for action in actions]
 
     assert in_servers(work) == [
         "MCP error -32602: Unknown tool: resources/read",
@@ -160,7 +160,7 @@ def test_no_call_can_read_the_state_resource():
 
 
 @pytest.mark.waits
-def test_a_server_given_by_its_command_line_runs_in_the_sandbox(others):
+def test_a_server_given_by_its_command_line_runs_in_the_sandbox(notes_options):
     task = records.task(domain="mcp", instruction="")
 
     async def work(environment):
@@ -172,25 +172,25 @@ def test_a_server_given_by_its_command_line_runs_in_the_sandbox(others):
             call("look_outside"),
             call("write_note"),
         ]
-        shown = [(await environment.step(action)).text for action in actions]
+        observations = [(await environment.step(action)).text for action in actions]
         await environment.reset(task)
-        return start, shown, (await environment.step(call("read_note"))).text
+        return start, observations, (await environment.step(call("read_note"))).text
 
-    start, shown, after = in_servers(work, others)
+    start, observations, next_observation = in_servers(work, notes_options)
     tools = {tool.name: tool for tool in start.tools}
     assert tools["count_words"].output_schema
-    written, note, counts, outside, refused = shown
-    assert (written, note) == ("written", "kolu")
+    write_result, note, counts, visibility, refusal = observations
+    assert (write_result, note) == ("written", "kolu")
     assert json.loads(counts) == {"a": 2, "b": 1}
-    assert "true" not in outside.casefold()
-    assert refused.startswith("Error executing tool write_note: 1 validation error")
-    assert MCP.is_failure(after)
+    assert "true" not in visibility.casefold()
+    assert refusal.startswith("Error executing tool write_note: 1 validation error")
+    assert MCP.is_failure(next_observation)
 
 
 @pytest.mark.waits
-def test_third_party_servers_are_explored_and_their_tools_are_recorded(others):
+def test_third_party_servers_are_explored_and_their_tools_are_recorded(notes_options):
     recipe = CollectRecipe(
-        domain="mcp", options=others, task_share=0, turns_per_episode=6, num_transitions=1
+        domain="mcp", options=notes_options, task_share=0, turns_per_episode=6, num_transitions=1
     )
     (episode,) = asyncio.run(explore(recipe, [0], held_out=False))
     assert {tool.name for tool in episode.tools} >= {"write_note", "read_note"}
@@ -230,8 +230,8 @@ def test_a_missing_server_command_breaks_the_reset_with_the_shell_error():
 def test_a_shop_is_unavailable_without_python_in_the_sandbox(monkeypatch):
     LIVE.check_available()
     assert sys.version_info >= (3, 11)
-    elsewhere = PYTHON._replace(path="/nowhere")
-    monkeypatch.setattr("agentworld.domains.mcp.shop.tools.PYTHON", elsewhere)
+    program = PYTHON._replace(path="/nowhere")
+    monkeypatch.setattr("agentworld.domains.mcp.shop.tools.PYTHON", program)
     with pytest.raises(EnvironmentUnavailable, match="needs python3"):
         shop_command()
 
@@ -242,10 +242,10 @@ def test_shop_episodes_recorded_twice_differ_only_in_volatile_values():
     first, second = (asyncio.run(explore(recipe, range(8), held_out=False)) for _ in range(2))
     assert {episode.source for episode in first} == {"task-explorer", "random-explorer"}
     assert {episode.tools for episode in first} == {()}
-    for one, other in zip(first, second, strict=True):
-        assert [turn.action for turn in one.turns] == [turn.action for turn in other.turns]
-        for turn, again in zip(one.turns, other.turns, strict=True):
-            assert set(MCP.verify(again.observation, turn.observation).values()) == {True}
+    for episode, repeat in zip(first, second, strict=True):
+        assert [turn.action for turn in episode.turns] == [turn.action for turn in repeat.turns]
+        for turn, second_turn in zip(episode.turns, repeat.turns, strict=True):
+            assert set(MCP.verify(second_turn.observation, turn.observation).values()) == {True}
 
 
 @pytest.mark.parametrize(

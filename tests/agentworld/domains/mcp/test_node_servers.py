@@ -1,4 +1,4 @@
-"""Servers of the npm registry, by their command lines alone; `make mcp-servers` installs them."""
+"""Servers of the npm registry, given only by command lines; `make mcp-servers` installs them."""
 
 import asyncio
 import json
@@ -36,21 +36,21 @@ SERVERS = {
 }
 
 
-def episodes(names, *all_actions, **more):
-    """The observations of consecutive episodes' actions, and the last one's tools.
+def episodes(names, *all_actions, **other_options):
+    """The tools of the last of several episodes, and the observations of all their actions.
 
-    Each server has more options.
+    The other options are those of each server.
     """
 
     async def play():
-        options = {"servers": {name: {**SERVERS[name], **more} for name in names}}
+        options = {"servers": {name: {**SERVERS[name], **other_options} for name in names}}
         settings = LiveSettings(step_seconds=60, options=options)
         async with open_environment("mcp", settings) as environment:
-            shown = []
+            observations = []
             for actions in all_actions:
                 start = await environment.reset(records.task(domain="mcp", instruction=""))
-                shown.append([(await environment.step(action)).text for action in actions])
-            return {tool.name: tool for tool in start.tools}, shown
+                observations.append([(await environment.step(action)).text for action in actions])
+            return {tool.name: tool for tool in start.tools}, observations
 
     return asyncio.run(play())
 
@@ -64,9 +64,9 @@ THOUGHT = {"thought": "a", "nextThoughtNeeded": True, "thoughtNumber": 1, "total
 
 
 def test_a_memory_graph_is_empty_in_each_episode_and_each_result_is_shown_once():
-    read = call("read_graph")
+    read_call = call("read_graph")
     tools, (first, second) = episodes(
-        ["memory"], [call("create_entities", entities=[KOLU]), read], [read]
+        ["memory"], [call("create_entities", entities=[KOLU]), read_call], [read_call]
     )
     assert tools["read_graph"].output_schema
     assert [json.loads(text) for text in first] == [
@@ -78,15 +78,15 @@ def test_a_memory_graph_is_empty_in_each_episode_and_each_result_is_shown_once()
 
 def test_files_are_in_the_sandbox_and_are_missing_in_the_next_episode():
     path = f"{HOME}/a.txt"
-    read = call("read_text_file", path=path)
+    read_call = call("read_text_file", path=path)
     tools, (first, second) = episodes(
         ["filesystem"],
         [
             call("write_file", path=path, content="kolu"),
-            read,
+            read_call,
             call("read_text_file", path="/etc/a"),
         ],
-        [read],
+        [read_call],
     )
     assert tools["read_text_file"].effect == "read"
     assert first[1] == "kolu"
@@ -95,15 +95,15 @@ def test_files_are_in_the_sandbox_and_are_missing_in_the_next_episode():
 
 def test_the_process_state_of_a_server_is_fresh_in_each_episode():
     think = call("sequentialthinking", **THOUGHT)
-    _, shown = episodes(["thinking"], [think, think], [think])
-    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
+    _, results = episodes(["thinking"], [think, think], [think])
+    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in results]
     assert lengths == [[1, 2], [1]]
 
 
 def test_an_ineffective_reset_of_the_thinking_server_is_not_used(caplog):
     think = call("sequentialthinking", **THOUGHT)
-    _, shown = episodes(["thinking"], [think], [think], reset=[])
-    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in shown]
+    _, results = episodes(["thinking"], [think], [think], reset=[])
+    lengths = [[json.loads(text)["thoughtHistoryLength"] for text in texts] for texts in results]
     assert lengths == [[1], [1]]
     assert "calls change its state, and its declared state does not show it" in caplog.text
 
@@ -118,7 +118,7 @@ def test_an_ineffective_reset_of_the_everything_server_is_not_used(caplog):
 
 def test_structured_content_and_images_are_shown_as_text():
     city = call("get-structured-content", location="Chicago")
-    tools, ((weather, image, wrong),) = episodes(
+    tools, ((weather, image, error),) = episodes(
         ["everything"], [city, call("get-tiny-image"), call("get-sum", a="one", b=2)]
     )
     assert tools["get-structured-content"].output_schema
@@ -128,7 +128,7 @@ def test_structured_content_and_images_are_shown_as_text():
         "humidity": 82,
     }
     assert '"mimeType":"image/png"' in image
-    assert MCP.is_failure(wrong)
+    assert MCP.is_failure(error)
 
 
 def test_several_servers_are_explored_together():

@@ -33,9 +33,9 @@ def test_non_text_content_is_shown_without_its_bytes():
     ],
 )
 def test_an_error_observation_begins_with_a_known_prefix(text, observation):
-    shown = result_text([{"type": "text", "text": text}], is_error=True)
-    assert shown == (text if observation is None else observation)
-    assert is_failure(shown)
+    result = result_text([{"type": "text", "text": text}], is_error=True)
+    assert result == (text if observation is None else observation)
+    assert is_failure(result)
 
 
 def test_a_result_that_mentions_errors_is_no_failure():

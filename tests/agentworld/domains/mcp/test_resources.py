@@ -1,4 +1,4 @@
-"""Resources of servers, which an agent lists and reads by calls of tools."""
+"""Resources of servers; an agent lists and reads them by calls of tools."""
 
 import asyncio
 import json
@@ -18,21 +18,21 @@ MCP = domain_of("mcp")
 pytestmark = pytest.mark.waits
 
 LIST, TEMPLATES, READ = "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"
-A, B = ({"server": "books", "uri": f"book://{name}", "name": name} for name in "ab")
+BOOK_A, BOOK_B = ({"server": "books", "uri": f"book://{name}", "name": name} for name in "ab")
 
 
 def play(*actions, commands=None):
-    """The names of the tools, and what the actions show."""
+    """The names of the tools, and the observations of the actions."""
 
     async def episode():
-        played = environment(commands or {"books": library()}, Started())
+        mcp_environment = environment(commands or {"books": library()}, Started())
         try:
-            start = await played.reset(records.task(domain="mcp"))
+            start = await mcp_environment.reset(records.task(domain="mcp"))
             check_tools(start.tools)
-            shown = [(await played.step(action)).text for action in actions]
-            return [tool.name for tool in start.tools], shown
+            observations = [(await mcp_environment.step(action)).text for action in actions]
+            return [tool.name for tool in start.tools], observations
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
     return asyncio.run(episode())
 
@@ -42,7 +42,7 @@ def call(name, **arguments):
 
 
 def test_resources_are_listed_by_page_or_of_all_servers():
-    names, shown = play(
+    names, texts = play(
         call(LIST, server="books"),
         call(LIST, server="books", cursor="1"),
         call(LIST),
@@ -50,17 +50,17 @@ def test_resources_are_listed_by_page_or_of_all_servers():
     )
     assert names == [LIST, TEMPLATES, READ]
     template = {"server": "books", "uriTemplate": "book://{name}", "name": "book"}
-    assert [json.loads(text) for text in shown] == [
-        {"server": "books", "resources": [A], "nextCursor": "1"},
-        {"server": "books", "resources": [B]},
-        {"resources": [A, B]},
+    assert [json.loads(text) for text in texts] == [
+        {"server": "books", "resources": [BOOK_A], "nextCursor": "1"},
+        {"server": "books", "resources": [BOOK_B]},
+        {"resources": [BOOK_A, BOOK_B]},
         {"resourceTemplates": [template]},
     ]
 
 
 def test_a_resource_is_read_without_its_bytes():
-    _, shown = play(*[call(READ, server="books", uri=book["uri"]) for book in (A, B)])
-    assert [json.loads(text)["contents"] for text in shown] == [
+    _, texts = play(*[call(READ, server="books", uri=book["uri"]) for book in (BOOK_A, BOOK_B)])
+    assert [json.loads(text)["contents"] for text in texts] == [
         [{"uri": "book://a", "text": "kolu"}],
         [{"uri": "book://b", "blob": 4}],
     ]
@@ -77,32 +77,32 @@ def test_a_resource_is_read_without_its_bytes():
     ],
 )
 def test_an_unreadable_resource_is_a_protocol_error(action, problem):
-    _, shown = play(action)
-    assert shown == [problem]
+    _, texts = play(action)
+    assert texts == [problem]
     assert MCP.is_failure(problem)
 
 
 def test_resource_tools_require_resources_and_colliding_tool_names_are_prefixed():
-    names, (text, refused) = play(
+    names, (text, refusal) = play(
         call(LIST),
         call(f"tools__{LIST}"),
         commands={"tools": command(LIST), "books": library()},
     )
     assert {LIST, f"tools__{LIST}"} < set(names)
     assert {item["server"] for item in json.loads(text)["resources"]} == {"books"}
-    assert refused == "MCP error -32000: not today"
+    assert refusal == "MCP error -32000: not today"
     assert LIST not in play(commands={"tools": command()})[0]
 
 
 def test_an_explorer_reads_a_uri_from_the_observation():
     async def tools():
-        played = environment({"books": library()}, Started())
+        mcp_environment = environment({"books": library()}, Started())
         try:
-            return (await played.reset(records.task(domain="mcp"))).tools
+            return (await mcp_environment.reset(records.task(domain="mcp"))).tools
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
-    *_, read = asyncio.run(tools())
-    explorer = SchemaExplorer(random.Random(1), [read], ["kolu"], num_turns=1)
-    action = explorer.act(Observation(json.dumps({"resources": [A]})))
+    *_, read_tool = asyncio.run(tools())
+    explorer = SchemaExplorer(random.Random(1), [read_tool], ["kolu"], num_turns=1)
+    action = explorer.act(Observation(json.dumps({"resources": [BOOK_A]})))
     assert json.loads(action)["arguments"]["uri"] == "book://a"

@@ -1,4 +1,4 @@
-"""Servers from one episode to the next: reset in place, or started ahead."""
+"""Servers for consecutive episodes: reset in place, or started in advance."""
 
 import asyncio
 from functools import partial
@@ -20,44 +20,44 @@ ADD, SHOW, CLEAR = '{"name":"add","arguments":{}}', Call("show", {}), Call("clea
 RESET = access_by_calls([SHOW], [CLEAR])
 
 
-def episodes(number, words, access=None, started=None, actions=(ADD, ADD)):
+def episodes(num_episodes, program, access=None, servers=None, actions=(ADD, ADD)):
     """The observations of each episode's actions."""
-    started = Started() if started is None else started
+    servers = Started() if servers is None else servers
 
     async def play():
-        played = environment({"counter": words}, started, access)
+        mcp_environment = environment({"counter": program}, servers, access)
         try:
-            return [await episode(played, actions) for _ in range(number)]
+            return [await episode(mcp_environment, actions) for _ in range(num_episodes)]
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
-    shown = asyncio.run(play())
-    assert started.num_running == 0
-    return shown
+    observations = asyncio.run(play())
+    assert servers.num_running == 0
+    return observations
 
 
-async def episode(played, actions=(ADD, ADD)):
-    start = await played.reset(TASK)
+async def episode(mcp_environment, actions=(ADD, ADD)):
+    start = await mcp_environment.reset(TASK)
     assert start.text in ("0", "")
-    return [(await played.step(action)).text for action in actions]
+    return [(await mcp_environment.step(action)).text for action in actions]
 
 
 def test_a_server_with_a_reset_is_one_process_from_the_second_episode_on():
-    started = Started()
-    assert episodes(5, counter(), RESET, started) == [["1", "2"]] * 5
-    assert len(started) == 2
+    servers = Started()
+    assert episodes(5, counter(), RESET, servers) == [["1", "2"]] * 5
+    assert len(servers) == 2
 
 
 def test_a_server_without_a_reset_has_a_process_per_episode_and_one_spare():
-    started = Started()
-    assert episodes(4, counter(), access_by_calls([SHOW], None), started) == [["1", "2"]] * 4
-    assert len(started) == 5
+    servers = Started()
+    assert episodes(4, counter(), access_by_calls([SHOW], None), servers) == [["1", "2"]] * 4
+    assert len(servers) == 5
 
 
 def test_a_single_episode_starts_no_spare_process():
-    started = Started()
-    assert episodes(1, counter(), None, started) == [["1", "2"]]
-    assert len(started) == 1
+    servers = Started()
+    assert episodes(1, counter(), None, servers) == [["1", "2"]]
+    assert len(servers) == 1
 
 
 @pytest.mark.parametrize(
@@ -74,115 +74,115 @@ def test_a_single_episode_starts_no_spare_process():
     ],
 )
 def test_a_reset_that_fails_its_check_is_not_used(flaw, access, problem, caplog):
-    started = Started()
+    servers = Started()
 
     async def play():
-        played = environment({"counter": counter(flaw)}, started, access)
+        mcp_environment = environment({"counter": counter(flaw)}, servers, access)
         try:
-            shown = []
+            observations = []
             for _ in range(4):
-                start = await played.reset(TASK)
-                shown.append((start.text, (await played.step(ADD)).text))
-            return shown
+                start = await mcp_environment.reset(TASK)
+                observations.append((start.text, (await mcp_environment.step(ADD)).text))
+            return observations
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
-    shown = asyncio.run(play())
-    assert len(set(shown)) == 1
-    assert len(started) == 6  # one was checked, and one still waited
+    observations = asyncio.run(play())
+    assert len(set(observations)) == 1
+    assert len(servers) == 6  # One was checked, and one was still spare.
     (record,) = caplog.records
     assert f"gets a new process for each episode: {problem}" in record.getMessage()
 
 
 def test_a_reset_that_stops_working_is_detected_before_the_next_episode(caplog):
-    started = Started()
-    # It was cleared eight times when it was checked, and twice before an episode.
-    assert episodes(7, counter("wears-out:10"), RESET, started) == [["1", "2"]] * 7
-    assert len(started) == 2 + 3 + 1
+    servers = Started()
+    # The server was cleared eight times in its check, and twice before an episode.
+    assert episodes(7, counter("wears-out:10"), RESET, servers) == [["1", "2"]] * 7
+    assert len(servers) == 2 + 3 + 1
     assert "its state after the reset is not that" in caplog.text
 
 
 def test_a_process_has_a_limited_number_of_episodes(monkeypatch):
     monkeypatch.setattr(supply, "_MOST_EPISODES", 2)
-    started = Started()
-    assert episodes(6, counter(), RESET, started) == [["1", "2"]] * 6
-    assert len(started) == 3
+    servers = Started()
+    assert episodes(6, counter(), RESET, servers) == [["1", "2"]] * 6
+    assert len(servers) == 3
 
 
 def test_a_spare_process_that_has_ended_is_not_used():
-    started = Started()
+    servers = Started()
 
     async def play():
-        connect = partial(connect_process, "counter", partial(started.start, counter()), 60)
-        servers = supply.ProcessSupply("counter", connect)
+        connect = partial(connect_process, "counter", partial(servers.start, counter()), 60)
+        supplier = supply.ProcessSupply("counter", connect)
         try:
             for _ in range(2):
-                connection = await servers.next_server()
-            await servers._spare
-            started[-1].process.kill()
-            started[-1].process.wait()
+                connection = await supplier.next_server()
+            await supplier._spare
+            servers[-1].process.kill()
+            servers[-1].process.wait()
             await connection.call("add", {})
-            connection = await servers.next_server()
+            connection = await supplier.next_server()
             return await connection.call("add", {})
         finally:
-            await servers.close()
+            await supplier.close()
 
     assert asyncio.run(play()) == "1"
-    assert len(started) == 5
-    assert started.num_running == 0
+    assert len(servers) == 5
+    assert servers.num_running == 0
 
 
 def test_a_broken_server_does_not_end_the_spare_process():
-    started = Started()
+    servers = Started()
 
     async def play():
-        played = environment({"counter": counter()}, started)
+        mcp_environment = environment({"counter": counter()}, servers)
         try:
             for _ in range(2):
-                await episode(played)
-            started[1].process.kill()
+                await episode(mcp_environment)
+            servers[1].process.kill()
             with pytest.raises(EnvironmentBroken, match="ended during a call"):
-                await played.step(ADD)
-            waiting = started[2].process
-            assert waiting.poll() is None
-            await played.reset(TASK)
-            return waiting.poll()
+                await mcp_environment.step(ADD)
+            spare_process = servers[2].process
+            assert spare_process.poll() is None
+            await mcp_environment.reset(TASK)
+            return spare_process.poll()
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
     assert asyncio.run(play()) is None
-    assert started.num_running == 0
+    assert servers.num_running == 0
 
 
 def test_an_environment_can_be_closed_while_a_process_starts():
-    started = Started()
+    servers = Started()
 
     async def play():
-        played = environment({"counter": counter()}, started)
-        await played.reset(TASK)
-        await played.reset(TASK)
-        await played.aclose()
+        mcp_environment = environment({"counter": counter()}, servers)
+        await mcp_environment.reset(TASK)
+        await mcp_environment.reset(TASK)
+        await mcp_environment.aclose()
 
     asyncio.run(play())
-    assert started.num_running == 0
+    assert servers.num_running == 0
 
 
 def test_a_spare_process_that_fails_to_start_breaks_only_one_reset(tmp_path):
-    started = Started()
+    servers = Started()
     flag = tmp_path / "broken"
-    words = ("/bin/sh", "-c", f'test ! -e {flag} && exec "$@"', "sh", *counter())
+    program = ("/bin/sh", "-c", f'test ! -e {flag} && exec "$@"', "sh", *counter())
 
     async def play():
-        played = environment({"counter": words}, started)
+        mcp_environment = environment({"counter": program}, servers)
         try:
-            await episode(played)
-            await played.reset(TASK)
+            await episode(mcp_environment)
+            await mcp_environment.reset(TASK)
             flag.touch()
             with pytest.raises(EnvironmentBroken, match="did not start"):
-                await played.reset(TASK)
+                await mcp_environment.reset(TASK)
             flag.unlink()
-            return await episode(played)
+            return await episode(mcp_environment)
         finally:
-            await played.aclose()
+            await mcp_environment.aclose()
 
     assert asyncio.run(play()) == ["1", "2"]

@@ -23,21 +23,21 @@ def tags(*turns, start=SHOP):
 
 
 def test_a_turn_is_tagged_by_tool_output_and_kind():
-    (read, blank) = tags(turn("get_item", KOLU, item="kolu"), turn("list_items", " "))
-    assert read == {"get_item", OUTPUT, KIND_TAGS["read"]}
-    assert blank == {"list_items", KIND_TAGS["read"]}
+    (read_tags, blank_tags) = tags(turn("get_item", KOLU, item="kolu"), turn("list_items", " "))
+    assert read_tags == {"get_item", OUTPUT, KIND_TAGS["read"]}
+    assert blank_tags == {"list_items", KIND_TAGS["read"]}
 
 
 def test_failed_and_malformed_calls_are_tagged():
-    malformed = Turn(action="ls", observation="MCP error -32700: Parse error")
-    failing = turn("get_item", "Error: there is no item 'a'", item="a")
-    first, second = tags(malformed, failing)
+    malformed_turn = Turn(action="ls", observation="MCP error -32700: Parse error")
+    failed_turn = turn("get_item", "Error: there is no item 'a'", item="a")
+    first, second = tags(malformed_turn, failed_turn)
     assert first == {MALFORMED, FAILURE, OUTPUT}
     assert FAILURE in second
 
 
 @pytest.mark.parametrize(
-    ("write", "read", "shows"),
+    ("write_turn", "read_turn", "is_history"),
     [
         (
             turn("update_item", KOLU, item="kolu", price=7),
@@ -65,8 +65,8 @@ def test_failed_and_malformed_calls_are_tagged():
         (turn("update_item", KOLU, item="kolu"), turn("get_item", "{}", item="tane"), False),
     ],
 )
-def test_a_read_of_an_earlier_write_is_tagged_as_history(write, read, shows):
-    assert (HISTORY in tags(write, read)[1]) is shows
+def test_a_read_of_an_earlier_write_is_tagged_as_history(write_turn, read_turn, is_history):
+    assert (HISTORY in tags(write_turn, read_turn)[1]) is is_history
 
 
 def test_a_held_out_word_in_a_call_or_a_result_is_tagged_as_unseen():
@@ -92,13 +92,13 @@ def test_a_held_out_word_in_a_call_or_a_result_is_tagged_as_unseen():
 def test_the_kind_of_a_turn_is_its_tools_annotation_or_the_verb_in_its_name(name, effect, kind):
     tool = Tool(name=name, input_schema={"type": "object"}, effect=effect)
     call = turn(name)
-    (found,) = tags(call, start=Start(domain="mcp", tools=(tool,)))
-    assert MCP.turn_kind(call.action, found) == kind
+    (turn_tags,) = tags(call, start=Start(domain="mcp", tools=(tool,)))
+    assert MCP.turn_kind(call.action, turn_tags) == kind
 
 
 def test_one_write_among_several_calls_makes_the_turn_a_write():
     calls = [turn("get_item", item="a"), turn("remove_item", item="a")]
-    both = Turn(action="\n".join(call.action for call in calls), observation="a\nb")
-    (found,) = tags(both)
-    assert found == {"get_item", "remove_item", OUTPUT, KIND_TAGS["write"]}
-    assert MCP.turn_kind(both.action, found) == "write"
+    joint_turn = Turn(action="\n".join(call.action for call in calls), observation="a\nb")
+    (turn_tags,) = tags(joint_turn)
+    assert turn_tags == {"get_item", "remove_item", OUTPUT, KIND_TAGS["write"]}
+    assert MCP.turn_kind(joint_turn.action, turn_tags) == "write"

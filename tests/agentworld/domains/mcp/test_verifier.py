@@ -1,4 +1,4 @@
-"""The rules forgive what differs from run to run, and nothing else: measured on a shop's turns."""
+"""The rules tolerate only differences from run to run, as measured on a shop's turns."""
 
 import json
 import re
@@ -35,13 +35,13 @@ def other_value(truth):
 
 
 def other_key(truth):
-    first, *others = json.loads(truth).items()
-    return json.dumps(dict([(f"{first[0]}s", first[1]), *others]))
+    first_item, *other_items = json.loads(truth).items()
+    return json.dumps(dict([(f"{first_item[0]}s", first_item[1]), *other_items]))
 
 
 def without_key(truth):
-    _, *others = json.loads(truth).items()
-    return json.dumps(dict(others))
+    _, *other_items = json.loads(truth).items()
+    return json.dumps(dict(other_items))
 
 
 def changed_list(truth, change):
@@ -50,7 +50,7 @@ def changed_list(truth, change):
 
 
 LISTS = [truth for truth in JSON_TRUTHS if re.match(r'\{"\w+":\[\{.*\},\{', truth)]
-WRONG = {
+WRONG_CHANGES = {
     "value": (other_value, [truth for truth in JSON_TRUTHS if "[]" not in truth]),
     "key": (other_key, JSON_TRUTHS),
     "missing key": (without_key, JSON_TRUTHS),
@@ -64,9 +64,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("kind", list(WRONG))
+@pytest.mark.parametrize("kind", list(WRONG_CHANGES))
 def test_every_wrong_change_of_an_observation_fails(kind):
-    change, truths = WRONG[kind]
+    change, truths = WRONG_CHANGES[kind]
     assert len(truths) > 20
     assert [verdict_of(MCP, change(truth), truth) for truth in truths] == [False] * len(truths)
 
@@ -75,22 +75,22 @@ def test_every_wrong_change_of_an_observation_fails(kind):
 def test_a_differing_stale_result_or_copy_of_the_previous_turn_fails():
     verdicts = {"stale": [], "copied": []}
     for episode in EPISODES:
-        for before, turn in zip(episode.turns, episode.turns[1:], strict=False):
-            differs = mask_volatile(before.observation) != mask_volatile(turn.observation)
-            if differs:
-                verdicts["copied"].append(verdict_of(MCP, before.observation, turn.observation))
-            fresh = shop_episodes.answer(shop_episodes.Shop(before.before), turn.action)
-            if mask_volatile(fresh) != mask_volatile(turn.observation):
-                verdicts["stale"].append(verdict_of(MCP, fresh, turn.observation))
-    assert all(len(each) > 20 for each in verdicts.values())
-    assert not any(verdict for each in verdicts.values() for verdict in each)
+        for previous, turn in zip(episode.turns, episode.turns[1:], strict=False):
+            is_different = mask_volatile(previous.observation) != mask_volatile(turn.observation)
+            if is_different:
+                verdicts["copied"].append(verdict_of(MCP, previous.observation, turn.observation))
+            stale = shop_episodes.answer(shop_episodes.Shop(previous.before), turn.action)
+            if mask_volatile(stale) != mask_volatile(turn.observation):
+                verdicts["stale"].append(verdict_of(MCP, stale, turn.observation))
+    assert all(len(kind_verdicts) > 20 for kind_verdicts in verdicts.values())
+    assert not any(verdict for kind_verdicts in verdicts.values() for verdict in kind_verdicts)
 
 
 def test_a_second_recording_passes_and_every_turn_has_a_verdict():
     for episode in EPISODES:
-        second = shop_episodes.replay(episode)
-        for turn, again in zip(episode.turns, second, strict=True):
-            assert verdict_of(MCP, again, turn.observation) is True
+        observations = shop_episodes.replay(episode)
+        for turn, observation in zip(episode.turns, observations, strict=True):
+            assert verdict_of(MCP, observation, turn.observation) is True
     assert any("placed_at" in truth for truth in TRUTHS)
 
 
@@ -105,7 +105,7 @@ OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_same"),
+    ("first", "second", "is_tolerated"),
     [
         ('{"a": 1, "b": [2]}', '{"b":[2],"a":1}', True),
         ('done\n{"a": 1}', 'done \n{"a":1}', True),
@@ -124,8 +124,8 @@ OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
         ("kolu", "Kolu", False),
     ],
 )
-def test_only_volatile_values_and_json_layout_are_ignored(one, other, is_same):
-    assert verdict_of(MCP, one, other) is is_same
+def test_only_volatile_values_and_json_layout_are_ignored(first, second, is_tolerated):
+    assert verdict_of(MCP, first, second) is is_tolerated
 
 
 TREES = st.recursive(

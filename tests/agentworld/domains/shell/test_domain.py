@@ -17,7 +17,7 @@ SHELL = domain_of("shell")
 
 
 @pytest.mark.parametrize(
-    ("predicted", "matches"),
+    ("predicted", "is_equal"),
     [
         ("kolu\n[0] ~", True),
         ("kolu\n[0] ~\n", True),
@@ -27,8 +27,8 @@ SHELL = domain_of("shell")
         ("", False),
     ],
 )
-def test_every_character_of_an_observation_counts(predicted, matches):
-    assert is_match(SHELL, predicted, "kolu\n[0] ~") is matches
+def test_every_character_of_an_observation_counts(predicted, is_equal):
+    assert is_match(SHELL, predicted, "kolu\n[0] ~") is is_equal
 
 
 def test_an_empty_line_at_either_end_of_an_observation_does_not_count():
@@ -52,15 +52,15 @@ def test_a_call_of_bash_is_its_command_and_any_other_call_is_json():
     bash = Call("bash", {"command": "ls"})
     assert SHELL.render_action(Action("", (bash,))) == "ls"
     assert SHELL.render_action(Action("", (bash, bash))).count('{"name":"bash"') == 2
-    more = Call("bash", {"command": "ls", "timeout": 1})
-    assert SHELL.render_action(Action("", (more,))).startswith('{"name":"bash","arguments":{')
+    timed_call = Call("bash", {"command": "ls", "timeout": 1})
+    assert SHELL.render_action(Action("", (timed_call,))).startswith('{"name":"bash","arguments":{')
 
 
 def test_prompt_variants_differ_in_wording_and_contain_the_start():
     start = Start(domain="shell", text="rimo.txt: kolu")
     prompts = {SHELL.prompt(start, variant).model_dump_json() for variant in range(12)}
     assert len(prompts) == 12
-    assert all(SHELL.prompt(start, each).initial_state == start.text for each in range(12))
+    assert all(SHELL.prompt(start, variant).initial_state == start.text for variant in range(12))
     assert [*SHELL.variants("cpt")] == [1]
     assert [*SHELL.variants("sft")] == [*range(2, 12)]
     assert [*SHELL.variants("rl")] == [*SHELL.variants("held_out")] == [0]
@@ -77,8 +77,8 @@ def test_a_thought_contains_the_files_that_the_action_names():
 def test_a_question_is_the_first_step_of_a_held_out_task():
     questions = [SHELL.question(number) for number in range(30)]
     assert questions == [SHELL.question(number) for number in range(30)]
-    assert {each.start.domain for each in questions} == {"shell"}
-    texts = [f"{each.start.text} {each.action}" for each in questions]
+    assert {question.start.domain for question in questions} == {"shell"}
+    texts = [f"{question.start.text} {question.action}" for question in questions]
     assert any(SHELL.has_unseen(text) for text in texts)
 
 
@@ -97,7 +97,7 @@ def test_only_held_out_words_are_unseen():
 
 
 def test_a_repeated_unknown_command_is_not_kept():
-    unknown = Turn(action="kolu", observation="bash: kolu: command not found\n[127] ~")
+    failure = Turn(action="kolu", observation="bash: kolu: command not found\n[127] ~")
     ls = Turn(action="ls", observation="[0] ~")
-    assert SHELL.keep([unknown, unknown, ls, ls, unknown]) == [True, False, True, True, True]
+    assert SHELL.keep([failure, failure, ls, ls, failure]) == [True, False, True, True, True]
     assert SHELL.keep([]) == []

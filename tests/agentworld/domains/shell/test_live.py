@@ -13,11 +13,11 @@ SHELL = live_domain("shell")
 
 
 def in_shell(work, seconds=60.0):
-    async def opened():
+    async def run_work():
         async with open_environment("shell", LiveSettings(step_seconds=seconds)) as environment:
             return await work(environment)
 
-    return asyncio.run(opened())
+    return asyncio.run(run_work())
 
 
 def test_an_episode_begins_with_the_files_of_its_task():

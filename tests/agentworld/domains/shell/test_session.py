@@ -18,28 +18,28 @@ pytestmark = pytest.mark.waits
 
 
 @pytest.fixture(scope="module")
-def opened():
+def shared_shell():
     with LiveShell(seconds=60) as shell:
         yield shell
 
 
-def own_processes(what):
+def own_processes(read_value):
     """Psutil's data of all descendants of this process, including those in sandboxes."""
-    told = []
-    for each in psutil.Process().children(recursive=True):
+    values = []
+    for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            told.append(what(each))
-    return told
+            values.append(read_value(process))
+    return values
 
 
 def names_of_own_processes():
-    return own_processes(lambda each: each.name())
+    return own_processes(lambda process: process.name())
 
 
 @pytest.fixture
-def shell(opened):
-    opened.reset({"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"})
-    return opened
+def shell(shared_shell):
+    shared_shell.reset({"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"})
+    return shared_shell
 
 
 def test_an_observation_is_output_and_a_prompt_line(shell):
@@ -82,14 +82,14 @@ def test_harness_commands_are_not_in_the_history(shell):
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "reason"),
     [("yes", "printed too much"), ("exit", "left the shell"), ("exec true", "left the shell"),
      ("kill -9 $$", "left the shell"), ("kill -USR1 1; sleep 99", "left the shell")],
 )  # fmt: skip
-def test_a_broken_episode_reports_the_reason(command, why):
+def test_a_broken_episode_reports_the_reason(command, reason):
     with LiveShell(seconds=60) as shell:
         shell.reset()
-        with pytest.raises(EnvironmentBroken, match=why):
+        with pytest.raises(EnvironmentBroken, match=reason):
             shell.step(command)
 
 
@@ -120,8 +120,8 @@ def test_only_commands_are_counted_as_steps():
 
 
 def test_start_files_beyond_the_disk_limit_break_the_reset():
-    small = LiveShell(SandboxLimits(disk_bytes=1 << 16), seconds=60)
-    with small as shell, pytest.raises(EnvironmentBroken, match="files could not be written"):
+    small_shell = LiveShell(SandboxLimits(disk_bytes=1 << 16), seconds=60)
+    with small_shell as shell, pytest.raises(EnvironmentBroken, match="files could not be written"):
         shell.reset({"rimo.txt": "kolu " * 20_000})
 
 
@@ -140,10 +140,10 @@ def test_the_state_has_the_format_of_an_episode_start(shell):
 @pytest.mark.parametrize("after", ["echo $?", 'echo "<$_>"', "declare -F; set | grep __seen"])
 def test_reading_the_state_does_not_affect_later_commands(shell, before, after):
     shell.step(before)
-    plain = shell.step(after)
+    expected = shell.step(after)
     shell.step(before)
     shell.state()
-    assert shell.step(after) == plain
+    assert shell.step(after) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def test_no_command_can_falsify_the_reported_state(shell):
 def test_orphaned_processes_are_reaped(shell):
     shell.step("for i in 1 2 3 4 5; do (sleep 0 &); done")
     wait_for(lambda: "sleep" not in names_of_own_processes())
-    wait_for(lambda: "zombie" not in own_processes(lambda each: each.status()))
+    wait_for(lambda: "zombie" not in own_processes(lambda process: process.status()))
 
 
-FORGED = [
+FORGERIES = [
     'printf "\\035\\036%s [0] ~\\n" "$__mark"',
     'printf "\\036%s %s" "$__mark" "${PS1@P}"',
     'eval "$PROMPT_COMMAND"; echo "${PS1@P}"',
@@ -195,9 +195,9 @@ FORGED = [
 """Ways to say that a command is over before it is."""
 
 
-@pytest.mark.parametrize("forged", FORGED)
-def test_a_command_cannot_forge_the_end_of_its_observation(shell, forged):
-    assert shell.step(f"{forged}\necho after").endswith("after\n[0] ~")
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_command_cannot_forge_the_end_of_its_observation(shell, forgery):
+    assert shell.step(f"{forgery}\necho after").endswith("after\n[0] ~")
     assert shell.step("echo on") == "on\n[0] ~"
 
 
@@ -210,27 +210,27 @@ READERS = [
 
 
 def test_no_command_can_read_the_mark_that_ends_its_observation(shell, monkeypatch):
-    marks, made = [], secrets.token_hex
-    monkeypatch.setattr(secrets, "token_hex", lambda size: marks.append(made(size)) or marks[-1])
+    marks, create = [], secrets.token_hex
+    monkeypatch.setattr(secrets, "token_hex", lambda size: marks.append(create(size)) or marks[-1])
     for reader in READERS:
-        seen = shell.step(reader)
+        observation = shell.step(reader)
         assert len(marks[-1]) == 12
-        assert marks[-1] not in seen, reader
+        assert marks[-1] not in observation, reader
     assert len({*marks}) == len(READERS)
 
 
-TAKES = 'printf "\\035"; read -t 1 -u 10 m || read -t 1 m; printf "\\036$m [0] ~\\n"; echo after'
-TAKEN_OVER = [
-    TAKES,
-    f"trap '{TAKES}; trap - DEBUG' DEBUG",
-    f"trap 'trap - DEBUG; {TAKES}' DEBUG; true",
-    f"builtin() {{ {TAKES}; unset -f builtin; }}",
-    f"(sleep 0.2; kill -USR1 $$) & trap '{TAKES}' USR1",
+TAKEOVER = 'printf "\\035"; read -t 1 -u 10 m || read -t 1 m; printf "\\036$m [0] ~\\n"; echo after'
+TAKEOVERS = [
+    TAKEOVER,
+    f"trap '{TAKEOVER}; trap - DEBUG' DEBUG",
+    f"trap 'trap - DEBUG; {TAKEOVER}' DEBUG; true",
+    f"builtin() {{ {TAKEOVER}; unset -f builtin; }}",
+    f"(sleep 0.2; kill -USR1 $$) & trap '{TAKEOVER}' USR1",
 ]
 """Ways to intercept the mark in the shell's own input."""
 
 
-@pytest.mark.parametrize("command", TAKEN_OVER)
+@pytest.mark.parametrize("command", TAKEOVERS)
 def test_an_intercepted_mark_shifts_no_observation_to_another_command(command):
     with LiveShell(seconds=3) as shell, suppress(EnvironmentBroken):
         shell.reset()
@@ -243,7 +243,7 @@ def test_a_stopped_shell_ends_a_step_after_its_time_limit():
     with LiveShell(seconds=5) as shell:
         shell.reset()
         shell.step("(sleep 0.1; kill -STOP $$) &")
-        wait_for(lambda: "stopped" in own_processes(lambda each: each.status()))
+        wait_for(lambda: "stopped" in own_processes(lambda process: process.status()))
         with pytest.raises(EnvironmentBroken, match="took too long"):
             shell.step(": " + "x" * 200_000)
 
@@ -268,13 +268,13 @@ letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"
 @example("!!")
 @example("\n^")
 @example("'\n!e")
-def test_any_text_can_be_the_content_of_a_file(opened, text):
-    opened.reset({"text": text})
-    assert opened.step("cat text").removesuffix("[0] ~").strip("\n") == text.strip("\n")
+def test_any_text_can_be_the_content_of_a_file(shared_shell, text):
+    shared_shell.reset({"text": text})
+    assert shared_shell.step("cat text").removesuffix("[0] ~").strip("\n") == text.strip("\n")
 
 
 @examples(40)
 @given(st.text(letters, max_size=30))
-def test_any_quoted_text_is_printed_unchanged(opened, text):
-    shown = opened.step(f"printf %s {shlex.quote(text)}")
-    assert shown.removesuffix("[0] ~").strip("\n") == text.strip("\n")
+def test_any_quoted_text_is_printed_unchanged(shared_shell, text):
+    observation = shared_shell.step(f"printf %s {shlex.quote(text)}")
+    assert observation.removesuffix("[0] ~").strip("\n") == text.strip("\n")

@@ -9,7 +9,7 @@ START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"
 
 
 def depends(*actions, start=START):
-    """Whether the last of these actions depends on the others; `!` marks a failed one."""
+    """Whether the last action depends on the previous actions; `!` marks a failed action."""
     turns, folder = [], "~"
     for text in actions:
         status = 1 if text.startswith("!") else 0
@@ -86,7 +86,7 @@ def test_a_turn_independent_of_earlier_changes_is_not_tagged_as_history(actions)
 
 
 def test_a_turn_with_only_a_prompt_line_has_no_output_tag():
-    turns = [Turn(action="ls", observation=shown) for shown in ("[0] ~", "a\n[0] ~", "\n[0] ~")]
+    turns = [Turn(action="ls", observation=screen) for screen in ("[0] ~", "a\n[0] ~", "\n[0] ~")]
     assert [OUTPUT in tags for tags in tags_of("", turns)] == [False, True, True]
 
 
@@ -98,7 +98,7 @@ def test_each_turn_has_the_class_of_its_command():
 
 
 @pytest.mark.parametrize(
-    ("action", "observation", "unseen"),
+    ("action", "observation", "is_unseen"),
     [
         ("cat {kept}.txt", "[1] ~", True),
         ("ls", "{kept}\n[0] ~", True),
@@ -108,10 +108,10 @@ def test_each_turn_has_the_class_of_its_command():
     ],
     ids=["action", "output", "folder", "known words", "a part of a word"],
 )
-def test_an_unseen_word_is_a_whole_word_anywhere_in_a_turn(action, observation, unseen):
-    kept, known = held_out_words()[3], training_words()[3]
+def test_an_unseen_word_is_a_whole_word_anywhere_in_a_turn(action, observation, is_unseen):
+    held_out_word, training_word = held_out_words()[3], training_words()[3]
     turn = Turn(
-        action=action.format(kept=kept, known=known),
-        observation=observation.format(kept=kept, known=known),
+        action=action.format(kept=held_out_word, known=training_word),
+        observation=observation.format(kept=held_out_word, known=training_word),
     )
-    assert (UNSEEN in tags_of("", [turn])[0]) is unseen
+    assert (UNSEEN in tags_of("", [turn])[0]) is is_unseen

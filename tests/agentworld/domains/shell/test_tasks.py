@@ -8,11 +8,11 @@ from agentworld.errors import InputError
 from agentworld.records.task import SuccessRule
 from make import records
 
-SHOWS = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
+RULE = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
 
 
 @pytest.mark.parametrize(
-    ("files", "agree"),
+    ("files", "is_solved"),
     [
         ({"tane.txt": "kolu\nbesa"}, True),
         ({"a/tane.txt": "kolu\nbesa", "tane.txt": "x"}, True),
@@ -22,8 +22,8 @@ SHOWS = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
         ({}, False),
     ],
 )
-def test_the_file_to_show_must_exist_with_the_expected_text(files, agree):
-    assert files_agree(SHOWS, files) is agree
+def test_the_file_to_show_must_exist_with_the_expected_text(files, is_solved):
+    assert files_agree(RULE, files) is is_solved
 
 
 @pytest.mark.parametrize("closing", ["echo [a-z. ]+", "cat .*", r"cat\ \.hidden", r"cat\ /etc/x"])
@@ -33,9 +33,9 @@ def test_a_success_rule_without_a_file_in_the_home_is_not_checked(closing):
 
 def test_start_files_never_satisfy_the_success_rule_of_their_task():
     tasks = [solved_task(seed, held_out=True).task for seed in range(100)]
-    agree = {each.family: files_agree(each.success, {}) for each in tasks}
-    assert agree == {"create": False, "edit": False, "find": None, "report": None}
-    starts = [(each.success, parse_files(each.initial_state)) for each in tasks]
+    verdicts = {task.family: files_agree(task.success, {}) for task in tasks}
+    assert verdicts == {"create": False, "edit": False, "find": None, "report": None}
+    starts = [(task.success, parse_files(task.initial_state)) for task in tasks]
     assert not any(files_agree(success, files) for success, files in starts)
 
 

@@ -9,7 +9,7 @@ EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
 
 
 @pytest.mark.parametrize(
-    ("predicted", "truth", "right"),
+    ("predicted", "truth", "is_same"),
     [
         ("[0] ~", "[0] ~", True),
         ("[1] ~", "[0] ~", False),
@@ -40,8 +40,8 @@ EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
         ("[1] ~/tmp.0123456789", "[0] ~/tmp.abcdefghij", False),
     ],
 )
-def test_only_differences_without_effect_on_later_commands_are_tolerated(predicted, truth, right):
-    assert verdict_of(DOMAIN, predicted, truth) is right
+def test_only_differences_without_effect_on_later_commands_are_tolerated(predicted, truth, is_same):
+    assert verdict_of(DOMAIN, predicted, truth) is is_same
 
 
 @pytest.mark.parametrize("truth", ["", "kolu", "[0] ~\nkolu", "[0] kolu"])
@@ -50,7 +50,7 @@ def test_there_is_no_verdict_on_a_truth_without_a_prompt_line(truth):
     assert verdict_of(DOMAIN, "[0] ~", truth) is None
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_failed_commands_are_judged_on_the_errors_axis_and_others_on_consistency(right):
-    assert verify(MISSING if right else EXISTS, MISSING) == {"errors": right}
-    assert verify("kolu\n[0] ~" if right else "[0] ~", "kolu\n[0] ~") == {"consistency": right}
+@pytest.mark.parametrize("is_same", [True, False])
+def test_failed_commands_are_judged_on_the_errors_axis_and_others_on_consistency(is_same):
+    assert verify(MISSING if is_same else EXISTS, MISSING) == {"errors": is_same}
+    assert verify("kolu\n[0] ~" if is_same else "[0] ~", "kolu\n[0] ~") == {"consistency": is_same}

@@ -14,12 +14,12 @@ START = Start(domain="terminal", text="rimo.txt: kolu")
 PROMPT = "agent@world:~$"
 
 
-def typed(*texts):
+def keys(*texts):
     return json.dumps([{"keystrokes": text, "duration": 1.0} for text in texts])
 
 
 def tags(*turns):
-    return TERMINAL.tags(START, [Turn(action=action, observation=seen) for action, seen in turns])
+    return TERMINAL.tags(START, [Turn(action=action, observation=text) for action, text in turns])
 
 
 def test_every_prompt_variant_describes_the_keys_and_the_files():
@@ -34,11 +34,11 @@ def test_turns_are_tagged_by_their_keys_and_their_screens():
     second = f"{first} cat a.txt\ntane\n{PROMPT}"
     third = f"{second} cat\n"
     turn_tags = tags(
-        (typed("echo tane > a.txt\n"), first),
-        (typed("cat a.txt\n"), second),
-        (typed("cat\n"), third),
-        (typed(""), third),
-        (typed("C-c"), f"{third}^C\n{PROMPT}"),
+        (keys("echo tane > a.txt\n"), first),
+        (keys("cat a.txt\n"), second),
+        (keys("cat\n"), third),
+        (keys(""), third),
+        (keys("C-c"), f"{third}^C\n{PROMPT}"),
         ("ls", refusal(ActionError("it is no JSON"))),
     )
     assert [set(tags_of_turn) for tags_of_turn in turn_tags] == [
@@ -53,7 +53,7 @@ def test_turns_are_tagged_by_their_keys_and_their_screens():
 
 def test_a_turn_with_a_held_out_word_is_tagged_as_unseen():
     word = held_out_words()[0]
-    assert UNSEEN in tags((typed(f"echo {word}\n"), PROMPT))[0]
+    assert UNSEEN in tags((keys(f"echo {word}\n"), PROMPT))[0]
     assert TERMINAL.has_unseen(word)
 
 
@@ -67,7 +67,7 @@ def test_a_turn_with_a_held_out_word_is_tagged_as_unseen():
     ],
 )
 def test_the_kind_of_a_turn_is_that_of_its_commands(texts, kind):
-    assert TERMINAL.turn_kind(typed(*texts)) == kind
+    assert TERMINAL.turn_kind(keys(*texts)) == kind
 
 
 def test_the_closing_keys_succeed_if_the_screen_shows_the_expected_output():
@@ -77,7 +77,7 @@ def test_the_closing_keys_succeed_if_the_screen_shows_the_expected_output():
     screen = f"{PROMPT} {command['keystrokes']}{rule.output}\n{PROMPT}"
     assert TERMINAL.outcome(solved.task, action, screen) is True
     assert TERMINAL.outcome(solved.task, action, screen.replace(rule.output, "x")) is False
-    assert TERMINAL.outcome(solved.task, typed("ls\n"), screen) is None
+    assert TERMINAL.outcome(solved.task, keys("ls\n"), screen) is None
     assert TERMINAL.outcome(solved.task, "ls", screen) is None
 
 

@@ -16,34 +16,34 @@ from agentworld.domains.terminal.keys import (
 )
 
 TERMINAL = domain_of("terminal")
-LIST = [{"keystrokes": "ls\n", "duration": 0.5}, {"keystrokes": "C-c", "duration": 1.0}]
+COMMANDS = [{"keystrokes": "ls\n", "duration": 0.5}, {"keystrokes": "C-c", "duration": 1.0}]
 
 
 @pytest.mark.parametrize(
     "action",
     [
-        json.dumps(LIST),
-        json.dumps({"analysis": "a", "plan": "b", "commands": LIST}),
-        f"```json\n{json.dumps(LIST)}\n```",
-        json.dumps([{**LIST[0], "is_blocking": True}, "C-c"]),
+        json.dumps(COMMANDS),
+        json.dumps({"analysis": "a", "plan": "b", "commands": COMMANDS}),
+        f"```json\n{json.dumps(COMMANDS)}\n```",
+        json.dumps([{**COMMANDS[0], "is_blocking": True}, "C-c"]),
     ],
 )
 def test_every_terminus_action_format_is_normalized_to_one_form(action):
-    assert TERMINAL.parse_action(action) == json.dumps(LIST)
+    assert TERMINAL.parse_action(action) == json.dumps(COMMANDS)
 
 
 def test_a_single_command_is_parsed_as_a_list_of_one():
-    assert parse_keys(json.dumps(LIST[0])) == (Keys(keystrokes="ls\n", duration=0.5),)
+    assert parse_keys(json.dumps(COMMANDS[0])) == (Keys(keystrokes="ls\n", duration=0.5),)
 
 
 def test_an_imported_terminus_reply_is_parsed_to_the_same_action():
-    reply = "I look. " + json.dumps({"analysis": "{", "plan": "", "commands": LIST})
+    reply = "I look. " + json.dumps({"analysis": "{", "plan": "", "commands": COMMANDS})
     action = action_in(reply, ReplyOptions(action_json="commands"))
-    assert TERMINAL.parse_action(action) == json.dumps(LIST)
+    assert TERMINAL.parse_action(action) == json.dumps(COMMANDS)
 
 
 def test_imported_keystrokes_without_durations_are_read():
-    reply = json.dumps({"commands": LIST})
+    reply = json.dumps({"commands": COMMANDS})
     action = action_in(reply, ReplyOptions(action_json="commands.*.keystrokes"))
     assert [keys.keystrokes for keys in parse_keys(action)] == ["ls\n", "C-c"]
 
@@ -81,10 +81,10 @@ def test_a_key_name_is_pressed_and_other_text_is_typed(keystrokes, text):
     ],
 )
 def test_a_malformed_action_stays_unchanged_and_is_refused_with_a_reason(action, reason):
-    with pytest.raises(ActionError) as refused:
+    with pytest.raises(ActionError) as error:
         parse_keys(action)
     assert TERMINAL.parse_action(action) == action
-    observation = refusal(refused.value)
+    observation = refusal(error.value)
     assert reason in observation
     assert is_refusal(observation)
     assert TERMINAL.is_failure(observation)
@@ -102,9 +102,9 @@ def test_rendered_keys_are_parsed_to_the_same_keys(keystrokes, duration):
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"),
+    ("duration", "seconds"),
     [("-1", 0), ("61", 60), ("1e999", 60), ("NaN", 1), ("true", 1), ("null", 1), ('"soon"', 1)],
 )
-def test_invalid_durations_are_clamped_or_replaced_by_the_default(written, seconds):
-    (keys,) = parse_keys(f'[{{"keystrokes": "ls", "duration": {written}}}]')
+def test_invalid_durations_are_clamped_or_replaced_by_the_default(duration, seconds):
+    (keys,) = parse_keys(f'[{{"keystrokes": "ls", "duration": {duration}}}]')
     assert keys.duration == seconds

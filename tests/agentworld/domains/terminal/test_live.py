@@ -30,20 +30,20 @@ pytestmark = pytest.mark.waits
 LIVE, TERMINAL = live_domain("terminal"), domain_of("terminal")
 PROMPT = "agent@world:~$"
 TASK = records.task(initial_state="a.txt: kolu / tane")
-UNCHANGED = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu / tane"})
-EDITED = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu besa / tane"})
+UNCHANGED_TASK = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu / tane"})
+EDIT_TASK = records.task(success={"closing": "x", "output": "", "state": "a.txt: kolu besa / tane"})
 
 
-def typed(*texts, duration=30.0):
+def keys(*texts, duration=30.0):
     return json.dumps([{"keystrokes": text, "duration": duration} for text in texts])
 
 
 def in_terminal(work, seconds=60.0):
-    async def opened():
+    async def run_work():
         async with open_environment("terminal", LiveSettings(step_seconds=seconds)) as environment:
             return await work(environment)
 
-    return asyncio.run(opened())
+    return asyncio.run(run_work())
 
 
 async def screens(environment, *actions):
@@ -53,16 +53,16 @@ async def screens(environment, *actions):
 
 def test_a_command_returns_its_screen_once_the_shell_waits_for_input():
     observations = in_terminal(
-        lambda environment: screens(environment, typed("cat a.t"), typed("xt\n", "echo $?\n"), "[]")
+        lambda environment: screens(environment, keys("cat a.t"), keys("xt\n", "echo $?\n"), "[]")
     )
-    after = f"{PROMPT} cat a.txt\nkolu\ntane\n{PROMPT} echo $?\n0\n{PROMPT}"
-    assert observations == [f"{PROMPT} cat a.t", after, after]
+    screen = f"{PROMPT} cat a.txt\nkolu\ntane\n{PROMPT} echo $?\n0\n{PROMPT}"
+    assert observations == [f"{PROMPT} cat a.t", screen, screen]
 
 
-async def until(environment, *texts):
-    """The screen once it shows all of these, which may come one after the other."""
+async def wait_until(environment, *texts):
+    """The screen once it shows all of these texts, which may appear one after the other."""
     for _ in range(600):
-        observation = await environment.step(typed("", duration=0.05))
+        observation = await environment.step(keys("", duration=0.05))
         if all(text in observation.text for text in texts):
             return observation.text
     raise AssertionError(f"{texts} were never shown")
@@ -72,26 +72,26 @@ def test_keys_are_sent_to_the_running_program():
     async def work(environment):
         await environment.reset(TASK)
         command = "bash -c 'read -p \"who? \" name; echo you $name'"
-        await environment.step(typed(f"{command}\n", duration=0))
-        asked = await until(environment, "\nwho?")
-        return asked, (await environment.step(typed("rimo\n"))).text
+        await environment.step(keys(f"{command}\n", duration=0))
+        question = await wait_until(environment, "\nwho?")
+        return question, (await environment.step(keys("rimo\n"))).text
 
-    asked, answered = in_terminal(work)
-    assert asked.endswith("\nwho?")
-    assert answered == f"{asked} rimo\nyou rimo\n{PROMPT}"
+    question, answer = in_terminal(work)
+    assert question.endswith("\nwho?")
+    assert answer == f"{question} rimo\nyou rimo\n{PROMPT}"
 
 
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 def test_a_program_runs_beyond_its_step_until_a_control_key_interrupts(disposition):
-    # What the program itself shows comes after the shell has put it into the foreground.
+    # The program's output comes after the shell has put the program into the foreground.
     program = "sh -c 'echo started; exec sleep 1000'\n"
 
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed(program, duration=0.1))
-        await until(environment, "\nstarted")
-        await environment.step(typed("C-c"))
-        return (await environment.step(typed("echo over\n"))).text
+        await environment.step(keys(program, duration=0.1))
+        await wait_until(environment, "\nstarted")
+        await environment.step(keys("C-c"))
+        return (await environment.step(keys("echo over\n"))).text
 
     previous = signal.signal(signal.SIGINT, disposition)
     try:
@@ -105,44 +105,44 @@ def test_an_unknown_full_screen_program_controls_the_whole_screen():
 
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed(f'python3 -c "{dialog}"\n', duration=0))
-        inside = await until(environment, "\n         hello")
-        return inside, (await environment.step(typed("q"))).text
+        await environment.step(keys(f'python3 -c "{dialog}"\n', duration=0))
+        program_screen = await wait_until(environment, "\n         hello")
+        return program_screen, (await environment.step(keys("q"))).text
 
-    inside, after = in_terminal(work)
-    assert inside == "\n" * 5 + " " * 9 + "hello"
-    assert after.endswith(PROMPT)
+    program_screen, last_screen = in_terminal(work)
+    assert program_screen == "\n" * 5 + " " * 9 + "hello"
+    assert last_screen.endswith(PROMPT)
 
 
 def test_vi_edits_and_saves_a_file():
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed("vi a.txt\n", duration=0))
-        await until(environment, "kolu\ntane\n~", '"a.txt" 2L, 10B')
-        await environment.step(typed("A besa", "Escape", duration=0))
-        await environment.step(typed(":wq\n"))
-        shown = await environment.step(typed("clear; cat a.txt\n"))
-        return shown.text, await environment.check(EDITED)
+        await environment.step(keys("vi a.txt\n", duration=0))
+        await wait_until(environment, "kolu\ntane\n~", '"a.txt" 2L, 10B')
+        await environment.step(keys("A besa", "Escape", duration=0))
+        await environment.step(keys(":wq\n"))
+        observation = await environment.step(keys("clear; cat a.txt\n"))
+        return observation.text, await environment.check(EDIT_TASK)
 
-    shown, is_done = in_terminal(work)
-    assert shown == f"kolu besa\ntane\n{PROMPT}"
+    screen, is_done = in_terminal(work)
+    assert screen == f"kolu besa\ntane\n{PROMPT}"
     assert is_done
 
 
 def test_less_pages_and_quits():
-    keys = [typed(text) for text in ("seq 100 > n\n", "less n\n", "Space", "q")]
-    *_, first, second, after = in_terminal(lambda environment: screens(environment, *keys))
+    actions = [keys(text) for text in ("seq 100 > n\n", "less n\n", "Space", "q")]
+    *_, first, second, last_screen = in_terminal(lambda environment: screens(environment, *actions))
     assert first.split("\n") == [*map(str, range(1, 40)), "n"]
     assert second.split("\n") == [*map(str, range(40, 79)), ":"]
-    assert after.split("\n") == [*map(str, range(40, 79)), PROMPT]
+    assert last_screen.split("\n") == [*map(str, range(40, 79)), PROMPT]
 
 
 def test_a_step_in_python_ends_when_python_waits_for_a_line():
-    keys = [typed(text) for text in ("python3 -q\n", "6 * 7\n", "C-d")]
-    started, computed, ended = in_terminal(lambda environment: screens(environment, *keys))
-    assert started == f"{PROMPT} python3 -q\n>>>"
-    assert computed == f"{started} 6 * 7\n42\n>>>"
-    assert ended == f"{computed}\n{PROMPT}"
+    actions = [keys(text) for text in ("python3 -q\n", "6 * 7\n", "C-d")]
+    first, second, third = in_terminal(lambda environment: screens(environment, *actions))
+    assert first == f"{PROMPT} python3 -q\n>>>"
+    assert second == f"{first} 6 * 7\n42\n>>>"
+    assert third == f"{second}\n{PROMPT}"
 
 
 def test_top_shows_only_processes_of_the_sandbox_and_quits():
@@ -150,27 +150,27 @@ def test_top_shows_only_processes_of_the_sandbox_and_quits():
 
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed("top\n", duration=0))
-        inside = await until(environment, "COMMAND", " bash", " top")
-        after = (await environment.step(typed("q"))).text
-        is_changed = await environment.check(UNCHANGED)
-        return inside, after, is_changed, await screens(environment, typed("ls -A\n"))
+        await environment.step(keys("top\n", duration=0))
+        top_screen = await wait_until(environment, "COMMAND", " bash", " top")
+        last_screen = (await environment.step(keys("q"))).text
+        is_unchanged = await environment.check(UNCHANGED_TASK)
+        return top_screen, last_screen, is_unchanged, await screens(environment, keys("ls -A\n"))
 
-    inside, after, is_changed, clean = in_terminal(work)
-    names = [line.split()[-1] for line in inside.split("\n")[7:]]
+    top_screen, last_screen, is_unchanged, next_screens = in_terminal(work)
+    names = [line.split()[-1] for line in top_screen.split("\n")[7:]]
     assert {*names} == {"bash", "top"}
-    assert after.endswith(f"\n{PROMPT}")
-    assert is_changed is True
-    assert clean == [f"{PROMPT} ls -A\na.txt\n{PROMPT}"]
+    assert last_screen.endswith(f"\n{PROMPT}")
+    assert is_unchanged is True
+    assert next_screens == [f"{PROMPT} ls -A\na.txt\n{PROMPT}"]
 
 
 def test_the_state_lists_hidden_files_and_the_check_ignores_only_program_files():
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed("python3 -q\n", "C-d", duration=30))
-        before = await environment.check(UNCHANGED)
-        await environment.step(typed("echo kolu > .hidden; mkdir -p .a/.b\n"))
-        return before, await environment.state(), await environment.check(UNCHANGED)
+        await environment.step(keys("python3 -q\n", "C-d", duration=30))
+        before = await environment.check(UNCHANGED_TASK)
+        await environment.step(keys("echo kolu > .hidden; mkdir -p .a/.b\n"))
+        return before, await environment.state(), await environment.check(UNCHANGED_TASK)
 
     before, state, after = in_terminal(work)
     assert (before, after) == (True, False)
@@ -180,49 +180,49 @@ def test_the_state_lists_hidden_files_and_the_check_ignores_only_program_files()
 
 
 def test_a_malformed_action_is_refused_with_a_reason_and_the_episode_continues():
-    refused, screen = in_terminal(lambda environment: screens(environment, "ls", typed("ls\n")))
-    assert is_refusal(refused)
+    refusal, screen = in_terminal(lambda environment: screens(environment, "ls", keys("ls\n")))
+    assert is_refusal(refusal)
     assert screen == f"{PROMPT} ls\na.txt\n{PROMPT}"
 
 
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (typed("exit\n"), "has ended or was stopped"),
-        (typed("kill -9 $$\n"), "has ended or was stopped"),
-        (typed("kill -STOP $$\n"), "has ended or was stopped"),
-        (typed("yes\n"), "more than 16777216 bytes"),
+        (keys("exit\n"), "has ended or was stopped"),
+        (keys("kill -9 $$\n"), "has ended or was stopped"),
+        (keys("kill -STOP $$\n"), "has ended or was stopped"),
+        (keys("yes\n"), "more than 16777216 bytes"),
     ],
 )
 def test_a_fault_breaks_the_episode_and_the_next_episode_is_clean(action, reason):
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed("touch new\n"))
+        await environment.step(keys("touch new\n"))
         with pytest.raises(EnvironmentBroken, match=reason):
             await environment.step(action)
         with pytest.raises(EnvironmentBroken, match="no episode is open"):
-            await environment.step(typed("ls\n"))
-        return await screens(environment, typed("ls; jobs\n"))
+            await environment.step(keys("ls\n"))
+        return await screens(environment, keys("ls; jobs\n"))
 
     assert in_terminal(work) == [f"{PROMPT} ls; jobs\na.txt\n{PROMPT}"]
 
 
 def test_a_long_output_is_read_to_its_end():
-    (screen,) = in_terminal(lambda environment: screens(environment, typed("seq 50000\n")))
+    (screen,) = in_terminal(lambda environment: screens(environment, keys("seq 50000\n")))
     assert screen.split("\n") == [*map(str, range(50000 - 38, 50001)), PROMPT]
 
 
 def test_a_screen_stopped_with_ctrl_s_continues_with_ctrl_q():
     async def work(environment):
         await environment.reset(TASK)
-        await environment.step(typed("stty ixon; echo ready; cat\n", duration=0))
-        await until(environment, "\nready")
-        stopped = await environment.step(typed("C-s", "kolu\n", duration=0.1))
-        await environment.step(typed("C-q", duration=0))
-        return stopped.text, await until(environment, "kolu")
+        await environment.step(keys("stty ixon; echo ready; cat\n", duration=0))
+        await wait_until(environment, "\nready")
+        observation = await environment.step(keys("C-s", "kolu\n", duration=0.1))
+        await environment.step(keys("C-q", duration=0))
+        return observation.text, await wait_until(environment, "kolu")
 
-    stopped, screen = in_terminal(work)
-    assert stopped.endswith("\nready")
+    stopped_screen, screen = in_terminal(work)
+    assert stopped_screen.endswith("\nready")
     assert "\nready\nkolu" in screen
 
 
@@ -247,7 +247,7 @@ def test_success_is_checked_in_files_and_not_in_printed_output():
 
     async def work(environment):
         await environment.reset(solved.task)
-        await environment.step(typed(f"clear; printf %s '{rule.output}'\n"))
+        await environment.step(keys(f"clear; printf %s '{rule.output}'\n"))
         return await environment.state(), await environment.check(solved.task)
 
     assert in_terminal(work) == (solved.task.initial_state, False)
@@ -260,11 +260,11 @@ def task_of(family):
 
 def test_lines_joined_by_a_slash_do_not_solve_an_append_task():
     task = task_of("append")
-    _, new, name = re.fullmatch(r"(append) (.*) to (\S+)", task.instruction).groups()
+    _, line, name = re.fullmatch(r"(append) (.*) to (\S+)", task.instruction).groups()
 
     async def work(environment):
         await environment.reset(task)
-        await environment.step(typed(f"echo $(cat {name}) / {new} > {name}\n"))
+        await environment.step(keys(f"echo $(cat {name}) / {line} > {name}\n"))
         return await environment.state() == task.success.state, await environment.check(task)
 
     assert in_terminal(work) == (True, False)
@@ -272,11 +272,11 @@ def test_lines_joined_by_a_slash_do_not_solve_an_append_task():
 
 def test_a_copy_beside_the_unreadable_original_does_not_solve_a_rename_task():
     task = task_of("rename")
-    old, new = re.fullmatch(r"rename (\S+) to (\S+)", task.instruction).groups()
+    old_name, new_name = re.fullmatch(r"rename (\S+) to (\S+)", task.instruction).groups()
 
     async def work(environment):
         await environment.reset(task)
-        await environment.step(typed(f"cp {old} {new}; chmod 000 {old}\n"))
+        await environment.step(keys(f"cp {old_name} {new_name}; chmod 000 {old_name}\n"))
         return await environment.check(task)
 
     assert in_terminal(work) is False
@@ -313,8 +313,8 @@ def test_terminal_environments_refuse_options():
 
 def test_the_environment_module_does_not_import_the_sandbox():
     code = f"import sys, {TerminalEnvironment.__module__}; print(*sys.modules)"
-    loaded = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert "agentworld.domains.terminal.session" in loaded.stdout
-    assert "agentworld.domains.sandbox" not in loaded.stdout
+    assert "agentworld.domains.terminal.session" in process.stdout
+    assert "agentworld.domains.sandbox" not in process.stdout

@@ -29,8 +29,8 @@ def test_a_seed_has_one_task_and_there_are_seven_families():
 def test_only_held_out_tasks_contain_held_out_words():
     texts = [f"{solved.task.instruction} {solved.task.initial_state}" for solved in TASKS]
     assert not any(map(has_unseen_word, texts))
-    held_out = [solved_task(seed, held_out=True).task.instruction for seed in range(60)]
-    assert any(map(has_unseen_word, held_out))
+    held_out_texts = [solved_task(seed, held_out=True).task.instruction for seed in range(60)]
+    assert any(map(has_unseen_word, held_out_texts))
 
 
 def test_no_initial_state_already_satisfies_its_task():
@@ -40,18 +40,18 @@ def test_no_initial_state_already_satisfies_its_task():
 def test_explorers_are_deterministic_and_few_of_their_actions_are_malformed():
     actions = [action for seed in range(20) for action in explore(seed, seed % 2 == 0)]
     assert actions == [action for seed in range(20) for action in explore(seed, seed % 2 == 0)]
-    malformed = [action for action in actions if keys_of(action) is None]
-    assert 0 < len(malformed) < len(actions) / 20
+    malformed_actions = [action for action in actions if keys_of(action) is None]
+    assert 0 < len(malformed_actions) < len(actions) / 20
 
 
 def test_an_explorer_without_a_task_opens_programs_and_leaves_them():
-    typed = "".join(
+    keystrokes = "".join(
         keys.keystrokes
         for seed in range(20)
         for action in explore(seed, False)
         for keys in keys_of(action) or ()
     )
-    assert all(word in typed for word in ("python3 -q\n", "less ", "vi ", "sleep 30\n", "C-d"))
+    assert all(word in keystrokes for word in ("python3 -q\n", "less ", "vi ", "sleep 30\n", "C-d"))
 
 
 def test_an_explorer_takes_exactly_the_allowed_turns():

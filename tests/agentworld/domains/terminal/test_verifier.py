@@ -1,4 +1,4 @@
-"""The rules forgive what differs from run to run, and nothing else."""
+"""The rules tolerate only differences from run to run."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TRUTHS = [
     "kolu tane\nrimo\n~\n~\n(END)",
     f"{PROMPT} sleep 9 &\n[1] 17\n{PROMPT} date\nThu 2026-11-26 10:00:01\n{PROMPT}",
 ]
-VOLATILE = [
+VOLATILE_PAIRS = [
     ("2026-11-26 10:00:01", "2027-01-02 03:04:05"),
     ("Nov 26 10:00", "Dec  1 11:59"),
     ("/tmp/tmp.Ab12xQq9Zz/a", "/tmp/tmp.Qq9Ab12xZz/a"),
@@ -46,13 +46,13 @@ def test_trailing_white_space_does_not_affect_the_verdict_or_the_match(truth):
         assert is_match(TERMINAL, predicted, truth)
 
 
-@pytest.mark.parametrize(("one", "other"), VOLATILE)
-def test_volatile_values_are_tolerated_but_are_no_exact_match(one, other):
-    assert verdict_of(TERMINAL, f"{PROMPT} x\n{one}\n{PROMPT}", f"{PROMPT} x\n{other}\n{PROMPT}")
-    assert not is_match(TERMINAL, one, other)
+@pytest.mark.parametrize(("first", "second"), VOLATILE_PAIRS)
+def test_volatile_values_are_tolerated_but_are_no_exact_match(first, second):
+    assert verdict_of(TERMINAL, f"{PROMPT} x\n{first}\n{PROMPT}", f"{PROMPT} x\n{second}\n{PROMPT}")
+    assert not is_match(TERMINAL, first, second)
 
 
-KNOWN = [
+STABLE_PAIRS = [
     ("/tmp/kolu.txt", "/tmp/tane.txt"),
     ("/tmp/tmp.kolu", "/tmp/tmp.tane"),
     ("tmpab_12xyz", "tmpqq9ab12x"),
@@ -74,14 +74,14 @@ KNOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), KNOWN)
-def test_values_that_only_resemble_volatile_values_are_not_tolerated(one, other):
-    predicted, truth = (f"{PROMPT} x\n{each}\n{PROMPT}" for each in (one, other))
+@pytest.mark.parametrize(("first", "second"), STABLE_PAIRS)
+def test_values_that_only_resemble_volatile_values_are_not_tolerated(first, second):
+    predicted, truth = (f"{PROMPT} x\n{text}\n{PROMPT}" for text in (first, second))
     assert verdict_of(TERMINAL, predicted, truth) is False
 
 
 @pytest.mark.parametrize(
-    ("command", "is_forgiven"),
+    ("command", "is_tolerated"),
     [
         ("sleep 9 &", True),
         ("sleep 9 & echo hi", True),
@@ -92,11 +92,11 @@ def test_values_that_only_resemble_volatile_values_are_not_tolerated(one, other)
         ("make 2>&1", False),
     ],
 )
-def test_a_job_id_is_tolerated_only_after_a_background_command(command, is_forgiven):
-    predicted, truth = (f"{PROMPT} {command}\n[1] {each}\n{PROMPT}" for each in (17, 4711))
-    assert verdict_of(TERMINAL, predicted, truth) is is_forgiven
-    later = [f"{PROMPT} {command}\n{PROMPT} cat a\n[1] {each}\n{PROMPT}" for each in (17, 4711)]
-    assert verdict_of(TERMINAL, *later) is False
+def test_a_job_id_is_tolerated_only_after_a_background_command(command, is_tolerated):
+    predicted, truth = (f"{PROMPT} {command}\n[1] {pid}\n{PROMPT}" for pid in (17, 4711))
+    assert verdict_of(TERMINAL, predicted, truth) is is_tolerated
+    screens = [f"{PROMPT} {command}\n{PROMPT} cat a\n[1] {pid}\n{PROMPT}" for pid in (17, 4711)]
+    assert verdict_of(TERMINAL, *screens) is False
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
@@ -114,18 +114,18 @@ def test_a_job_id_is_tolerated_only_after_a_background_command(command, is_forgi
     ],
 )
 def test_every_wrong_change_of_a_screen_fails(truth, change):
-    changed = change(truth)
-    assert changed != truth
-    assert verdict_of(TERMINAL, changed, truth) is False
+    screen = change(truth)
+    assert screen != truth
+    assert verdict_of(TERMINAL, screen, truth) is False
 
 
 def test_only_an_error_of_the_last_command_is_judged_on_the_errors_axis():
-    failed = f"{PROMPT} nosuch\nbash: nosuch: command not found\n{PROMPT}"
-    assert TERMINAL.verify(failed, failed) == {"errors": True}
-    after = f"{failed} echo hi\nhi\n{PROMPT}"
-    assert TERMINAL.verify(after, after) == {"consistency": True}
-    assert TERMINAL.is_failure(failed)
-    assert not TERMINAL.is_failure(after)
+    failed_screen = f"{PROMPT} nosuch\nbash: nosuch: command not found\n{PROMPT}"
+    assert TERMINAL.verify(failed_screen, failed_screen) == {"errors": True}
+    later_screen = f"{failed_screen} echo hi\nhi\n{PROMPT}"
+    assert TERMINAL.verify(later_screen, later_screen) == {"consistency": True}
+    assert TERMINAL.is_failure(failed_screen)
+    assert not TERMINAL.is_failure(later_screen)
 
 
 def test_a_blank_screen_has_no_verdict():

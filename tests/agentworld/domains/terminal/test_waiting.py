@@ -1,4 +1,4 @@
-"""Foreground programs of a pty, from the kernel's data."""
+"""Whether the foreground program of a pty waits for keys, by the kernel's data."""
 
 import os
 import shlex
@@ -19,8 +19,8 @@ def python(script):
 
 POLL = "p = select.poll(); p.register({}, select.POLLIN); p.poll({})"
 EPOLL = "p = select.epoll(); p.register({}, select.EPOLLIN); p.poll({})"
-BESIDE = "threading.Thread(target={}, daemon=True).start(); input()"
-FOR_KEYS = [
+THREAD = "threading.Thread(target={}, daemon=True).start(); input()"
+SCRIPTS_FOR_KEYS = [
     "echo ready; exec cat",
     "echo ready; read -s name",
     "echo ready; cat </dev/tty | cat",
@@ -28,9 +28,9 @@ FOR_KEYS = [
     python("select.select([0], [], [])"),
     python(POLL.format(0, "")),
     python(EPOLL.format(0, "")),
-    python(BESIDE.format("threading.Event().wait")),
+    python(THREAD.format("threading.Event().wait")),
 ]
-FOR_ANYTHING_ELSE = [
+OTHER_SCRIPTS = [
     "echo ready; exec sleep 1000",
     "echo ready; read -t 1000 name",
     "echo ready; sleep 1000 | cat",
@@ -43,16 +43,16 @@ FOR_ANYTHING_ELSE = [
     python(POLL.format("os.pipe()[0]", "")),
     python(EPOLL.format(0, 1000)),
     python(EPOLL.format("os.pipe()[0]", "")),
-    python(BESIDE.format("lambda: time.sleep(1000)")),
+    python(THREAD.format("lambda: time.sleep(1000)")),
 ]
 
 
 @pytest.fixture
 def start():
-    """Starts a program as the foreground of a pty, and returns it and the pty's line."""
-    started = []
+    """A function that starts a foreground program of a pty, and returns it and the pty's line."""
+    programs = []
 
-    def open_(script):
+    def start_program(script):
         master, line = os.openpty()
         process = subprocess.Popen(
             ["setsid", "--ctty", "--wait", "bash", "-c", script],
@@ -60,27 +60,27 @@ def start():
             stdout=line,
             stderr=line,
         )
-        started.append((process, master, line))
+        programs.append((process, master, line))
         output = b""
         while b"ready" not in output:
             output += os.read(master, 1024)
         return process, line
 
-    yield open_
-    for process, master, line in started:
+    yield start_program
+    for process, master, line in programs:
         os.killpg(process.pid, 9)
         process.wait()
         os.close(master)
         os.close(line)
 
 
-@pytest.mark.parametrize("script", FOR_KEYS)
+@pytest.mark.parametrize("script", SCRIPTS_FOR_KEYS)
 def test_a_program_blocked_on_terminal_input_waits_for_keys(start, script):
     process, line = start(script)
     wait_for(lambda: awaits_keys(os.getpid(), process.pid, line))
 
 
-@pytest.mark.parametrize("script", FOR_ANYTHING_ELSE)
+@pytest.mark.parametrize("script", OTHER_SCRIPTS)
 def test_a_program_that_can_continue_without_a_key_does_not_wait_for_keys(start, script):
     process, line = start(script)
     wait_for(lambda: {*states(process.pid)} == {"S"})
@@ -91,10 +91,10 @@ def states(group):
     """The states of the threads of a process group."""
     for path in Path("/proc").glob("[0-9]*/task/*/stat"):
         try:
-            state, _, its_group = path.read_text().rpartition(") ")[2].split()[:3]
+            state, _, thread_group = path.read_text().rpartition(") ")[2].split()[:3]
         except OSError:
             continue
-        if int(its_group) == group:
+        if int(thread_group) == group:
             yield state
 
 

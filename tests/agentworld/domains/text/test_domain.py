@@ -31,8 +31,8 @@ def scores(predicted, truth):
 
 def test_the_prompt_contains_the_tools_and_the_start():
     prompt = PLAIN.prompt(Start(domain="text", text="a shop with 3 apples", tools=(READ,)))
-    first, tools, start = system_text(prompt).split("\n")
-    assert first == "Predict what the environment shows for each action."
+    first_line, tools, start = system_text(prompt).split("\n")
+    assert first_line == "Predict what the environment shows for each action."
     assert tools.startswith('{"name":"read","description":"Reads a file."')
     assert start == "a shop with 3 apples"
 
@@ -97,9 +97,9 @@ def test_arguments_that_json_cannot_represent_are_refused():
         PLAIN.render_action(Action("", (Call("read", {"x": float("nan")}),)))
 
 
-@pytest.mark.parametrize("shows", ["", " \n"])
-def test_output_is_the_only_tag_and_every_turn_is_kept(shows):
-    turns = [Turn(action="a", observation=each) for each in ("3 apples", shows)]
+@pytest.mark.parametrize("blank_text", ["", " \n"])
+def test_output_is_the_only_tag_and_every_turn_is_kept(blank_text):
+    turns = [Turn(action="a", observation=observation) for observation in ("3 apples", blank_text)]
     assert PLAIN.tags(Start(domain="text"), turns) == [{OUTPUT}, set()]
     assert PLAIN.keep([*turns, *turns]) == [True] * 4
     assert not PLAIN.has_unseen("anything")
@@ -128,7 +128,7 @@ def test_each_dimension_is_scored_by_its_rule(predicted, truth, expected):
 def test_scores_are_from_one_to_five_and_never_above_that_of_the_truth(predicted, truth):
     score = PLAIN.rubric.score_by_rules(predicted, truth)
     assert (score.format, score.consistency) == (0, 0)
-    assert all(1 <= each <= 5 for each in (score.factuality, score.realism, score.quality))
+    assert all(1 <= value <= 5 for value in (score.factuality, score.realism, score.quality))
     assert score.reward <= PLAIN.rubric.score_by_rules(truth, truth).reward == 25
 
 
@@ -141,8 +141,8 @@ def test_scores_are_from_one_to_five_and_never_above_that_of_the_truth(predicted
 )
 def test_praise_in_an_observation_raises_no_score(predicted, truth, praise, is_first):
     lines = [praise, predicted] if is_first else [predicted, praise]
-    praised = "\n".join(line for line in lines if line)
-    before_and_after = zip(scores(predicted, truth), scores(praised, truth), strict=True)
+    praised_text = "\n".join(line for line in lines if line)
+    before_and_after = zip(scores(predicted, truth), scores(praised_text, truth), strict=True)
     assert all(after <= before for before, after in before_and_after)
 
 
@@ -180,8 +180,8 @@ def test_an_observation_matches_itself(text):
 def test_questions_are_deterministic_and_repeat():
     questions = [PLAIN.question(number) for number in range(8)]
     assert questions == [PLAIN.question(number) for number in range(8)]
-    assert len({each.action for each in questions}) == 4
-    assert {each.start for each in questions} == {Start(domain="text")}
+    assert len({question.action for question in questions}) == 4
+    assert {question.start for question in questions} == {Start(domain="text")}
 
 
 def test_a_thought_is_the_recorded_state():

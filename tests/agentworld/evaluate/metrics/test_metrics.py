@@ -1,4 +1,4 @@
-"""The truth has full marks in every metric of every domain, and a corrupted truth has not."""
+"""The truth has the full score in every metric of every domain; a corrupted truth has not."""
 
 import json
 
@@ -30,7 +30,7 @@ TEXTS = st.one_of(
 UNKNOWN = "zz9 "
 """A word that no generated text holds."""
 DOMAINS = [domain_of(name) for name in domain_names()]
-BY_ANY_TEXT = ["exact_match", "normalised", "rouge_l", "token_f1"]
+TEXT_METRICS = ["exact_match", "normalised", "rouge_l", "token_f1"]
 
 
 def value(name, predicted, truth, domain="text"):
@@ -42,39 +42,39 @@ def test_the_truth_scores_1_or_none_in_every_metric_of_every_domain(truth):
     for domain in DOMAINS:
         marks = {name: metric_of(name)(domain, truth, truth) for name in metric_names()}
         assert set(marks.values()) <= {1, None}, marks
-        assert all(marks[name] == 1 for name in BY_ANY_TEXT)
+        assert all(marks[name] == 1 for name in TEXT_METRICS)
 
 
 @given(TEXTS, st.integers(0, 60))
 def test_an_extra_word_lowers_every_text_metric_in_every_domain(truth, place):
     corrupted = f"{truth[:place]} {UNKNOWN}{truth[place:]}"
     for domain in DOMAINS:
-        for name in BY_ANY_TEXT:
+        for name in TEXT_METRICS:
             assert metric_of(name)(domain, corrupted, truth) < 1, (domain.name, name)
 
 
 @given(OBJECTS)
 def test_a_changed_key_lowers_json_keys_and_a_changed_value_lowers_json_values(tree):
     truth, (key, part) = json.dumps(tree), next(iter(tree.items()))
-    renamed = json.dumps({(f"{name}z" if name == key else name): tree[name] for name in tree})
+    renamed_tree = json.dumps({(f"{name}z" if name == key else name): tree[name] for name in tree})
     assume(f"{key}z" not in tree)
     for domain in DOMAINS:
-        assert metric_of("json_keys")(domain, renamed, truth) < 1
-        changed = json.dumps({**tree, key: "another"})
+        assert metric_of("json_keys")(domain, renamed_tree, truth) < 1
+        changed_tree = json.dumps({**tree, key: "another"})
         if not isinstance(part, dict | list):
-            assert metric_of("json_values")(domain, changed, truth) < 1
+            assert metric_of("json_values")(domain, changed_tree, truth) < 1
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.integers(0, 3))
 def test_a_wrong_line_or_a_wrong_status_fails_the_shells_rule(lines, status):
     truth = "\n".join([*lines, f"[{status}] ~"])
-    for wrong in ("\n".join(["zz", *lines, f"[{status}] ~"]), truth.replace("] ~", "9] ~")):
-        assert value("rule", wrong, truth, "shell") == 0
-    assert value("rule", truth, truth) is None  # no prompt line is looked for in a text
+    for corrupted in ("\n".join(["zz", *lines, f"[{status}] ~"]), truth.replace("] ~", "9] ~")):
+        assert value("rule", corrupted, truth, "shell") == 0
+    assert value("rule", truth, truth) is None  # the rule looks for no prompt line in a text
 
 
 @pytest.mark.parametrize(
-    ("predicted", "truth", "same"),
+    ("predicted", "truth", "expected"),
     [
         ("Two  apples\n", "two apples", 1),
         ("caf\u00e9", "cafe\u0301", 1),
@@ -85,8 +85,8 @@ def test_a_wrong_line_or_a_wrong_status_fails_the_shells_rule(lines, status):
     ],
     ids=["case and space", "Unicode", "time", "date", "joined", "nothing"],
 )
-def test_a_normalised_match_ignores_case_space_unicode_form_and_time(predicted, truth, same):
-    assert value("normalised", predicted, truth) == same
+def test_a_normalised_match_ignores_case_space_unicode_form_and_time(predicted, truth, expected):
+    assert value("normalised", predicted, truth) == expected
 
 
 def test_a_normalised_match_in_the_shell_ignores_times_printed_by_programs():
@@ -96,7 +96,7 @@ def test_a_normalised_match_in_the_shell_ignores_times_printed_by_programs():
 
 
 @pytest.mark.parametrize(
-    ("predicted", "truth", "bag", "order"),
+    ("predicted", "truth", "f1", "rouge"),
     [
         ("a b c d", "a b c d", 1, 1),
         ("d c b a", "a b c d", 1, 0.25),
@@ -109,9 +109,9 @@ def test_a_normalised_match_in_the_shell_ignores_times_printed_by_programs():
         ("東 京", "東 京", 1, 1),
     ],
 )
-def test_token_f1_ignores_the_order_of_tokens_and_rouge_l_does_not(predicted, truth, bag, order):
-    assert value("token_f1", predicted, truth) == pytest.approx(bag)
-    assert value("rouge_l", predicted, truth) == pytest.approx(order)
+def test_token_f1_ignores_the_order_of_tokens_and_rouge_l_does_not(predicted, truth, f1, rouge):
+    assert value("token_f1", predicted, truth) == pytest.approx(f1)
+    assert value("rouge_l", predicted, truth) == pytest.approx(rouge)
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))

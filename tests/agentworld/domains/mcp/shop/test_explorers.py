@@ -34,14 +34,14 @@ def test_many_turns_change_the_state_and_many_show_earlier_changes():
             [Turn(action=turn.action, observation=turn.observation) for turn in episode.turns],
         )
     ]
-    assert sum(HISTORY in each for each in tags) / len(tags) > 1 / 3
-    assert sum(FAILURE in each for each in tags) < len(tags) / 3
+    assert sum(HISTORY in turn_tags for turn_tags in tags) / len(tags) > 1 / 3
+    assert sum(FAILURE in turn_tags for turn_tags in tags) < len(tags) / 3
 
 
 def test_an_explorer_takes_all_its_turns_and_is_deterministic_for_a_seed():
     assert {len(episode.turns) for episode in EPISODES} == {12}
-    again = shop_episodes.episode(7)
-    assert [turn.action for turn in again.turns] == [turn.action for turn in EPISODES[7].turns]
+    repeat = shop_episodes.episode(7)
+    assert [turn.action for turn in repeat.turns] == [turn.action for turn in EPISODES[7].turns]
 
 
 @pytest.mark.compute

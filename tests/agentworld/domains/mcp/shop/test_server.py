@@ -105,15 +105,15 @@ def test_structured_content_fits_its_output_schema_and_equals_the_text():
     schemas = {tool["name"]: tool.get("outputSchema") for tool in listed_tools()}
     names = set()
     for seed in range(30):
-        recorded = shop_episodes.episode(seed)
-        shop = Shop(recorded.solved.task.initial_state)
-        for turn in recorded.turns:
-            made = json.loads(turn.action)
-            result = call(shop, listed_tools(), made["name"], made["arguments"])
-            if not result["isError"] and schemas[made["name"]]:
-                jsonschema.validate(result["structuredContent"], schemas[made["name"]])
+        episode = shop_episodes.episode(seed)
+        shop = Shop(episode.solved.task.initial_state)
+        for turn in episode.turns:
+            request = json.loads(turn.action)
+            result = call(shop, listed_tools(), request["name"], request["arguments"])
+            if not result["isError"] and schemas[request["name"]]:
+                jsonschema.validate(result["structuredContent"], schemas[request["name"]])
                 assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-                names.add(made["name"])
+                names.add(request["name"])
     assert names == {name for name, schema in schemas.items() if schema}
 
 

@@ -13,8 +13,8 @@ MCP = domain_of("mcp")
 TASKS = [solved_task(seed, held_out=False) for seed in range(120)]
 
 
-def played(solved, steps):
-    """The outcome of the last step, and the state after it."""
+def play(solved, steps):
+    """The outcome of each step, and the state after the last step."""
     shop = Shop(solved.task.initial_state)
     outcomes = [MCP.outcome(solved.task, step, answer(shop, step)) for step in steps]
     return outcomes, shop.state()
@@ -23,7 +23,7 @@ def played(solved, steps):
 @pytest.mark.compute
 def test_the_steps_of_a_task_succeed_by_transcript_and_by_database():
     for solved in TASKS:
-        outcomes, state = played(solved, solved.steps)
+        outcomes, state = play(solved, solved.steps)
         assert outcomes == [None, True]
         assert state == solved.task.success.state != solved.task.initial_state
 
@@ -31,16 +31,16 @@ def test_the_steps_of_a_task_succeed_by_transcript_and_by_database():
 @pytest.mark.compute
 def test_taking_only_the_closing_step_fails_the_task():
     for solved in TASKS:
-        outcomes, state = played(solved, solved.steps[-1:])
+        outcomes, state = play(solved, solved.steps[-1:])
         assert outcomes == [False]
         assert state != solved.task.success.state
 
 
 @pytest.mark.compute
 def test_an_extra_change_is_detected_only_in_the_database():
-    aside = '{"name":"add_item","arguments":{"item":"zzz","price":1,"stock":1}}'
+    extra_step = '{"name":"add_item","arguments":{"item":"zzz","price":1,"stock":1}}'
     for solved in TASKS:
-        outcomes, state = played(solved, [aside, *solved.steps])
+        outcomes, state = play(solved, [extra_step, *solved.steps])
         assert outcomes[-1] is True
         assert state != solved.task.success.state
 
@@ -60,13 +60,13 @@ def test_a_task_without_a_goal_has_an_initial_shop_and_no_outcome():
     solved = solved_task(3, held_out=False, has_goal=False)
     assert solved.task.initial_state
     assert solved.task.success.state == solved.task.instruction == ""
-    for other in TASKS:
-        assert all(MCP.outcome(solved.task, step, "") is None for step in other.steps)
+    for other_task in TASKS:
+        assert all(MCP.outcome(solved.task, step, "") is None for step in other_task.steps)
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_only_held_out_tasks_contain_held_out_words(held_out):
     tasks = [solved_task(seed, held_out=held_out).task for seed in range(20)]
-    unseen = [has_unseen_word(f"{task.instruction} {task.initial_state}") for task in tasks]
-    assert any(unseen) is held_out
+    are_unseen = [has_unseen_word(f"{task.instruction} {task.initial_state}") for task in tasks]
+    assert any(are_unseen) is held_out
     assert ("held-out" in tasks[0].id) is held_out
