@@ -6,7 +6,9 @@ from collections.abc import Callable
 from queue import Queue
 
 DEADLINE = 300.0
-"""Seconds. Only a test that fails waits so long, and a machine may do much else meanwhile."""
+"""Seconds. Only a test that fails waits so long, and a machine may do much else in that time."""
+JOB_DEADLINE = 3600.0
+"""Seconds, for a whole job: next to the other parts of `make flake`, a demo takes 15 minutes."""
 
 
 def wait_for(condition: Callable[[], object], seconds: float = DEADLINE) -> None:

@@ -5,8 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +17,10 @@ from agentworld.steps.table import MAIN_JOB
 from make import pages
 from make.audit_rows import answered, tables
 from make.demo_names import audited
+from waiting import JOB_DEADLINE, wait_for
 
 pytestmark = pytest.mark.compute
 
-_PATIENCE_SECONDS = 900
 AUDITS = tables(Path(__file__).parents[1] / "data/audits/demo.txt")
 
 
@@ -53,16 +51,9 @@ def run(store: Path, profile: str = "smoke") -> subprocess.CompletedProcess[str]
         command(store, profile),
         capture_output=True,
         text=True,
-        timeout=_PATIENCE_SECONDS,
+        timeout=JOB_DEADLINE,
         check=False,
     )
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def is_at_work(store: Path, step: str) -> bool:
@@ -84,7 +75,7 @@ def is_alive(process: psutil.Process) -> bool:
 def history(tmp_path_factory) -> DemoHistory:
     store = tmp_path_factory.mktemp("demo") / "store"
     demo = begin(store)
-    wait_until(lambda: is_at_work(store, "sft"))
+    wait_for(lambda: is_at_work(store, "sft"), JOB_DEADLINE)
     processes = psutil.Process(demo.pid).children(recursive=True)
     receipts_before = receipts(store)
     demo.kill()

@@ -37,6 +37,7 @@ from agentworld.storage.trajectories import write_trajectories
 from fakes import endpoint
 from fakes.cluster_service import ClusterService, api_server
 from make import records
+from waiting import JOB_DEADLINE
 
 pytestmark = [pytest.mark.compute, pytest.mark.long]
 
@@ -136,7 +137,7 @@ class Scene:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=500,
+            timeout=JOB_DEADLINE,
         )
         (self.store / "pipeline.log").write_text(result.stdout)
         conclusion = conclusions(self.store)[0]

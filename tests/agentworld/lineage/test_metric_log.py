@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from threading import Event
 
+import pytest
+
 from agentworld.errors import StoreError
 from agentworld.lineage.metric_log import MetricLog, Point
 from waiting import wait_for
@@ -62,12 +64,9 @@ def test_an_outage_of_the_server_does_not_end_a_training(caplog) -> None:
 
 def test_a_failed_training_is_ended_as_failed() -> None:
     server = Server()
-    try:
-        with MetricLog(server, 60) as log:
-            log.add(1, {"loss": 1.0})
-            raise KeyError
-    except KeyError:
-        assert server.ended == [True]
+    with pytest.raises(KeyError), MetricLog(server, 60):
+        raise KeyError
+    assert server.ended == [True]
 
 
 def test_a_training_without_metrics_does_not_use_the_server() -> None:

@@ -53,10 +53,6 @@ def put(url: str, model: Path) -> None:
         system.pipe_file(f"{root}/{name}", content)
 
 
-def fetch(store: Path, base: str) -> Path:
-    return find_base(base, store).folder()
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()

@@ -177,9 +177,9 @@ def test_a_terminated_and_killed_training_resumes_from_its_last_checkpoint(
     def start_terminated(step: int) -> ForkServerProcess:
         """A training that waits at the end of this step, where it received SIGTERM."""
         process = start(log, train_to, step, parent, out)
-        wait_for(lambda: str(step) in steps(), seconds=120)
+        wait_for(lambda: str(step) in steps())
         process.terminate()
-        wait_for((out / "warned").exists, seconds=120)
+        wait_for((out / "warned").exists)
         (out / "warned").unlink()
         return process
 

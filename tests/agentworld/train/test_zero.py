@@ -229,7 +229,7 @@ def test_a_killed_sharded_training_resumes_and_ends_with_the_same_weights(
         go_file = tmp_path / f"after {checkpoint}"
         launcher = launch("-m", "machines.paused_member", checkpoint, go_file, "cpt", *inputs)
         manifest_pattern = f"*/checkpoints/{checkpoint}/manifest.json"
-        wait_for(lambda: list(steps_folder.glob(manifest_pattern)), seconds=120)
+        wait_for(lambda: list(steps_folder.glob(manifest_pattern)))
         for rank in ranks_of(launcher):
             rank.send_signal(end_signal)
         go_file.touch()

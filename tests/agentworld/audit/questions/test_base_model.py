@@ -86,7 +86,7 @@ def test_a_base_that_is_a_stage_of_a_version_leads_to_that_version(builder):
     chain = audit_agent(builder.agent("second", cpt), builder.sources)
     assert chain.bases[0].world_model == "world@1"
     assert chain.bases[0].data == records.digest("data")
-    assert "no registered world model" not in str(chain.notes)
+    assert "is not a registered world model" not in str(chain.notes)
 
 
 def test_a_version_that_is_its_own_base_breaks_the_chain(builder):
