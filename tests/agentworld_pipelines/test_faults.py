@@ -21,8 +21,8 @@ from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld_pipelines.local import LOG
 from machines.mlflow_server import MlflowServer, counted, door, serving
-from make.small_job import CHECKPOINT_EVERY, MOST_SECONDS, REAL, Job, made, receipts
-from waiting import DEADLINE
+from make.small_job import CHECKPOINT_EVERY, REAL, Job, made, receipts
+from waiting import DEADLINE, JOB_DEADLINE
 
 pytestmark = pytest.mark.compute  # as root, because it mounts
 
@@ -132,7 +132,7 @@ def test_a_job_fails_without_its_registry_and_continues_if_the_registry_returns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = Job(tmp_path / "store")
-    job.has_done(undisturbed, but={"gate", "register"})
+    job.copy_steps(undisturbed, but={"gate", "register"})
     with server.away():
         with monkeypatch.context() as patch:
             patch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
@@ -150,7 +150,7 @@ def test_a_job_fails_without_its_registry_and_continues_if_the_registry_returns(
     assert re.fullmatch(pattern, conclusion.sentence)
     assert "gate" in first_receipts
     server.wait()
-    assert process.wait(MOST_SECONDS) == 0, job.log()
+    assert process.wait(JOB_DEADLINE) == 0, job.log()
     assert first_receipts.items() <= receipts(job.store).items()
     check_results(undisturbed, job.store, registry)
 
@@ -171,7 +171,7 @@ def test_a_full_disk_ends_a_job_and_the_job_resumes_when_space_is_free(
         capture_output=True,
         text=True,
         check=False,
-        timeout=3 * MOST_SECONDS,
+        timeout=JOB_DEADLINE,
     )
     assert result.returncode == 0, result.stderr
 
@@ -179,14 +179,14 @@ def test_a_full_disk_ends_a_job_and_the_job_resumes_when_space_is_free(
 def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
     """Runs in a separate process, which alone sees this disk."""
     job = Job(store)
-    job.has_done(undisturbed, but={"cpt"})
+    job.copy_steps(undisturbed, but={"cpt"})
     first_receipts = receipts(store)
     (store / LOG).symlink_to(store.with_name(LOG))  # on another disk
     process = job.start()
     job.until(process, lambda: bool(job.checkpoints("cpt")))
     free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
     (store / "filler").write_bytes(bytes(free - FREE_BYTES))
-    assert process.wait(MOST_SECONDS) != 0
+    assert process.wait(JOB_DEADLINE) != 0
     text = f"the disk that holds {store} is full; free space and run it again, what is done is kept"
     # By the training, and by the step that writes the conclusion of the run.
     assert job.log().count(f"agentworld.errors.StoreError: {text}\n") == 2, job.log()
@@ -196,6 +196,6 @@ def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
     subprocess.run(["mount", "-o", f"remount,size={2 * STORE_MIB}m", str(store)], check=True)
     process = job.start()
     job.until(process, lambda: job.goes_on("cpt", newest, time))
-    assert process.wait(MOST_SECONDS) == 0, job.log()
+    assert process.wait(JOB_DEADLINE) == 0, job.log()
     assert first_receipts.items() <= receipts(store).items()
     assert made(store) == made(undisturbed)

@@ -57,8 +57,8 @@ def definition(kind: str, resource: ApiResource, **parts: type[BaseModel]) -> Ob
 
 
 def _schema(record: type[BaseModel]) -> Schema:
-    whole = record.model_json_schema(by_alias=True)
-    return _structural(whole, whole.get("$defs", {}))
+    schema = record.model_json_schema(by_alias=True)
+    return _structural(schema, schema.get("$defs", {}))
 
 
 def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
@@ -69,8 +69,8 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
         (node,) = kinds
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]
-        wrapped = [schema for end, schema in _WRAPPED.items() if name.endswith(end)]
-        return dict(*wrapped) if wrapped else _structural(defs[name], defs)
+        matches = [schema for end, schema in _WRAPPED.items() if name.endswith(end)]
+        return dict(*matches) if matches else _structural(defs[name], defs)
     if node.get("additionalProperties") is True:  # managed fields
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {word: node[word] for word in _KEPT if word in node}
@@ -87,14 +87,14 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
     return schema
 
 
-def define(server: ApiServer, made: Object) -> None:
+def define(server: ApiServer, resource_definition: Object) -> None:
     """Registers a kind, and waits until it is served; it may be registered already."""
     try:
-        server.call("POST", _DEFINITIONS, body=made)
+        server.call("POST", _DEFINITIONS, body=resource_definition)
     except ClusterError as error:
         if error.status != _CONFLICT:
             raise
-    spec = made["spec"]
+    spec = resource_definition["spec"]
     path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
 
     def is_served() -> bool:

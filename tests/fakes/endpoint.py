@@ -42,21 +42,21 @@ def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> To
 
 @contextmanager
 def running(
-    say: Callable[[Asked], str | int | Reply], tells: Told | None = None
+    respond: Callable[[Asked], str | int | Reply], metadata: Told | None = None
 ) -> Iterator[Endpoint]:
     """Responds to each request with a text or a whole reply, or refuses it with a status; with
-    vLLM's metadata in `tells`, it names its responses as vLLM does.
+    vLLM's metadata in `metadata`, it names its responses as vLLM does.
     """
     requests: list[Asked] = []
-    read: list[str] = []
-    name_format = "chatcmpl-{}" if tells else "{}"
+    paths: list[str] = []
+    name_format = "chatcmpl-{}" if metadata else "{}"
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
             requests.append(request)
-            reply = say(request)
+            reply = respond(request)
             name = name_format.format(request.headers.get("x-request-id", ""))
             if not isinstance(reply, Reply):
                 status = reply if isinstance(reply, int) else 200
@@ -68,8 +68,8 @@ def running(
             self.wfile.write(json.dumps(reply.body).encode())
 
         def do_GET(self) -> None:
-            read.append(self.path)
-            response = (tells or {}).get(self.path, 404)
+            paths.append(self.path)
+            response = (metadata or {}).get(self.path, 404)
             self.send_response(response if isinstance(response, int) else 200)
             self.end_headers()
             self.wfile.write(json.dumps(response).encode())
@@ -80,7 +80,7 @@ def running(
     server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
-        yield Endpoint(f"http://127.0.0.1:{server.server_port}", requests, read)
+        yield Endpoint(f"http://127.0.0.1:{server.server_port}", requests, paths)
     finally:
         server.shutdown()
         server.server_close()

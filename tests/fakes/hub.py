@@ -1,10 +1,10 @@
-"""A hub of models on loopback, as huggingface_hub 2.4 asks one.
+"""A hub of models on loopback for the requests of huggingface_hub 2.4.
 
-It was written by that client's source (`_snapshot_download.py`, `file_download.py`, `hf_api.py`):
+It follows that client's source (`_snapshot_download.py`, `file_download.py`, `hf_api.py`):
 
     GET  /api/models/NAME/tree/COMMIT    files with git's digest, and LFS's of large ones
     HEAD /NAME/resolve/COMMIT/FILE       commit, size and digest, in headers
-    GET  /NAME/resolve/COMMIT/FILE       the bytes; large files are elsewhere, by a redirection
+    GET  /NAME/resolve/COMMIT/FILE       the bytes; a redirection for large files
 """
 
 import hashlib
@@ -32,21 +32,21 @@ class Hub:
         self.broken: set[str] = set()
         """Files that are listed but cannot be downloaded."""
 
-    def add(self, name: str, commit: str, folder: Path, **more: bytes) -> str:
+    def add(self, name: str, commit: str, folder: Path, **extra_files: bytes) -> str:
         """Adds the model of a folder; returns its address."""
         paths = [path for path in folder.rglob("*") if path.is_file()]
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        self.models[name, commit] = files | more
+        self.models[name, commit] = files | extra_files
         return f"{name}@{commit}"
 
     def downloads(self) -> list[str]:
         """The files whose bytes were requested."""
-        of_files = [
+        file_requests = [
             request
             for request in self.requests
             if request.startswith("GET") and "/api/" not in request
         ]
-        return sorted({file.rpartition("/")[2] for file in of_files})
+        return sorted({request.rpartition("/")[2] for request in file_requests})
 
 
 @contextmanager

@@ -39,7 +39,7 @@ _RUNTIME = {
 
 
 def typed(kind: str, fields: Object) -> Object:
-    """The same value, if the type of this name has a field for all of it."""
+    """Returns these fields, all of which must exist in the type of this name."""
     from kubeflow_trainer_api import models  # half a second
 
     typed_object: Object = getattr(models, kind).from_dict(fields).to_dict()
@@ -64,7 +64,7 @@ def job_set(job: Object) -> Object:
     trainer = spec["trainer"]
     nodes = {"PET_NNODES": str(trainer["numNodes"]), "PET_MASTER_PORT": PORT}
     variables = [{"name": name, "value": value} for name, value in nodes.items()]
-    own = {
+    main = {
         **container,
         **mounts,
         "image": trainer["image"],
@@ -73,8 +73,8 @@ def job_set(job: Object) -> Object:
         "env": [*trainer.get("env", []), *variables],
     }
     if "resourcesPerNode" in trainer:
-        own["resources"] = trainer["resourcesPerNode"]
-    template = {**patched_template, "spec": {**pod, "containers": [own], "restartPolicy": "Never"}}
+        main["resources"] = trainer["resourcesPerNode"]
+    template = {**patched_template, "spec": {**pod, "containers": [main], "restartPolicy": "Never"}}
     counts = {"completions": trainer["numNodes"], "parallelism": trainer["numNodes"]}
     result = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -1,6 +1,6 @@
-"""The security that Kubeflow Pipelines gives a step's pod, by what a compiled pipeline says.
+"""The security context that Kubeflow Pipelines gives a step's pod, by the compiled pipeline.
 
-Copied from kubeflow/pipelines, where nothing else decides it:
+Copied from kubeflow/pipelines, where only these functions decide it:
 
 - `applySecurityContextToExecutorTemplate` gives every step the same
   (backend/src/v2/compiler/argocompiler/security_context.go, commit 07f35fc)
@@ -39,11 +39,11 @@ def pod(config: Tree) -> Tree:
         {"name": mount["constant"], "persistentVolumeClaim": {"claimName": mount["constant"]}}
         for mount in config.get("pvcMount", [])
     ]
-    empty = [
+    empty_dirs = [
         {"name": mount["volumeName"], "emptyDir": {}} for mount in config.get("emptyDirMounts", [])
     ]
     return {
         "securityContext": POD,
         "containers": [{"name": "main", "securityContext": container_security(config)}],
-        "volumes": [*claims, *empty],
+        "volumes": [*claims, *empty_dirs],
     }

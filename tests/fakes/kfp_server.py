@@ -1,8 +1,8 @@
 """A Kubeflow Pipelines server on loopback, with the API of runs and schedules.
 
 It serves the v2beta1 REST API by the types of `kfp-server-api`, keeps its state in memory, and
-refuses what the real one refuses, with the messages and codes of its sources: unknown ids and
-fields, existing names, an invalid pipeline file, arguments that do not fit it, an invalid cron
+refuses the same requests as the real one, with the messages and codes of its sources: unknown ids
+and fields, existing names, an invalid pipeline file, arguments that do not fit it, an invalid cron
 expression. It runs nothing: a test sets the states of runs, and triggers schedules. There is no
 authorization beyond one token, and no cache, artifact or task.
 """
@@ -103,10 +103,10 @@ class KfpServer:
     def new_id(self) -> str:
         return f"00000000-0000-4000-8000-{next(self._ids):012}"
 
-    def one(self, kind: str, things: dict[str, Any], name: str) -> Any:
-        if name not in things:
+    def one(self, kind: str, items: dict[str, Any], name: str) -> Any:
+        if name not in items:
             raise Refused(404, f"{kind} {name} not found")
-        return things[name]
+        return items[name]
 
     def refuse_arguments(self, request: Any) -> None:
         """Checks arguments by the compiled pipeline's inputs."""
@@ -143,8 +143,8 @@ class KfpServer:
 
     def saw_schedules(self) -> None:
         names = {schedule.display_name for schedule in self.schedules.values()}
-        most = max((len(self.enabled(name)) for name in names), default=0)
-        self.most_enabled = max(self.most_enabled, most)
+        num_enabled = max((len(self.enabled(name)) for name in names), default=0)
+        self.most_enabled = max(self.most_enabled, num_enabled)
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def _app(state: KfpServer) -> FastAPI:
         return answered(api.V2beta1GetHealthzResponse(multi_user=state.is_multi_user))
 
     @app.middleware("http")
-    async def meet(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def gate(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
         number = len(state.asked)
         state.asked.append(f"{request.method} {request.url.path.removeprefix(_ROOT)}")
         if state.says is not None:
@@ -181,8 +181,8 @@ def _app(state: KfpServer) -> FastAPI:
         return _refusal(503, "the answer is lost") if state.after(number) else answer
 
     @app.exception_handler(Refused)
-    async def refuse(_request: Request, refused: Refused) -> Response:
-        return _refusal(refused.status, str(refused))
+    async def refuse(_request: Request, error: Refused) -> Response:
+        return _refusal(error.status, str(error))
 
     return app
 
@@ -191,7 +191,7 @@ _ROOT = "/apis/v2beta1"
 
 
 def _refusal(status: int, message: str) -> Response:
-    """In the words of grpc-gateway."""
+    """A refusal in the format of grpc-gateway."""
     body = {"error": message, "code": _CODES[status], "message": message, "details": []}
     return JSONResponse(body, status)
 
@@ -224,22 +224,22 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
 
     @app.post(f"{_ROOT}/pipelines")
     async def create(request: Request) -> Response:
-        made = parsed(await request.json(), "V2beta1Pipeline")
-        if made.name in {pipeline.name for pipeline in state.pipelines.values()}:
-            raise Refused(409, f"the name {made.name} already exists")
-        made.pipeline_id, made.created_at = state.new_id(), state.now()
-        state.pipelines[made.pipeline_id] = made
-        return answered(made)
+        new_pipeline = parsed(await request.json(), "V2beta1Pipeline")
+        if new_pipeline.name in {pipeline.name for pipeline in state.pipelines.values()}:
+            raise Refused(409, f"the name {new_pipeline.name} already exists")
+        new_pipeline.pipeline_id, new_pipeline.created_at = state.new_id(), state.now()
+        state.pipelines[new_pipeline.pipeline_id] = new_pipeline
+        return answered(new_pipeline)
 
     @app.get(f"{_ROOT}/pipelines/{{pipeline}}/versions")
     async def list_versions(request: Request, pipeline: str) -> Response:
         state.one("Pipeline", state.pipelines, pipeline)
-        own = {
+        versions = {
             name: stored_version
             for name, stored_version in state.versions.items()
             if stored_version.pipeline_id == pipeline
         }
-        return listed("PipelineVersions", own, request, state.largest_page)
+        return listed("PipelineVersions", versions, request, state.largest_page)
 
     @app.post(f"{_ROOT}/pipelines/upload_version")
     async def upload(uploadfile: UploadFile, name: str, pipelineid: str) -> Response:
@@ -249,7 +249,7 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
         own = (version for version in state.versions.values() if version.pipeline_id == pipelineid)
         if spec is None or name in {item.name for item in own}:
             return _upload_refused(400 if spec is None else 409)
-        made = api.V2beta1PipelineVersion(
+        new_version = api.V2beta1PipelineVersion(
             pipeline_id=pipelineid,
             pipeline_version_id=state.new_id(),
             name=name,
@@ -257,8 +257,8 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
             created_at=state.now(),
             pipeline_spec=spec,
         )
-        state.versions[made.pipeline_version_id] = made
-        return answered(made)
+        state.versions[new_version.pipeline_version_id] = new_version
+        return answered(new_version)
 
 
 def _spec(data: bytes) -> dict[str, Any] | None:
@@ -341,8 +341,8 @@ def _add_schedules(app: FastAPI, state: KfpServer) -> None:
     async def delete(schedule: str) -> Response:
         state.one("Job", state.schedules, schedule)
         del state.schedules[schedule]
-        own = (run for run in state.runs.values() if run.recurring_run_id == schedule)
-        state.killed += [run.run_id for run in own if run.state in (*_GOING, "CANCELING")]
+        schedule_runs = (run for run in state.runs.values() if run.recurring_run_id == schedule)
+        state.killed += [run.run_id for run in schedule_runs if run.state in (*_GOING, "CANCELING")]
         return JSONResponse({})
 
     @app.post(path + "/{schedule}:{mode}")

@@ -36,11 +36,11 @@ def answered(value: Any) -> Response:
     return JSONResponse(_JSON.sanitize_for_serialization(value))
 
 
-def listed(kind: str, things: dict[str, Any], request: Request, largest_page: int) -> Response:
+def listed(kind: str, records: dict[str, Any], request: Request, largest_page: int) -> Response:
     """A page of the query's results."""
     query = request.query_params
     experiment = query.get("experiment_id")
-    items = [thing for thing in things.values() if _fits(thing, query.get("filter"))]
+    items = [record for record in records.values() if _fits(record, query.get("filter"))]
     if experiment:
         items = [item for item in items if item.experiment_id == experiment]
     if query.get("sort_by") not in (None, "", "created_at desc"):
@@ -60,13 +60,13 @@ def refuse_cron(text: str | None) -> None:
     fields = (text or "").split()
     if len(fields) not in (5, 6):
         raise Refused(400, f"Schedule cron is not a supported format: {text}")
-    for field, (least, most) in zip(fields, _BOUNDS, strict=False):
+    for field, (low, high) in zip(fields, _BOUNDS, strict=False):
         for part in field.split(","):
             match = _PART.fullmatch(part)
             ends = [end for end in match.groups() if end] if match else ["none"]
             numbers = [int(end) for end in ends if end.isdigit()]
             words = [end.lower() for end in ends if not end.isdigit()]
-            fits = all(least <= number <= most for number in numbers) and set(words) <= set(_NAMES)
+            fits = all(low <= number <= high for number in numbers) and set(words) <= set(_NAMES)
             if not fits or numbers != sorted(numbers):
                 raise Refused(400, f"Schedule cron is not a supported format: {part}")
 
@@ -81,15 +81,15 @@ def _refuse_unknown(body: dict[str, Any], kind: str) -> None:
             _refuse_unknown(value, types[name])
 
 
-def _fits(thing: Any, filter_: str | None) -> bool:
+def _fits(record: Any, filter_: str | None) -> bool:
     """Supports the two predicates that are used."""
     fits = True
     for predicate in json.loads(filter_)["predicates"] if filter_ else []:
         match predicate:
             case {"operation": "EQUALS", "key": "display_name", "stringValue": name}:
-                fits = fits and thing.display_name == name
+                fits = fits and record.display_name == name
             case {"operation": "IN", "key": "state", "stringValues": {"values": states}}:
-                fits = fits and thing.state in states
+                fits = fits and record.state in states
             case _:
                 raise Refused(400, f"invalid predicate: {predicate}")
     return fits

@@ -31,7 +31,7 @@ _TYPES = {"TrainJob": "TrainerV1alpha1TrainJob", "JobSet": "JobsetV1alpha2JobSet
 
 
 def definition_of(kind: str) -> Object:
-    """The definition that registers it at an API server."""
+    """The definition that registers a kind at an API server."""
     return definition(kind, RESOURCES[kind], **(_RECORDS.get(kind) or _types(_TYPES[kind])))
 
 

@@ -1,6 +1,6 @@
 """Kueue's webhooks for Deployments, as far as they concern queues, because the tests have no Kueue.
 
-Copied in behaviour, not in words, from `ValidateUpdate` and `Default` in
+Copied in behavior, not in words, from `ValidateUpdate` and `Default` in
 `pkg/controller/jobs/deployment/deployment_webhook.go` of kubernetes-sigs/kueue, commit 00caa31.
 """
 

@@ -23,11 +23,11 @@ _SECONDS = 0.3
 @contextmanager
 def training(server: ApiServer, core: client.CoreV1Api, namespace: str) -> Iterator[None]:
     """Creates and ends pods for the TrainJobs of a namespace while the block runs."""
-    over = threading.Event()
+    stop = threading.Event()
     path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs"
 
     def work() -> None:
-        while not over.wait(_SECONDS):
+        while not stop.wait(_SECONDS):
             for job in server.call("GET", path)["items"]:
                 _look(server, core, path, job)
 
@@ -36,7 +36,7 @@ def training(server: ApiServer, core: client.CoreV1Api, namespace: str) -> Itera
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
@@ -72,10 +72,10 @@ def _pod(job: Object, index: int, master: str | None) -> Object:
     (replicated,) = job_set(job)["spec"]["replicatedJobs"]
     spec = replicated["template"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    own = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    pod_ip = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     variables = [
         {"name": "PET_NODE_RANK", "value": str(index)},
-        {"name": "PET_MASTER_ADDR", **({"value": master} if master else own)},
+        {"name": "PET_MASTER_ADDR", **({"value": master} if master else pod_ip)},
     ]
     container |= {
         "imagePullPolicy": "Never",

@@ -86,9 +86,9 @@ class PodPipeline:
     def run(self, **arguments: str) -> Ran:
         """Runs it to its end; a task's failure is in the result and not raised."""
         root = self._compiled.spec["root"]
-        defined = root["inputDefinitions"]["parameters"]
-        assert arguments.keys() <= defined.keys(), arguments
-        values = {name: arguments.get(name, of.get("defaultValue")) for name, of in defined.items()}
+        inputs = root["inputDefinitions"]["parameters"]
+        assert arguments.keys() <= inputs.keys(), arguments
+        values = {name: arguments.get(name, p.get("defaultValue")) for name, p in inputs.items()}
         assert None not in values.values(), f"a parameter is missing: {values}"
         self._run_tasks(root["dag"]["tasks"], values)
         return self._ran
@@ -98,9 +98,9 @@ class PodPipeline:
         for name, task in _in_order(tasks):
             assert task.keys() <= _KNOWN_OF_TASK, task.keys() - _KNOWN_OF_TASK
             policy = task.get("triggerPolicy", {})
-            at_the_end = policy.get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED"
-            before = [self._ran.states[item] for item in task.get("dependentTasks", [])]
-            if not at_the_end and any(item != "SUCCEEDED" for item in before):
+            is_exit_handler = policy.get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED"
+            states = [self._ran.states[item] for item in task.get("dependentTasks", [])]
+            if not is_exit_handler and any(item != "SUCCEEDED" for item in states):
                 self._leave(name, task)
                 continue
             values = self._values(task.get("inputs", {}).get("parameters", {}), inputs)
@@ -112,10 +112,10 @@ class PodPipeline:
     def _run_task(self, name: str, task: Tree, values: Values) -> None:
         component = self._compiled.spec["components"][task["componentRef"]["name"]]
         if "dag" in component:
-            inner = component["dag"]["tasks"]
-            self._run_tasks(inner, values)
-            failed = any(self._ran.states[item] == "FAILED" for item in inner)
-            self._ran.states[name] = "FAILED" if failed else "SUCCEEDED"
+            inner_tasks = component["dag"]["tasks"]
+            self._run_tasks(inner_tasks, values)
+            has_failed = any(self._ran.states[item] == "FAILED" for item in inner_tasks)
+            self._ran.states[name] = "FAILED" if has_failed else "SUCCEEDED"
             return
         try:
             self._ran.outputs[name] = self._attempts(name, task, component, values)
@@ -126,27 +126,27 @@ class PodPipeline:
     def _leave(self, name: str, task: Tree) -> None:
         self._ran.states[name] = "SKIPPED"
         component = self._compiled.spec["components"][task["componentRef"]["name"]]
-        for inner, inner_task in component.get("dag", {"tasks": {}})["tasks"].items():
-            self._leave(inner, inner_task)
+        for inner_name, inner_task in component.get("dag", {"tasks": {}})["tasks"].items():
+            self._leave(inner_name, inner_task)
 
     def _values(self, parameters: Tree, inputs: Values) -> Values:
         return {name: self._value(source, inputs) for name, source in parameters.items()}
 
     def _value(self, source: Tree, inputs: Values) -> Any:
-        ((kind, what),) = source.items()
+        ((kind, value),) = source.items()
         if kind == "runtimeValue":
-            return what["constant"].replace("{{$.pipeline_job_uuid}}", self._job.id)
+            return value["constant"].replace("{{$.pipeline_job_uuid}}", self._job.id)
         if kind == "componentInputParameter":
-            return inputs[what]
+            return inputs[value]
         if kind == "taskOutputParameter":
-            return self._ran.outputs[what["producerTask"]][what["outputParameterKey"]]
+            return self._ran.outputs[value["producerTask"]][value["outputParameterKey"]]
         assert kind == "taskFinalStatus", kind
-        failed = [name for name, state in self._ran.states.items() if state == "FAILED"]
-        error = {"code": 9, "message": f"task {failed[0]} failed"} if failed else {}
+        failed_tasks = [name for name, state in self._ran.states.items() if state == "FAILED"]
+        error = {"code": 9, "message": f"task {failed_tasks[0]} failed"} if failed_tasks else {}
         return {
-            "state": self._ran.states[what["producerTask"]],
+            "state": self._ran.states[value["producerTask"]],
             "pipelineJobResourceName": self._job.id,
-            "pipelineTaskName": what["producerTask"],
+            "pipelineTaskName": value["producerTask"],
             "error": error,
         }
 
@@ -160,8 +160,8 @@ class PodPipeline:
             outputs.mkdir()
             outputs.chmod(0o777)
             executor_input = _executor_input(values, parameters)
-            built = self._pod(pod, component["executorLabel"], executor_input)
-            self._job.core.create_namespaced_pod(self._job.namespace, built)
+            manifest = self._pod(pod, component["executorLabel"], executor_input)
+            self._job.core.create_namespaced_pod(self._job.namespace, manifest)
             self._started(name, pod)
             if self._succeeds(pod):
                 results = _made(outputs)
@@ -240,12 +240,12 @@ class PodPipeline:
 
 def _in_order(tasks: Tree) -> Iterator[tuple[str, Tree]]:
     """Each task after all that it depends on."""
-    left = dict(tasks)
-    while left:
-        ready = [n for n, task in left.items() if not left.keys() & set(_waits_for(task))]
-        assert ready, f"these wait for one another: {sorted(left)}"
+    rest = dict(tasks)
+    while rest:
+        ready = [n for n, task in rest.items() if not rest.keys() & set(_waits_for(task))]
+        assert ready, f"these wait for one another: {sorted(rest)}"
         for name in ready:
-            yield name, left.pop(name)
+            yield name, rest.pop(name)
 
 
 def _waits_for(task: Tree) -> list[str]:
@@ -288,6 +288,6 @@ def _resources(resources: Tree) -> Tree:
         "limits": {"cpu": "resourceCpuLimit", "memory": "resourceMemoryLimit"},
     }
     return {
-        kind: {what: resources[key] for what, key in keys.items() if key in resources}
+        kind: {resource: resources[key] for resource, key in keys.items() if key in resources}
         for kind, keys in names.items()
     }

@@ -43,9 +43,9 @@ def handshake(path: str) -> bytes:
     return _HANDSHAKE.format(path).encode()
 
 
-def request(path: str = "/health", body: bytes = b"", *more: str, method: str = "GET") -> bytes:
+def request(path: str = "/health", body: bytes = b"", *fields: str, method: str = "GET") -> bytes:
     """One whole request."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", *more]
+    lines = [f"{method} {path} HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", *fields]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

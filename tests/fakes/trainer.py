@@ -65,8 +65,8 @@ class Kubelet:
     def read(self, pod: str, query: dict[str, list[str]]) -> str:
         """With timestamps and a start time, if requested."""
         since = datetime.fromisoformat(query.get("sinceTime", ["1970-01-01T00:00:00Z"])[0])
-        lines = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
-        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in lines)
+        lines = [(t, line) for t, line in self.logs.get(pod, ()) if t >= since]
+        return "".join(f"{t.isoformat().replace('+00:00', 'Z')} {line}\n" for t, line in lines)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -124,7 +124,7 @@ class Trainer:
         self.server.call("PATCH", path, body={"status": status}, content_type=MERGE)
 
     def end_container(self, pod: str, **terminated: object) -> None:
-        """Ends its container with a failure."""
+        """Ends the pod's container with a failure."""
         container = {"name": "node", "image": "trains", "imageID": "", "ready": False}
         container |= {"restartCount": 0, "state": {"terminated": terminated}}
         self.write_pod(pod, {"phase": "Failed", "containerStatuses": [container]})
@@ -137,7 +137,7 @@ def define(cluster: ControlPlane) -> None:
 
 @contextmanager
 def node(cluster: ControlPlane) -> Iterator[Kubelet]:
-    """A node whose pods run when a test says so."""
+    """A node whose pods a test sets to running."""
     kubelet = Kubelet(cluster)
     server = ApiServer(configuration(cluster.kubeconfig))
     server.call("POST", "/api/v1/nodes", body={"metadata": {"name": NODE}})
@@ -168,7 +168,7 @@ def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
         account = server.find(f"{path}/default")
         return account and account.get("secrets")
 
-    wait_for(has_token)  # the controllers create the pods' account, and no pod is taken before
+    wait_for(has_token)  # the controllers create the pods' account, and no pod is accepted before
     server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
     bind(server, name)
     response = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})

@@ -38,7 +38,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, _executor: object, call: Callable[..., Result], *arguments: object
     ) -> asyncio.Future[Result]:
-        """A cancelled caller leaves the thread's work running."""
+        """A canceled caller leaves the thread's work running."""
 
         async def work() -> Result:
             await asyncio.sleep(self.thread_seconds)

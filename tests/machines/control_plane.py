@@ -21,10 +21,7 @@ from kubernetes import client, config
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.engine.process import running as process_running
 from machines.program import Program
-from waiting import wait_for
-
-_READY_SECONDS = 60.0
-
+from waiting import DEADLINE, wait_for
 
 # Audits the requests of our own accounts only.
 _AUDIT = """
@@ -38,7 +35,7 @@ rules:
 
 
 class Place(NamedTuple):
-    """The network of its programs, and how to connect to them."""
+    """The network of the control plane's programs, and how to connect to them."""
 
     enter: tuple[str, ...] = ()
     """The prefix of a command that runs it there."""
@@ -55,7 +52,7 @@ HERE = Place()
 
 
 class Server:
-    """A process of the control plane; after a kill and a restart, its clients see the same one."""
+    """A process of the control plane; clients see the same server after a kill and a restart."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self._command = command
@@ -97,7 +94,7 @@ class ControlPlane(NamedTuple):
             yield
         finally:
             self.api_server.start()
-            wait_for(lambda: is_ready(self), _READY_SECONDS)
+            wait_for(lambda: is_ready(self))
             if self.controllers:  # they would connect again later after each outage
                 self.controllers.kill()
                 self.controllers.start()
@@ -135,8 +132,8 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
     """Starts a cluster with its files in this folder, and ends it."""
     signer = folder / "accounts.key"
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    traditional = PrivateFormat.TraditionalOpenSSL
-    signer.write_bytes(key.private_bytes(Encoding.PEM, traditional, NoEncryption()))
+    key_format = PrivateFormat.TraditionalOpenSSL
+    signer.write_bytes(key.private_bytes(Encoding.PEM, key_format, NoEncryption()))
     with (
         etcd(folder, place) as store,
         _api_server(folder, place, store, signer) as cluster,
@@ -148,7 +145,7 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
 @contextmanager
 def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
     """Starts etcd; yields its address."""
-    port, peers = free_port(), f"http://{LOOPBACK}:{free_port()}"
+    port, peer_url = free_port(), f"http://{LOOPBACK}:{free_port()}"
     url = f"http://{LOOPBACK}:{port}"
     command = [
         *place.enter,
@@ -156,14 +153,14 @@ def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
         f"--data-dir={folder / 'etcd'}",
         f"--listen-client-urls={url}",
         f"--advertise-client-urls={url}",
-        f"--listen-peer-urls={peers}",
-        f"--initial-advertise-peer-urls={peers}",
-        f"--initial-cluster=default={peers}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
         "--unsafe-no-fsync",
     ]
     log = folder / "etcd.log"
     with place.reach(port), process_running("etcd", command, {}, port, log) as server:
-        server.wait_until_ready("/health", _READY_SECONDS)
+        server.wait_until_ready("/health", DEADLINE)
         yield url
 
 
@@ -203,7 +200,7 @@ def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterato
             return is_ready(cluster)
 
         try:
-            wait_for(is_up, _READY_SECONDS)
+            wait_for(is_up)
             yield cluster
             server.check()
         finally:
@@ -235,7 +232,7 @@ def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[
 
 
 def is_ready(cluster: ControlPlane) -> bool:
-    """Whether it responds."""
+    """Whether the API server responds."""
     try:
         if not cluster.certificate.exists():
             return False
@@ -248,8 +245,8 @@ def is_ready(cluster: ControlPlane) -> bool:
 def program(name: str) -> str:
     """The program, by the ecosystem's own convention, or where `make cluster` puts it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
-    own = os.environ.get("KUBEBUILDER_ASSETS", cache / "kubernetes")
-    folders = [own, cache / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
+    assets = os.environ.get("KUBEBUILDER_ASSETS", cache / "kubernetes")
+    folders = [assets, cache / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
     path = shutil.which(name, path=os.pathsep.join(map(str, folders)))
     assert path, f"{name} is not there; `make` with the target of these tests puts it there"
     return path

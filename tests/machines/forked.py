@@ -70,10 +70,10 @@ def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -
     """
     port = free_port()
     size = {"WORLD_SIZE": str(num), "LOCAL_WORLD_SIZE": str(num)}
-    meeting = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port), **size}
+    rendezvous = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port), **size}
     logs = [folder / f"rank-{rank}.log" for rank in range(num)]
     processes = [
-        start(log, work, *arguments, **meeting, RANK=str(rank), LOCAL_RANK=str(rank))
+        start(log, work, *arguments, **rendezvous, RANK=str(rank), LOCAL_RANK=str(rank))
         for rank, log in enumerate(logs)
     ]
     for process, log in zip(processes, logs, strict=True):
@@ -82,10 +82,10 @@ def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -
 
 
 def _fork(
-    imported: Sequence[str], log: Path, work: Work, *arguments: object, **environment: str
+    modules: Sequence[str], log: Path, work: Work, *arguments: object, **environment: str
 ) -> ForkServerProcess:
     # The first fork of a test session decides; later ones import the rest themselves.
-    _FORKS.set_forkserver_preload([*imported, _PARENT, "machines.fork_server"])
+    _FORKS.set_forkserver_preload([*modules, _PARENT, "machines.fork_server"])
     log.write_bytes(b"")
     variables = {**os.environ, **environment}
     process = _FORKS.Process(target=_run, args=(log, variables, work, arguments), daemon=True)

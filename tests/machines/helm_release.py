@@ -42,27 +42,27 @@ API_RESOURCES = {
 
 def older_chart(folder: Path) -> Path:
     """A copy that the tests' server supports."""
-    copied = folder / "chart"
-    shutil.copytree(make.chart.CHART, copied)
-    changed(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
+    copy = folder / "chart"
+    shutil.copytree(make.chart.CHART, copy)
+    changed(copy / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
     for name in ("operator", "service", "console"):
-        budgets = copied / f"templates/{name}/deployment.yaml"
+        budgets = copy / f"templates/{name}/deployment.yaml"
         changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
         changed(budgets, "  unhealthyPodEvictionPolicy: AlwaysAllow\n", "")
-    for path in (copied / "crds").iterdir():
+    for path in (copy / "crds").iterdir():
         path.write_text(yaml.safe_dump(without_cel(yaml.safe_load(path.read_text()))))
-    return copied
+    return copy
 
 
 def previous_chart(folder: Path, chart: Path) -> Path:
     """The previous release: there was none, so this is the present one with some parts removed."""
-    copied = folder / "previous"
-    shutil.copytree(chart, copied)
+    copy = folder / "previous"
+    shutil.copytree(chart, copy)
     release = yaml.safe_load((chart / "Chart.yaml").read_text())["version"]
-    changed(copied / "Chart.yaml", f"ersion: {release}\n", "ersion: 0.0.9\n")
+    changed(copy / "Chart.yaml", f"ersion: {release}\n", "ersion: 0.0.9\n")
     events = '  - apiGroups: [""]\n    resources: [events]\n    verbs: [create]\n'
-    changed(copied / "templates/operator/rights.yaml", events, "")
-    return copied
+    changed(copy / "templates/operator/rights.yaml", events, "")
+    return copy
 
 
 def changed(path: Path, old: str, new: str) -> None:
@@ -143,11 +143,11 @@ class Release(NamedTuple):
 @contextmanager
 def jobs_run(cluster: ControlPlane) -> Iterator[None]:
     """Runs the program of each Job here, with its own account, as nodes would."""
-    over = Event()
+    stop = Event()
 
     def run() -> None:
         jobs = BatchV1Api(cluster.client)
-        while not over.wait(0.1):
+        while not stop.wait(0.1):
             for job in jobs.list_job_for_all_namespaces().items:
                 if not job.status.conditions:
                     status = _run(cluster, job)
@@ -159,7 +159,7 @@ def jobs_run(cluster: ControlPlane) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
@@ -171,7 +171,7 @@ def _run(cluster: ControlPlane, job: Any) -> Object:
     variables["AGENTWORLD_KUBECONFIG"] = str(
         kubeconfig(cluster, namespace, spec.service_account_name)
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *container.command[1:]],
         env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
@@ -179,7 +179,7 @@ def _run(cluster: ControlPlane, job: Any) -> Object:
         text=True,
     )
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    if done.returncode:
-        return {"conditions": [{"type": "Failed", "status": "True", "message": done.stderr}]}
-    ended = [{"type": "Complete", "status": "True"}]
-    return {"succeeded": 1, "completionTime": now, "conditions": ended}
+    if result.returncode:
+        return {"conditions": [{"type": "Failed", "status": "True", "message": result.stderr}]}
+    conditions = [{"type": "Complete", "status": "True"}]
+    return {"succeeded": 1, "completionTime": now, "conditions": conditions}

@@ -113,27 +113,27 @@ def pause() -> Image:
 def _of_lines(name: str, lines: str, file: Path) -> Image:
     """An image of a few lines of a Dockerfile and a file that they copy."""
     digest = hashlib.sha256(lines.encode() + file.read_bytes()).hexdigest()
-    tagged = f"localhost/{name}:{digest[:16]}"
-    with _kept(tagged) as layout:
+    full_name = f"localhost/{name}:{digest[:16]}"
+    with _kept(full_name) as layout:
         if layout:
-            words = ("-q", "--isolation=chroot", f"--tag={tagged}", "--file=-", str(file.parent))
+            words = ("-q", "--isolation=chroot", f"--tag={full_name}", "--file=-", str(file.parent))
             podman("build", *words, stdin=lines)
-            _save(tagged, layout)
-    return Image(tagged, _layout(tagged))
+            _save(full_name, layout)
+    return Image(full_name, _layout(full_name))
 
 
 def podman(*arguments: str, stdin: str = "") -> str:
     """Podman's output; fails with its error message."""
     command = [*PODMAN, *arguments]
-    # It holds the lock of builds, which it inherits, so that it is kept if this process is killed.
-    done = subprocess.run(
+    # Podman inherits and holds the lock of builds, so the lock is kept if this process is killed.
+    result = subprocess.run(
         command, input=stdin, capture_output=True, text=True, check=False, close_fds=False
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result.stdout
 
 
-def _base(of: str, packages: str) -> str:
+def _base(image: str, packages: str) -> str:
     """A Debian with these packages for one kind of image; the newest ones are kept."""
     lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
     lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
@@ -149,14 +149,14 @@ def _base(of: str, packages: str) -> str:
     ]
     words = "".join([*command, *(path.read_text() for path in lists)])
     digest = hashlib.sha256(words.encode()).hexdigest()
-    name = f"localhost/agentworld-base/{of}:{digest[:16]}"
+    name = f"localhost/agentworld-base/{image}:{digest[:16]}"
     with _kept(name) as layout:
         if layout:
-            whole = layout.with_suffix(".root")
-            with whole.open("wb") as file:
+            archive = layout.with_suffix(".root")
+            with archive.open("wb") as file:
                 subprocess.run(command, stdout=file, check=True)
-            podman("import", "-q", str(whole), name)
-            whole.unlink()
+            podman("import", "-q", str(archive), name)
+            archive.unlink()
             layout.mkdir()
     return name
 
@@ -277,6 +277,6 @@ def _save(name: str, layout: Path) -> None:
 if (
     __name__ == "__main__"
 ):  # builds in the background of other tests; tests that need an image wait for it
-    for each in _MADE_OF:
-        built(each)
+    for target in _MADE_OF:
+        built(target)
     postgres()

@@ -19,7 +19,7 @@ SHARES = ({0, 2, 3}, {1, 2}, {4})
 
 
 def load_whole(folder: Path) -> Any:
-    """Loads it in float32, in one process."""
+    """Loads a model in float32, in one process."""
     return AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
 
 
@@ -65,8 +65,8 @@ def deal(out: Path) -> None:
         patch.setattr(deal_rows, "_TOKENS_AT_ONCE", 5)
         rows = [row(number) for number in range(5)] if rank() == 0 else []
         lengths = deal_rows.share_lengths(rows)
-        for number, own in deal_rows.deal_rows(rows, lengths, SHARES.__getitem__).items():
-            assert own.is_target.dtype == np.bool_
-            np.testing.assert_array_equal(own, row(number))
+        for number, dealt_row in deal_rows.deal_rows(rows, lengths, SHARES.__getitem__).items():
+            assert dealt_row.is_target.dtype == np.bool_
+            np.testing.assert_array_equal(dealt_row, row(number))
             with (out / f"rows-{rank()}").open("a") as file:
                 file.write(f"{number} ")

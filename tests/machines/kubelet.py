@@ -1,6 +1,6 @@
 """Simulates a kubelet on a cluster without nodes: sets pods' status to running.
 
-It writes only what a node writes.
+It writes only the fields that a node writes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ class Kubelet:
         self._namespace = namespace
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
+        """Works until it is canceled."""
         while True:
             with suppress(ClusterError):  # the API server is down, or was faster
                 await asyncio.to_thread(self._round)
@@ -40,15 +40,15 @@ def is_running(pod: Object) -> bool:
 
 
 def _running(pod: Object) -> Object:
-    verified = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    inits = [_status(item, verified) for item in pod["spec"]["initContainers"]]
-    own = [_status(item, {"running": {}}) for item in pod["spec"]["containers"]]
-    ready = [{"type": "Ready", "status": "True"}]
+    init_state = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    inits = [_status(item, init_state) for item in pod["spec"]["initContainers"]]
+    containers = [_status(item, {"running": {}}) for item in pod["spec"]["containers"]]
+    conditions = [{"type": "Ready", "status": "True"}]
     return {
         "phase": "Running",
-        "conditions": ready,
+        "conditions": conditions,
         "initContainerStatuses": inits,
-        "containerStatuses": own,
+        "containerStatuses": containers,
     }
 
 

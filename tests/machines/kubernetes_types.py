@@ -16,8 +16,8 @@ accept.
 def check(job: dict[str, Any]) -> None:
     """Fails if a Job has an unknown field, or a value of another type."""
     client = ApiClient()
-    read = client.deserialize(SimpleNamespace(data=json.dumps(job)), "V1Job")
-    assert client.sanitize_for_serialization(read) == job
+    parsed_job = client.deserialize(SimpleNamespace(data=json.dumps(job)), "V1Job")
+    assert client.sanitize_for_serialization(parsed_job) == job
 
 
 def check_schema(manifest: dict[str, Any]) -> None:

@@ -12,20 +12,20 @@ _TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--n
 
 
 def launch(*program: str | Path, num: int = 2) -> subprocess.Popen[str]:
-    """Starts them; the arguments are a file with its arguments, or -m and a module with its own."""
+    """Starts processes of a file with its arguments, or of -m and a module with its own."""
     command = [*_TORCHRUN, str(num), *map(str, program)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
-def ranks_of(launched: subprocess.Popen[str]) -> list[psutil.Process]:
+def ranks_of(launcher: subprocess.Popen[str]) -> list[psutil.Process]:
     """The processes that train, by rank; their own child processes come and go."""
-    below = psutil.Process(launched.pid).children()
-    return sorted(below, key=lambda process: int(process.environ()["RANK"]))
+    children = psutil.Process(launcher.pid).children()
+    return sorted(children, key=lambda process: int(process.environ()["RANK"]))
 
 
 def run_together(*program: str | Path, num: int = 2) -> str:
     """Waits for their successful end; returns their stderr."""
-    started = launch(*program, num=num)
-    _, stderr = started.communicate(timeout=DEADLINE)
-    assert started.returncode == 0, stderr
+    launcher = launch(*program, num=num)
+    _, stderr = launcher.communicate(timeout=DEADLINE)
+    assert launcher.returncode == 0, stderr
     return stderr

@@ -48,7 +48,7 @@ class MlflowServer:
             "MLFLOW_DISABLE_TELEMETRY": "true",
         }
         # The server refuses to start with a client's workspace setting.
-        inherited = {
+        environment = {
             name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")
         }
         if self._kubeconfig:
@@ -57,7 +57,7 @@ class MlflowServer:
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                env=inherited | settings,
+                env=environment | settings,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -83,7 +83,7 @@ class MlflowServer:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Killed, and restarted after the block."""
+        """Kills the server, and restarts it after the block."""
         self.kill()
         try:
             yield
@@ -107,14 +107,14 @@ def counted(url: str, artifact: str) -> dict[str, int]:
     """The numbers of an artifact's versions, runs, logged models, and values of each metric."""
     from mlflow import MlflowClient
 
-    client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
+    client, query = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
     experiment = client.get_experiment_by_name("agentworld").experiment_id
-    runs = client.search_runs([experiment], same)
+    runs = client.search_runs([experiment], query)
     run, metrics = runs[0].info.run_id, runs[0].data.metrics
     return {
-        "versions": len(client.search_model_versions(same)),
+        "versions": len(client.search_model_versions(query)),
         "runs": len(runs),
-        "models": len(client.search_logged_models([experiment], same)),
+        "models": len(client.search_logged_models([experiment], query)),
         "values": max(len(client.get_metric_history(run, metric)) for metric in metrics),
     }
 
@@ -146,9 +146,9 @@ def door(port: int) -> Iterator[Door]:
             number = len(state.asked)
             state.asked.append(f"{self.command} {self.path.partition('?')[0]}")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            refused = state.status(number)
+            override = state.status(number)
             status, headers, answer = (
-                (refused, [], b"") if refused else self._handed_on(body, dict(self.headers))
+                (override, [], b"") if override else self._handed_on(body, dict(self.headers))
             )
             if state.loses(number):
                 self.close_connection = True

@@ -2,8 +2,7 @@
 
 Each node is a containerd, a kubelet and a kube-proxy in separate namespaces, on a network that only
 they and the control plane use: this machine gets no link, no address, no rule and no setting. All
-of it ends with the process that started it, and the next run removes what a killed one left on the
-disk.
+of it ends with the process that started it, and the next run removes the files of a killed run.
 """
 
 import fcntl
@@ -37,7 +36,6 @@ _ROUTER = "10.99.0.1"
 _FILE_SERVER = _TOOLS.parent / "fakes/file_server.py"
 _FILES_PORT = 8080
 _NAMES = ("node-1", "node-2")
-_READY_SECONDS = 120.0
 _FREE_GIB = 15
 """Free disk space for all images, packed and unpacked."""
 
@@ -71,9 +69,9 @@ class Cluster(NamedTuple):
     @contextmanager
     def reached(self, address: str, port: int) -> Iterator[str]:
         """Forwards a pod's or a Service's port to this machine's loopback; yields HOST:PORT."""
-        own = free_port()
-        with _relay(self.control.folder, self.wire, address, port, own):
-            yield f"{LOOPBACK}:{own}"
+        own_port = free_port()
+        with _relay(self.control.folder, self.wire, address, port, own_port):
+            yield f"{LOOPBACK}:{own_port}"
 
     @contextmanager
     def serving(self, folder: Path) -> Iterator[tuple[str, Path]]:
@@ -102,7 +100,7 @@ def running(folder: Path) -> Iterator[Cluster]:
             for number, name in enumerate(_NAMES, start=1)
         )
         cluster = Cluster(control, nodes, network)
-        wait_for(partial(_are_ready, cluster), _READY_SECONDS)
+        wait_for(partial(_are_ready, cluster))
         yield cluster
 
 
@@ -167,8 +165,8 @@ def _has_own_network(pid: int) -> bool:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{command}: {result.stderr}"
 
 
 def _on(pid: int) -> tuple[str, ...]:
@@ -214,17 +212,17 @@ def _node(
     folder: Path, control: ControlPlane, network: int, name: str, number: int
 ) -> Iterator[Node]:
     """Its containers' folder is reused by the next cluster; its logs are in `folder`."""
-    own = _FOLDER / name
+    node_folder = _FOLDER / name
     url = f"https://{_ROUTER}:{control.url.rpartition(':')[2]}"
     kubeconfig = control.kubeconfig_of(control.token, url)
     programs = Path(program("kubelet")).parent
     command = [
         *("setpriv", "--pdeathsig", "KILL"),  # it ignores TERM
         *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
-        *(str(_TOOLS / "node.sh"), name, str(number), str(own), str(folder)),
+        *(str(_TOOLS / "node.sh"), name, str(number), str(node_folder), str(folder)),
         *(str(programs), str(kubeconfig), pause().name),
     ]
-    _IMAGES.link(own / "var/lib/containerd")
+    _IMAGES.link(node_folder / "var/lib/containerd")
     with process_running(name, command, {}, 0, folder / f"{name}.log") as server:
         pid = server.process.pid
         wait_for(lambda: _has_own_network(pid))
@@ -232,7 +230,7 @@ def _node(
         _run(*_on(network), *link.split())
         _run(*_on(network), *f"ip link set wire{number} master switch up".split())
         node = Node(name, number, server)
-        wait_for(node.is_up, _READY_SECONDS)
+        wait_for(node.is_up)
         yield node
 
 

@@ -14,13 +14,13 @@ from agentworld.steps import member
 from agentworld.train import preemption
 
 
-def main(name: str, go_on: str, *words: str) -> None:
+def main(name: str, resume_file: str, *words: str) -> None:
     seal = preemption.seal
 
     def seal_and_wait(checkpoint: Path) -> None:
         seal(checkpoint)
-        is_here = checkpoint.name == name and checkpoint.parents[1].name != "warm-up"
-        while is_here and not Path(go_on).exists():
+        is_pause_point = checkpoint.name == name and checkpoint.parents[1].name != "warm-up"
+        while is_pause_point and not Path(resume_file).exists():
             time.sleep(0.01)
 
     preemption.seal = seal_and_wait

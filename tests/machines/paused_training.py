@@ -25,10 +25,10 @@ RECIPE = NextTokenRecipe(**TINY, stage="cpt", tokens_per_batch=256, epochs=2, ch
 
 def train(parent: Path, out: Path, tick: OnProgress = ignore_progress) -> str:
     """Prints the resulting weights."""
-    trained = load_model(Parent(parent))
-    rows = list(encode(trained.tokenizer, map(whole_episode, training.samples())))
-    train_rows(trained, RECIPE, rows, out, tick)
-    trained.save(out / "model")
+    model = load_model(Parent(parent))
+    rows = list(encode(model.tokenizer, map(whole_episode, training.samples())))
+    train_rows(model, RECIPE, rows, out, tick)
+    model.save(out / "model")
     return ArtifactManifest.of(out / "model").digest
 
 
@@ -41,11 +41,11 @@ def train_to(step: int, parent: Path, out: Path) -> None:
     steps = out / "steps"
     steps.write_text("")
 
-    def tick(done: int, _: int) -> None:
+    def tick(num_done: int, _: int) -> None:
         with steps.open("a") as file:
-            file.write(f"{done}\n")
+            file.write(f"{num_done}\n")
         is_warned = False
-        while done == step and not (out / "go").exists():
+        while num_done == step and not (out / "go").exists():
             if not is_warned and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
                 (out / "warned").touch()  # the test removes it before the next run
                 is_warned = True
@@ -55,18 +55,18 @@ def train_to(step: int, parent: Path, out: Path) -> None:
 
 
 def train_with_one_warned(parent: Path, out: Path) -> None:
-    """In several processes: the first receives SIGTERM while all synchronise."""
-    ask = dist.all_reduce
+    """In several processes: the first receives SIGTERM while all synchronize."""
+    reduce = dist.all_reduce
 
-    def hear_and_ask(tensor: torch.Tensor, *options: object) -> object:
+    def signal_and_reduce(tensor: torch.Tensor, *options: object) -> object:
         if options == (dist.ReduceOp.MAX,) and rank() == 0:
-            dist.all_reduce = ask
+            dist.all_reduce = reduce
             signal.raise_signal(signal.SIGTERM)
-        return ask(tensor, *options)
+        return reduce(tensor, *options)
 
-    dist.all_reduce = hear_and_ask
+    dist.all_reduce = signal_and_reduce
     with process_group():
         try:
             train(parent, out)
-        except Preempted as preempted:
-            (out / f"said-{rank()}").write_text(str(preempted))
+        except Preempted as error:
+            (out / f"said-{rank()}").write_text(str(error))

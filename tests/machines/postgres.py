@@ -16,9 +16,9 @@ from sqlalchemy import URL, create_engine
 from sqlalchemy.exc import OperationalError
 
 from agentworld.engine.process import LOOPBACK, free_port
+from waiting import DEADLINE
 
 _USER = "agentworld"
-_READY_SECONDS = 120.0
 _GRACE_SECONDS = 10.0
 
 
@@ -87,17 +87,17 @@ def programs() -> Path:
 
 
 def _create(folder: Path, password: str) -> None:
-    secret = folder / "password"
-    secret.write_text(password)
+    file = folder / "password"
+    file.write_text(password)
     if os.geteuid() == 0:
-        for path in (folder, secret):
+        for path in (folder, file):
             shutil.chown(path, "nobody")
-    words = f"--username={_USER} --pwfile={secret} --auth=scram-sha-256 --locale=C --encoding=UTF8"
+    words = f"--username={_USER} --pwfile={file} --auth=scram-sha-256 --locale=C --encoding=UTF8"
     command = [_program("initdb"), "-D", str(folder / "data"), "--no-sync", *words.split()]
-    done = subprocess.run(
+    result = subprocess.run(
         [*_as_nobody(), *command], cwd=folder, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def _server(data: Path, port: int) -> list[str]:
@@ -131,7 +131,7 @@ def _dies_with_us() -> list[str]:
 
 
 def _wait_until_ready(server: Server, log: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+    deadline = time.monotonic() + DEADLINE
     while True:
         try:
             return server.run("SELECT 1")

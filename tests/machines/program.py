@@ -23,8 +23,8 @@ class Program:
     @property
     def pid(self) -> int | None:
         """Null while it is not running."""
-        alive = self._process and self._process.poll() is None
-        return self._process.pid if self._process and alive else None
+        is_alive = self._process and self._process.poll() is None
+        return self._process.pid if self._process and is_alive else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Starts it."""
@@ -49,10 +49,10 @@ class Program:
 
     def kill(self) -> bool:
         """Kills it at once; whether it was running."""
-        ran = self.send(signal.SIGKILL)
+        was_running = self.send(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
-        return ran
+        return was_running
 
     async def end(self) -> bool:
         """Terminates it; whether it ended in time, without being killed."""

@@ -14,8 +14,8 @@ import httpx
 
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.engine.process import running as process_running
+from waiting import DEADLINE
 
-_READY_SECONDS = 120.0
 _SCRAPE_SECONDS = 0.1
 
 
@@ -35,11 +35,11 @@ class Server(NamedTuple):
 @contextmanager
 def running(target: str, folder: Path) -> Iterator[Server]:
     """Starts a server that scrapes the path /metrics of an address, and ends it."""
-    scraped = {"job_name": "agentworld", "static_configs": [{"targets": [urlsplit(target).netloc]}]}
-    often = {"scrape_interval": f"{_SCRAPE_SECONDS * 1000:.0f}ms"}
+    job = {"job_name": "agentworld", "static_configs": [{"targets": [urlsplit(target).netloc]}]}
+    defaults = {"scrape_interval": f"{_SCRAPE_SECONDS * 1000:.0f}ms"}
     config = folder / "prometheus.yml"
     # JSON is YAML.
-    config.write_text(json.dumps({"global": often, "scrape_configs": [scraped]}))
+    config.write_text(json.dumps({"global": defaults, "scrape_configs": [job]}))
     port = free_port()
     command = [
         program("prometheus"),
@@ -49,7 +49,7 @@ def running(target: str, folder: Path) -> Iterator[Server]:
         "--log.level=warn",
     ]
     with process_running("Prometheus", command, {}, port, folder / "log") as server:
-        server.wait_until_ready("/-/ready", _READY_SECONDS)
+        server.wait_until_ready("/-/ready", DEADLINE)
         yield Server(server.url)
 
 

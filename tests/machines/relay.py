@@ -32,7 +32,7 @@ def main(pid: str, address: str, port: int, own_port: int) -> None:
 
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
-    async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_SECONDS):
                 far_reader, far_writer = await asyncio.open_connection(address, port)
@@ -43,7 +43,7 @@ async def _serve(listener: socket.socket, address: str, port: int) -> None:
             far_writer.get_extra_info("socket").setsockopt(*option, value)
         await asyncio.gather(_copied(reader, far_writer), _copied(far_reader, writer))
 
-    server = await asyncio.start_server(joined, sock=listener)
+    server = await asyncio.start_server(connect, sock=listener)
     await server.serve_forever()
 
 

@@ -25,14 +25,14 @@ class RenderedPod(NamedTuple):
     """Folders with the images' programs."""
 
     def start(
-        self, name: str, command: Sequence[str] = (), **more: str
+        self, name: str, command: Sequence[str] = (), **extra_variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """Starts a container, with another command if one is given."""
+        """Runs a container, with another command if one is given; returns the result."""
         container = self._container(name)
-        words = list(map(self._local, command or container["command"]))
-        environment = {**self._environment(container), **more}
+        arguments = list(map(self._local, command or container["command"]))
+        environment = {**self._environment(container), **extra_variables}
         return subprocess.run(
-            words,
+            arguments,
             env=environment,
             cwd=self.folders["/work"],
             capture_output=True,
@@ -41,10 +41,10 @@ class RenderedPod(NamedTuple):
         )
 
     def run(self, name: str, command: Sequence[str] = ()) -> str:
-        """Runs a container to its end; returns its output, and fails if it fails."""
-        done = self.start(name, command)
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
-        return done.stdout
+        """Runs a container; returns its output, and fails if the container fails."""
+        result = self.start(name, command)
+        assert result.returncode == 0, f"{name}: {result.stdout}{result.stderr}"
+        return result.stdout
 
     def _container(self, name: str) -> Object:
         containers = [*self.spec.get("initContainers", ()), *self.spec["containers"]]

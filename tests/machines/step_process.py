@@ -26,11 +26,11 @@ class StepProcess:
     def says(self, words: str) -> None:
         """Waits until it has printed these words."""
 
-        def has_said() -> bool:
+        def has_printed() -> bool:
             assert self._process.poll() is None or words in self.said, self.said
             return words in self.said
 
-        wait_for(has_said)
+        wait_for(has_printed)
 
     def ends(self) -> int:
         return self._process.wait(DEADLINE)

@@ -65,7 +65,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 def rows() -> list[Row]:
     """Random tokens."""
     rng = random.Random(0)
-    return [_row(rng, length, has_target=place % 3 != 1) for place, length in enumerate(_LENGTHS)]
+    return [_row(rng, length, has_target=index % 3 != 1) for index, length in enumerate(_LENGTHS)]
 
 
 def _row(rng: random.Random, length: int, *, has_target: bool) -> Row:
@@ -89,7 +89,7 @@ def compute_in_float32(trainer: NextTokenTrainer) -> None:
 
 
 class Steps(TrainerCallback):
-    """Counts the steps of this process; before one of them, rank 0 is told to end."""
+    """Counts the steps of this process; before one of them, rank 0 receives SIGTERM."""
 
     def __init__(self, preempted_at: int | None) -> None:
         self.num = 0
@@ -182,8 +182,8 @@ def _offload(trainer: NextTokenTrainer) -> list[tuple[str, bool]]:
     page-locked.
     """
     engine = trainer.deepspeed
-    moved = (engine.zero_offload_optimizer(), engine.zero_offload_param())
-    return [(part.device, part.pin_memory) for part in moved if part and part.device != "none"]
+    offloads = (engine.zero_offload_optimizer(), engine.zero_offload_param())
+    return [(part.device, part.pin_memory) for part in offloads if part and part.device != "none"]
 
 
 @process_group()

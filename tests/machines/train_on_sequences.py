@@ -133,7 +133,7 @@ def new_trainer(
 def train(out: Path, preempted_at: int | None = None) -> None:
     """Writes metrics, gradients and weights into a folder, whose name selects settings."""
     figures: dict[int, dict[str, float]] = {}
-    trainer = new_trainer(out, lambda step, of_step: figures.setdefault(step, {}).update(of_step))
+    trainer = new_trainer(out, lambda step, metrics: figures.setdefault(step, {}).update(metrics))
     steps = Steps(preempted_at)
     trainer.add_callback(_Gradients(out, trainer.model))
     trainer.add_callback(steps)
@@ -143,7 +143,7 @@ def train(out: Path, preempted_at: int | None = None) -> None:
         return
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     validation = [
-        of_step["validation_loss"] for of_step in figures.values() if "validation_loss" in of_step
+        metrics["validation_loss"] for metrics in figures.values() if "validation_loss" in metrics
     ]
     text = json.dumps({"losses": losses, "validation": validation})
     on_rank_zero(lambda: (out / "figures.json").write_text(text))

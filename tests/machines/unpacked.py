@@ -2,7 +2,7 @@
 
 A containerd's store is kept from one cluster to the next. Missing layers of an image are imported,
 so that another version of our own code only costs the layers that differ. A node's own store has
-hard links into it: a container writes into its own layer, never into an image's.
+symbolic links into it: a container writes into its own layer, never into an image's.
 """
 
 import shutil
@@ -17,7 +17,6 @@ from machines.images import Image
 from waiting import wait_for
 
 NAMESPACE = "k8s.io"
-_READY_SECONDS = 30.0
 _BLOBS = Path("io.containerd.content.v1.content/blobs/sha256")
 _SNAPSHOTS = Path("io.containerd.snapshotter.v1.overlayfs/snapshots")
 _DATABASES = (
@@ -45,8 +44,8 @@ class UnpackedImages:
                 self._unpack(ctr, image)
             required = {name for image in images for name in (image.name, image.pinned_name)}
             present = set(_output([*ctr, "images", "list", "--quiet"]).split())
-            if old := sorted(present - required):
-                _output([*ctr, "images", "remove", "--sync", *old])
+            if old_names := sorted(present - required):
+                _output([*ctr, "images", "remove", "--sync", *old_names])
         unfinished.unlink()
 
     def link(self, root: Path) -> None:
@@ -63,15 +62,15 @@ class UnpackedImages:
         """Imports an image, without the layers that exist here."""
         repository = image.name.rpartition(":")[0]
         words = ("images", "import", "--digests", f"--base-name={repository}", "-")
-        with subprocess.Popen([*ctr, *words], stdin=subprocess.PIPE) as importing:
-            assert importing.stdin
-            with tarfile.open(fileobj=importing.stdin, mode="w|") as archive:
+        with subprocess.Popen([*ctr, *words], stdin=subprocess.PIPE) as process:
+            assert process.stdin
+            with tarfile.open(fileobj=process.stdin, mode="w|") as archive:
                 for name in ("oci-layout", "index.json"):
                     archive.add(image.layout / name, name)
                 for blob in image.blobs():
                     if not (self._root / _BLOBS / blob.name).exists():
                         archive.add(blob, f"blobs/sha256/{blob.name}")
-        assert importing.returncode == 0, f"{image.name} was not unpacked"
+        assert process.returncode == 0, f"{image.name} was not unpacked"
 
 
 @contextmanager
@@ -93,7 +92,7 @@ def _containerd(folder: Path) -> Iterator[tuple[str, ...]]:
             process = subprocess.run([*ctr, "version"], capture_output=True, check=False)
             return process.returncode == 0
 
-        wait_for(answers, _READY_SECONDS)
+        wait_for(answers)
         yield ctr
 
 

@@ -27,18 +27,16 @@ def bearer(name: str) -> str:
 
 
 def access_file(folder: Path, without: str = "", **limits: int) -> Path:
-    """Writes the access file, without the given tenants, and with these limits for each of the
-    others.
-    """
+    """Writes the access file without this tenant, with these limits for each other tenant."""
     tenants = {
         tenant: {
             "keys": {
                 role: {"sha256": key_digest(key(f"{tenant}-{role}")), "roles": roles}
-                for role, roles in own.items()
+                for role, roles in tenant_roles.items()
             },
             "limits": limits,
         }
-        for tenant, own in ROLES.items()
+        for tenant, tenant_roles in ROLES.items()
         if tenant != without
     }
     path = folder / "access.yaml"
@@ -47,7 +45,7 @@ def access_file(folder: Path, without: str = "", **limits: int) -> Path:
 
 
 class Checked(CheckedAccess):
-    """Notices changes of its file at once, while the shipped one checks once a second."""
+    """Notices changes of its file at once; the shipped access checks once a second."""
 
     def __init__(self, folder: Path, **limits: int) -> None:
         self.folder, self.passed = folder, 0.0

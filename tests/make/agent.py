@@ -1,6 +1,4 @@
-"""An agent that was trained in a store's simulator, with signed statements, registered and in
-use.
-"""
+"""An agent trained in a store's simulator, with signed statements, registered and in use."""
 
 import sqlite3
 from contextlib import closing
@@ -84,11 +82,11 @@ class Made(NamedTuple):
             move = AliasMove(kind="simulator", simulator=simulator, by="ada")
             self.moves.move(alias, move, None, new_name(), dry_run=False)
 
-    def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
+    def validated(self, simulator: Digest, *, signed: bool = True, **report_fields: object) -> Path:
         """A validation in a live shell and in this simulator; returns the folder of the step."""
-        report = records.agent_report(simulator=simulator, **told)
-        read = {"agent": self.agent.artifact, "imitated": STARTED, "simulator": simulator}
-        folder = records.finished_step(self.store, "validate", report.digest, **read)
+        report = records.agent_report(simulator=simulator, **report_fields)
+        inputs = {"agent": self.agent.artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.store, "validate", report.digest, **inputs)
         report.write(folder / "report.json")
         if signed:
             fields = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
@@ -103,7 +101,7 @@ def registered(
     name: str = NAME,
     data: tuple[Digest, ...] = (),
 ) -> Made:
-    """Trained in the store's simulator, in a run of two steps; `data` is the edge's data set."""
+    """Trains an agent in the store's simulator, in a run of two steps; `data` is for its edge."""
     if registry is None:
         return copied(_registered, store, made=made, name=name, data=data)
     return _registered(store, registry, made, name, data)
@@ -127,17 +125,17 @@ def _registered(
     log_signer.seal(run.id)
     claim = {"starting_weights": STARTED, "simulator": simulator.digest, "data": data}
     edge = log_signer.statement_signer.edge(run, Claim(agent=name, artifact=weights, **claim))
-    trained = records.checkpoint(
+    checkpoint = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest
     )
-    agent = Agent(checkpoint=trained, run=run.id, edge=edge)
+    agent = Agent(checkpoint=checkpoint, run=run.id, edge=edge)
     (store / "model").mkdir(exist_ok=True)
     (store / "model/model.safetensors").write_bytes(b"weights")
     ref = registry.register_agent(name, agent, store / "model")
     return Made(store, registry, simulator, ref, agent)
 
 
-def lose(made: Made, statement: str, *values: object) -> None:
+def lose(agent: Made, statement: str, *values: object) -> None:
     """Deletes a statement, as an attacker with access to the database would."""
-    with closing(sqlite3.connect(made.store / "ledger.db")) as database, database:
+    with closing(sqlite3.connect(agent.store / "ledger.db")) as database, database:
         assert database.execute(statement, values).rowcount != 0

@@ -49,9 +49,9 @@ def _values(schema: Schema, definitions: Schema, depth: int) -> SearchStrategy[A
 
 
 def _plain(schema: Schema) -> SearchStrategy[Any]:
-    least = schema.get("minimum", 0)
+    minimum = schema.get("minimum", 0)
     kinds = {
-        "integer": _INTEGERS | st.integers(least, least + 99),
+        "integer": _INTEGERS | st.integers(minimum, minimum + 99),
         "number": _NUMBERS | st.floats(0.0, 1.0),
         "boolean": st.booleans(),
         "null": st.none(),
@@ -62,29 +62,29 @@ def _plain(schema: Schema) -> SearchStrategy[Any]:
 
 def _object(schema: Schema, definitions: Schema, depth: int) -> SearchStrategy[Any]:
     if "properties" not in schema:
-        more = schema.get("additionalProperties", {})
-        values = _ANYTHING if more is True else _values(more, definitions, depth - 1)
+        additional = schema.get("additionalProperties", {})
+        values = _ANYTHING if additional is True else _values(additional, definitions, depth - 1)
         names = _text(schema.get("propertyNames", {}))
-        least = schema.get("minProperties", 0)
-        return st.dictionaries(names, values, min_size=least, max_size=max(least, min(depth, 2)))
-    own = {
+        floor = schema.get("minProperties", 0)
+        return st.dictionaries(names, values, min_size=floor, max_size=max(floor, min(depth, 2)))
+    by_name = {
         name: _values(subschema, definitions, depth - 1)
         for name, subschema in schema["properties"].items()
     }
     required = set(schema.get("required", ()))
-    optional = {name: subschema for name, subschema in own.items() if name not in required}
-    return st.fixed_dictionaries({name: own[name] for name in required}, optional=optional)
+    optional = {name: subschema for name, subschema in by_name.items() if name not in required}
+    return st.fixed_dictionaries({name: by_name[name] for name in required}, optional=optional)
 
 
 def _text(schema: Schema) -> SearchStrategy[str]:
     if schema.get("format") == "date-time":
-        return st.datetimes().map(lambda at: f"{at.isoformat()}Z")
-    least = schema.get("minLength", 0)
+        return st.datetimes().map(lambda moment: f"{moment.isoformat()}Z")
+    minimum = schema.get("minLength", 0)
     match schema.get("pattern"):
         case "^sha256:[0-9a-f]{64}$":
             return st.sampled_from(_DIGESTS)
         case r"^[^\x00]*$":
-            return st.text(st.characters(exclude_characters="\0"), min_size=least, max_size=8)
+            return st.text(st.characters(exclude_characters="\0"), min_size=minimum, max_size=8)
         case str(pattern):
             return st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True)
-    return st.text(min_size=least, max_size=least + 8)
+    return st.text(min_size=minimum, max_size=minimum + 8)

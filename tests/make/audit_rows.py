@@ -49,23 +49,23 @@ def tables(path: Path) -> dict[str, list[str]]:
     return {first: rows for first, *rows in (part.splitlines() for part in parts)}
 
 
-def answered(call: Call, words: str, told: Told) -> list[str]:
+def answered(call: Call, words: str, history: Told) -> list[str]:
     """The rows of a command, with the times at which they are shown; some commands take no time.
 
     A name in capital letters is replaced by its digest.
     """
-    if words in told.missed:
-        return table([rows_of(words, told.missed[words], "", told.names)])
+    if words in history.missed:
+        return table([rows_of(words, history.missed[words], "", history.names)])
     command = words
-    for word, name in told.names.words.items():
+    for word, name in history.names.words.items():
         command = command.replace(name.replace(" ", "-").upper(), word)
-    command += f" --store {told.store}" + ("" if " export " in words else " --json")
-    last, rows = [*told.moments][-1], []
-    for name, moment in told.moments.items():
+    command += f" --store {history.store}" + ("" if " export " in words else " --json")
+    last, rows = [*history.moments][-1], []
+    for name, moment in history.moments.items():
         if name == last or words not in UNDATED:
-            at = "" if name == last else f" --at {moment.isoformat()}"
-            done = call(command + at)
-            rows.append(rows_of(words, done.out, done.error, told.names))
+            option = "" if name == last else f" --at {moment.isoformat()}"
+            result = call(command + option)
+            rows.append(rows_of(words, result.out, result.error, history.names))
     return table(rows)
 
 
@@ -73,12 +73,12 @@ def rows_of(words: str, out: str, error: str, names: Names) -> list[str]:
     """The rows of a command's output with `--json`, and of its error message if it printed
     nothing.
     """
-    verb, *rest = words.split()[1:]
+    verb, *arguments = words.split()[1:]
     rows: Iterable[str] = ()
     if not out and error:
         rows = [_problem("the command", error.splitlines()[-1])]
     elif verb == "export":
-        rows = _EXPORTS[rest[rest.index("--format") + 1]](out)
+        rows = _EXPORTS[arguments[arguments.index("--format") + 1]](out)
     else:
         rows = _COMMANDS[verb](json.loads(out))
     return [named(row, names) for row in rows]
@@ -103,9 +103,9 @@ def _moments(row: str, rows_at: Sequence[Sequence[str]]) -> str:
 
 
 def _act(text: str, names: Names) -> str:
-    at = datetime.fromisoformat(text)
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    past_acts = [name for start, name in names.acts if start <= at]
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    past_acts = [name for start, name in names.acts if start <= moment]
     return past_acts[-1] if past_acts else "long ago"
 
 
@@ -123,9 +123,9 @@ def _problems(subject: str, problems: Iterable[str]) -> Iterator[str]:
 
 
 def _edge(subject: str, edge: Answer | None) -> Iterator[str]:
-    signed = (edge or {}).get("edge") or {}
+    statement = (edge or {}).get("edge") or {}
     signature = (edge or {}).get("signature") or {}
-    yield _row(subject, edge and edge["grade"], signature.get("key"), signed.get("at"))
+    yield _row(subject, edge and edge["grade"], signature.get("key"), statement.get("at"))
     yield from _problems(f"edge of {subject}", (edge or {}).get("problems", ()))
 
 
@@ -159,8 +159,8 @@ def _agent(answer: Answer) -> Iterator[str]:
 
 def _revalidations(agent: str, reasons: Iterable[Answer]) -> Iterator[str]:
     for reason in reasons:
-        where = f"{reason['alias']} from {reason['trained_in']} to {reason['simulator']}"
-        yield _row(f"{agent} revalidate: {where}", reason["problem"], at=reason["at"])
+        move = f"{reason['alias']} from {reason['trained_in']} to {reason['simulator']}"
+        yield _row(f"{agent} revalidate: {move}", reason["problem"], at=reason["at"])
 
 
 def _agents(answer: Answer) -> Iterator[str]:
@@ -194,9 +194,9 @@ def _simulator(answer: Answer) -> Iterator[str]:
 def _dataset(answer: Answer) -> Iterator[str]:
     for reader in answer["world_models"]:
         yield _row(f"{reader['world_model']} read {answer['data']} in {reader['stages']}")
-    for served in answer["simulators"]:
-        yield _row(f"{served['simulator']} serves {served['world_model']}")
-        yield from _origins(served)
+    for simulator in answer["simulators"]:
+        yield _row(f"{simulator['simulator']} serves {simulator['world_model']}")
+        yield from _origins(simulator)
 
 
 def _alias(answer: Answer) -> Iterator[str]:
@@ -274,8 +274,8 @@ def _csv(out: str) -> Iterator[str]:
 def _openlineage(out: str) -> Iterator[str]:
     for event in map(json.loads, out.splitlines()):
         (output,) = event["outputs"]
-        read = ", ".join(item["name"] for item in event["inputs"])
-        work = f"{event['eventType']} {event['job']['name']} {output['name']} of {read}"
+        inputs = ", ".join(item["name"] for item in event["inputs"])
+        work = f"{event['eventType']} {event['job']['name']} {output['name']} of {inputs}"
         yield _row(work, at=event["eventTime"])
 
 

@@ -39,10 +39,10 @@ class Told(NamedTuple):
         return checked(bill_of_materials(self.made.ref, self.sources))
 
 
-def world(data: str, **first: object) -> WorldModel:
-    cpt = records.checkpoint("cpt", data=data, **first)
-    read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
-    return WorldModel(stages=(cpt, records.checkpoint("rl", **read)), report=BASE)
+def world(data: str, **cpt_fields: object) -> WorldModel:
+    cpt = records.checkpoint("cpt", data=data, **cpt_fields)
+    fields = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
+    return WorldModel(stages=(cpt, records.checkpoint("rl", **fields)), report=BASE)
 
 
 def build(store: Path) -> Told:
@@ -52,9 +52,9 @@ def build(store: Path) -> Told:
 def _build(store: Path) -> Told:
     data, registry = make.datasets.stored(store), MemoryRegistry()
     (store / "world").mkdir()
-    what = world(data.digest, parents=[BASE], base=ADDRESS)
+    world_model = world(data.digest, parents=[BASE], base=ADDRESS)
     agent = make.agent.registered(store, registry, data=(data.digest,))
-    make.statement.registered("world", what, store / "world", registry, store)
+    make.statement.registered("world", world_model, store / "world", registry, store)
     agent.validated(agent.simulator.digest)
     return Told(agent, data)
 

@@ -31,11 +31,11 @@ def _other_time(rng: Random, text: str) -> str:
 
 
 def _other_time_of_day(rng: Random, text: str) -> str:
-    def other(match: re.Match[str]) -> str:
-        rest = _other_digits(rng, match[0][len("00:00") :])
-        return f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}{rest}"
+    def replace(match: re.Match[str]) -> str:
+        seconds = _other_digits(rng, match[0][len("00:00") :])
+        return f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}{seconds}"
 
-    return re.sub(_TIME_OF_DAY, other, text, count=1)  # a zone such as +02:00 stays
+    return re.sub(_TIME_OF_DAY, replace, text, count=1)  # a zone such as +02:00 stays
 
 
 def _other_clock(rng: Random, text: str) -> str:
@@ -51,9 +51,9 @@ def _other_digits(rng: Random, text: str) -> str:
 
 
 def _other_id(rng: Random, text: str) -> str:
-    places = {True: string.digits, False: "abcdef"}
+    alphabets = {True: string.digits, False: "abcdef"}
     return "".join(
-        rng.choice(places[letter.isdigit()]) if letter.isalnum() else letter for letter in text
+        rng.choice(alphabets[letter.isdigit()]) if letter.isalnum() else letter for letter in text
     )
 
 
@@ -104,12 +104,12 @@ def tolerated_change(rng: Random, text: str, forms: Forms) -> str | None:
     """
     changed = text
     for form in forms:
-        others: dict[str, str] = {}
+        values: dict[str, str] = {}
 
-        def other(match: re.Match[str], form: Form = form, others: dict[str, str] = others) -> str:
-            return others.setdefault(match[0], form.rewrite(rng, match[0]))
+        def draw(match: re.Match[str], form: Form = form, values: dict[str, str] = values) -> str:
+            return values.setdefault(match[0], form.rewrite(rng, match[0]))
 
-        changed = form.pattern.sub(other, changed)
+        changed = form.pattern.sub(draw, changed)
     return changed if changed != text else None
 
 
@@ -154,15 +154,15 @@ def other_key(rng: Random, text: str, forms: Forms) -> str | None:
 
 
 def other_order(rng: Random, text: str, _: Forms) -> str | None:
-    """Swaps two neighbours in a list of JSON, or two lines."""
+    """Swaps two neighbors in a list of JSON, or two lines."""
 
     def swap(values: list[Any]) -> bool:
         pairs = enumerate(pairwise(values))
-        places = [place for place, (one, other) in pairs if one != other and one and other]
-        if places:
-            place = rng.choice(places)
-            values[place : place + 2] = values[place + 1], values[place]
-        return bool(places)
+        indices = [index for index, (a, b) in pairs if a != b and a and b]
+        if indices:
+            index = rng.choice(indices)
+            values[index : index + 2] = values[index + 1], values[index]
+        return bool(indices)
 
     def swap_in(tree: Any) -> bool:
         return any(swap(values) for values in _shuffled(rng, _lists(tree)))
@@ -254,11 +254,11 @@ def _in_match(rng: Random, text: str, matches: Iterator[re.Match[str]], forms: F
 
 def _other_word(rng: Random, word: str) -> str:
     """A word of the same length with one letter or digit changed."""
-    places = [place for place, letter in enumerate(word) if letter.isalnum()]
-    place = rng.choice(places or [0])
-    letters = string.digits if word[place : place + 1].isdigit() else string.ascii_lowercase
-    letter = rng.choice([letter for letter in letters if letter != word[place : place + 1].lower()])
-    return word[:place] + letter + word[place + 1 :]
+    indices = [index for index, letter in enumerate(word) if letter.isalnum()]
+    index = rng.choice(indices or [0])
+    letters = string.digits if word[index : index + 1].isdigit() else string.ascii_lowercase
+    letter = rng.choice([letter for letter in letters if letter != word[index : index + 1].lower()])
+    return word[:index] + letter + word[index + 1 :]
 
 
 def _change_leaf(rng: Random, tree: Any, forms: Forms) -> bool:

@@ -183,8 +183,8 @@ def files(
     """The rendered text of each template of the chart; images may run by tag."""
     from helm_python.chart import Chart  # 80 MB, which the operator under test must not load
 
-    with Chart.load(chart) as loaded:
-        return loaded.render(with_tags(values), name=name, namespace=namespace)
+    with Chart.load(chart) as helm_chart:
+        return helm_chart.render(with_tags(values), name=name, namespace=namespace)
 
 
 def objects(
@@ -199,8 +199,8 @@ def objects(
 
 @cache
 def _objects(values: str, name: str, namespace: str, chart: Path) -> list[Object]:
-    rendered = files(json.loads(values), name, namespace, chart)
-    texts = [text for path, text in rendered.items() if path.endswith(".yaml")]
+    text_by_path = files(json.loads(values), name, namespace, chart)
+    texts = [text for path, text in text_by_path.items() if path.endswith(".yaml")]
     return [item for text in texts for item in yaml.load_all(text, _LOADER) if item]
 
 
@@ -210,12 +210,12 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
 
 def only(manifests: list[Object], kind: str, name: str | None = None) -> Object:
     """The only object of this kind, or of this kind and name."""
-    [one] = [
+    [manifest] = [
         item
         for item in manifests
         if item["kind"] == kind and name in (None, item["metadata"]["name"])
     ]
-    return one
+    return manifest
 
 
 def pods(manifests: list[Object]) -> dict[str, Object]:

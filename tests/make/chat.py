@@ -55,5 +55,5 @@ def said(answer):
     return answer.choices[0].message.content
 
 
-def named(episode, **more):
-    return {"metadata": {"episode": episode, **more}}
+def named(episode, **metadata):
+    return {"metadata": {"episode": episode, **metadata}}

@@ -61,7 +61,7 @@ class Cluster:
         return self.objects[f"simulators/{name}"]
 
     def change(self, name: str, *tenants: str) -> None:
-        """Restricts a Simulator to these callers."""
+        """Restricts a Simulator to these tenants."""
         self.simulator(name)["spec"]["serving"] = {"tenants": list(tenants)}
 
     def reads(self) -> Counter[str]:

@@ -56,7 +56,7 @@ class Told(NamedTuple):
     rival_episode: str
 
     def move_on(self) -> None:
-        """Points the alias of its simulator at the next one."""
+        """Points the simulator's alias at the next simulator."""
         move = AliasMove(kind="simulator", simulator=records.digest("next"), by="jo")
         self.names.move("shell-stable", move, None, new_name(), dry_run=False)
 
@@ -106,12 +106,12 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     hidden = play(ledger, rival, pinned.digest, "the secret of the rival")
     play(ledger, open_, pinned.digest, "ls", close=False)
     refs = [register(ledger, registry, run, store) for run in (acme, rival)]
-    sealing = log_signer(store, ledger, pinned.digest)
-    sealing.seal_all()
-    names = AliasMoveSigner(ledger, sealing.statement_signer)
-    use(names, registry, refs[0], "shop")
-    use(names, registry, refs[1], "robot")
-    with sealing.statement_signer.declaring("erasure", erased) as declare:
+    signer = log_signer(store, ledger, pinned.digest)
+    signer.seal_all()
+    alias_signer = AliasMoveSigner(ledger, signer.statement_signer)
+    use(alias_signer, registry, refs[0], "shop")
+    use(alias_signer, registry, refs[1], "robot")
+    with signer.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
     library = Library(registry, ledger, store)
     return Told(library, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
@@ -131,23 +131,23 @@ def opening(tenant: str, agent: str = "shell-agent") -> RunOpening:
 
 
 def play(
-    ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **more: object
+    ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **fields: object
 ) -> str:
     """An episode with these texts, whose last observation has low confidence."""
-    opened = make.ledger.open_episode(ledger, run, simulator, **more)
-    result = opened
+    episode = make.ledger.open_episode(ledger, run, simulator, **fields)
+    result = episode
     for number, text in enumerate(texts, 1):
         low = number == len(texts)
         confidence = Confidence(-0.31, 0.75, low)
         texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
         step = EpisodeStep(
-            *(opened.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
+            *(episode.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
         ).link(result.head)
         result = result._replace(steps=(*result.steps, step))
     ledger.write([NewStep(run, step) for step in result.steps])
     if close:
-        ledger.write([EpisodeClosed(run, opened.id, len(texts), result.head, "done")])
-    return opened.id
+        ledger.write([EpisodeClosed(run, episode.id, len(texts), result.head, "done")])
+    return episode.id
 
 
 def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
@@ -157,21 +157,21 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     claim = Claim(
         agent="shell-agent", artifact=weights, starting_weights=STARTED, simulator=simulator
     )
-    sealing = log_signer(store, ledger, simulator)
-    sealing.seal(run)
-    edge = sealing.statement_signer.edge(ledger.run(run), claim)
+    signer = log_signer(store, ledger, simulator)
+    signer.seal(run)
+    edge = signer.statement_signer.edge(ledger.run(run), claim)
     checkpoint = records.checkpoint(
         "agent", artifact=weights, parents=[STARTED], simulator=simulator
     )
-    read = {"agent": weights, "simulator": simulator}
-    validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
-    records.agent_report().write(validated / "report.json")
+    inputs = {"agent": weights, "simulator": simulator}
+    folder = records.finished_step(store, "validate", records.agent_report().digest, **inputs)
+    records.agent_report().write(folder / "report.json")
     agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
     return registry.register_agent("shell-agent", agent, store)
 
 
 def use(
-    names: AliasMoveSigner,
+    alias_signer: AliasMoveSigner,
     registry: Registry,
     ref: VersionRef,
     alias: str,
@@ -184,22 +184,22 @@ def use(
         f"{ref.name}@{alias}",
         AgentMove.model_validate({"kind": "agent", "agent": version, "by": by}),
     )
-    names.move(name, move, None, new_name(), dry_run=False)
+    alias_signer.move(name, move, None, new_name(), dry_run=False)
     registry.set_alias(ref, alias)
 
 
 def log_signer(store: Path, ledger: Ledger, simulator: str) -> LogCheckpointSigner:
     """The signer of the store's runs."""
-    own = store / "keys" / SIMULATOR_KEYS
-    copies, trusted = WriteOnce(str(store / "mirror")), partial(load_trusted, own)
+    keys = store / "keys" / SIMULATOR_KEYS
+    copies, trusted = WriteOnce(str(store / "mirror")), partial(load_trusted, keys)
     return LogCheckpointSigner(
-        ledger, simulator, partial(ensure_signer, own), copies, trusted=trusted
+        ledger, simulator, partial(ensure_signer, keys), copies, trusted=trusted
     )
 
 
-def app(told: Library, folder: Path, **settings: object):
+def app(library_of_store: Library, folder: Path, **settings: object):
     """A console with the callers of the access file."""
-    return create_app(told, Callers(make.access.Checked(folder), **settings))
+    return create_app(library_of_store, Callers(make.access.Checked(folder), **settings))
 
 
 def client(app, name: str = "") -> TestClient:

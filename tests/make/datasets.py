@@ -57,7 +57,7 @@ def _line(number: int) -> str:
     """An episode of 1 to 10 turns; some of them echo the action."""
     messages: list[dict[str, object]] = [{"role": "user", "content": "hello"}]
     for turn in range(1 + number % 10):
-        words = " ".join(f"word{number}x{turn}x{place}" for place in range(9))
+        words = " ".join(f"word{number}x{turn}x{index}" for index in range(9))
         call = {"name": f"tool{turn % 3}", "arguments": json.dumps({"text": words})}
         observation = (
             f"{call['name']} {words}" if turn % 4 == 3 else f"{words} {NASTY} " * (1 + turn)

@@ -41,7 +41,7 @@ def allow(namespace) -> None:
     """Grants the rights that the chart gives to the service account of runs in another
     namespace.
     """
-    about = {"metadata": {"name": ACCOUNT}}
+    metadata = {"metadata": {"name": ACCOUNT}}
     values = {"pipelines": {"account": {"name": ACCOUNT, "namespace": "kubeflow"}}}
     rules = make.chart.only(make.chart.objects(values), "Role", "agentworld-runs")["rules"]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
@@ -51,15 +51,15 @@ def allow(namespace) -> None:
         ("Role", {"rules": rules}),
         ("RoleBinding", {"roleRef": role, "subjects": subjects}),
     ):
-        place = RIGHTS[kind]
-        manifest = {"apiVersion": place.api_version, "kind": kind, **about, **fields}
-        namespace.call("POST", place.path(namespace.namespace), manifest)
+        resource = RIGHTS[kind]
+        manifest = {"apiVersion": resource.api_version, "kind": kind, **metadata, **fields}
+        namespace.call("POST", resource.path(namespace.namespace), manifest)
 
 
 def may_write(namespace) -> bool:
     """Whether the API server has processed the right of the steps' account to change aliases."""
-    what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
-    attributes = {**what, "resource": "simulatoraliases", "verb": "patch"}
+    scope = {"namespace": namespace.namespace, "group": "agentworld.dev"}
+    attributes = {**scope, "resource": "simulatoraliases", "verb": "patch"}
     account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     review["spec"] = {"user": account, "resourceAttributes": attributes}
@@ -96,15 +96,15 @@ class Step:
         gate = [{"metric": "rl.exact_match", "least": self.least}]
         recipe.write_text(json.dumps({"name": "mine", "gate": gate}))
         volumes = {"stores": str(self.store.parent)}
-        placed = {"deploy": self.deployment, "steps": {"deploy": {"volumes": volumes}}}
-        target = Placement.model_validate(placed).target
+        placement = {"deploy": self.deployment, "steps": {"deploy": {"volumes": volumes}}}
+        target = Placement.model_validate(placement).target
         return [str(recipe), str(self.store), folder, target]
 
     def run(self, folder: str) -> Path:
         return Path(deploy_on_cluster(*self.arguments(folder)))
 
     def start(self, folder: str) -> subprocess.Popen:
-        """Starts it in a separate process."""
+        """Starts the step in a separate process."""
         environment = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen(
             [sys.executable, "-c", _CODE, *self.arguments(folder)], env=environment

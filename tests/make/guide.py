@@ -58,16 +58,16 @@ class Shell:
         if line.startswith("curl "):
             subprocess.run(shlex.split(line), check=True, stdout=subprocess.DEVNULL)
             return
-        parts = _LINE.fullmatch(line)
-        assert parts, line
-        words = shlex.split(Template(parts["words"]).substitute(self.values))
-        if parts["at"]:
+        match = _LINE.fullmatch(line)
+        assert match, line
+        words = shlex.split(Template(match["words"]).substitute(self.values))
+        if match["at"]:
             self._serve(words)
             return
         text = _python(words) if words[0] == "python" else _agentworld(words)
         self.said[" ".join(words[1:3])] = text
-        if parts["name"]:
-            self.values[parts["name"]] = text.splitlines()[0 if parts["head"] else -1]
+        if match["name"]:
+            self.values[match["name"]] = text.splitlines()[0 if match["head"] else -1]
 
     def _serve(self, words: list[str]) -> None:
         command = [sys.executable, "-m", "agentworld_cli.main", *words[1:]]
@@ -83,11 +83,11 @@ class Shell:
 @contextmanager
 def shell() -> Iterator[Shell]:
     """A shell whose processes end with the block."""
-    running = Shell()
+    new_shell = Shell()
     try:
-        yield running
+        yield new_shell
     finally:
-        running.end()
+        new_shell.end()
 
 
 def _agentworld(words: list[str]) -> str:

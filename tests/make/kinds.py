@@ -78,9 +78,9 @@ class _Player:
         for _ in range(2):  # each of them can be erased
             episode = make.ledger.open_episode(self.ledger, run.id, self.simulator.digest)
             self.ledger.write(make.ledger.taken(episode, f"{tenant} {number}"))
-        closed = self.ledger.close_run(run.id, RunClosing(final_weights=self._made(run)))
+        closed_run = self.ledger.close_run(run.id, RunClosing(final_weights=self._made(run)))
         self.log_signer.seal(run.id)
-        return closed
+        return closed_run
 
     def register(self, run: AgentRun) -> VersionRef:
         """Registers an agent with its edge, a use and a validation."""
@@ -119,13 +119,13 @@ class _Player:
 
     def move(self, alias: str, move: AliasMove | AgentMove | None = None) -> None:
         move = move or AliasMove(kind="simulator", simulator=self.simulator.digest, by="ada")
-        names = AliasMoveSigner(self.ledger, self.signer)
-        names.move(alias, move, None, new_name(), dry_run=False)
+        alias_signer = AliasMoveSigner(self.ledger, self.signer)
+        alias_signer.move(alias, move, None, new_name(), dry_run=False)
 
     def lose(self, run: str, tenant: str) -> None:
         """Declares the loss of a copy that no longer exists."""
-        lost = (f"{run or 'alias-changes/gone'}/000000000099.dsse.json",)
-        self.signer.declare(Restore(run=run, lost=lost, reason=tenant, by="ada", at=now()))
+        copies = (f"{run or 'alias-changes/gone'}/000000000099.dsse.json",)
+        self.signer.declare(Restore(run=run, lost=copies, reason=tenant, by="ada", at=now()))
 
     def erase(self, run: AgentRun) -> None:
         for episode in self.ledger.episodes(run.id):
@@ -170,6 +170,6 @@ def every_kind(folder: Path) -> Store:
     kinds["genesis"] = Told(genesis, genesis, genesis)
     evidence = open_evidence(folder)
     sources = Sources(player.registry, player.ledger, folder, evidence, evidence.step_keys or {})
-    own = ensure_signer(folder / "keys" / SIMULATOR_KEYS)
-    nothing = attest(Genesis(changes=(), erased=("acme",), at=now()), own)
-    return Store(folder, sources, kinds, nothing.envelope)
+    signer = ensure_signer(folder / "keys" / SIMULATOR_KEYS)
+    attestation = attest(Genesis(changes=(), erased=("acme",), at=now()), signer)
+    return Store(folder, sources, kinds, attestation.envelope)

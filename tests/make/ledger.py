@@ -43,12 +43,12 @@ def aliases(folder: Path, **simulators: Digest) -> Aliases:
     return aliases_table
 
 
-def copy_store(store: Path, to: Path) -> None:
+def copy_store(store: Path, target: Path) -> None:
     """Copies a folder with an idle ledger into an existing folder."""
     with contextlib.closing(sqlite3.connect(store / "ledger.db")) as ledger:
         ledger.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    beside = shutil.ignore_patterns("*-wal", "*-shm")
-    shutil.copytree(store, to, ignore=beside, dirs_exist_ok=True)
+    ignore = shutil.ignore_patterns("*-wal", "*-shm")
+    shutil.copytree(store, target, ignore=ignore, dirs_exist_ok=True)
 
 
 @cache

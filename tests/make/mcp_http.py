@@ -57,7 +57,7 @@ def notes() -> Iterator[Notes]:
 
 
 def _guarded(app: Any, state: Notes) -> Any:
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+    async def guard(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
         elif dict(scope["headers"]).get(b"authorization") != TOKEN.encode():
@@ -73,7 +73,7 @@ def _guarded(app: Any, state: Notes) -> Any:
         else:
             raise ConnectionAbortedError
 
-    return guarded
+    return guard
 
 
 async def _answer(send: Any, status: int, body: bytes, kind: bytes = b"application/json") -> None:

@@ -91,17 +91,17 @@ def tiny_qwen3(folder: Path) -> Path:
     parts = [words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     texts = [*_CORPUS, "<think>\n\n</think>\n\n"] * 3
     tokenizer = byte_level(texts, 400, pre_tokenizer=pre_tokenizers.Sequence(parts))
-    whole = PreTrainedTokenizerFast(
+    fast_tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<|endoftext|>",
         eos_token="<|endoftext|>",  # as in a base model, whose template ends responses otherwise
         chat_template=qwen3_chat_template,
         additional_special_tokens=list(CHATML_TOKENS[1:]),
     )
-    whole.save_pretrained(folder)
+    fast_tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    model = Qwen3ForCausalLM(_config(whole, num_layers=2, hidden_size=64))
-    model.generation_config.eos_token_id = whole.eos_token_id
+    model = Qwen3ForCausalLM(_config(fast_tokenizer, num_layers=2, hidden_size=64))
+    model.generation_config.eos_token_id = fast_tokenizer.eos_token_id
     model.save_pretrained(folder)
     return folder
 

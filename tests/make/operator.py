@@ -62,8 +62,8 @@ class Service:
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
-        about = "Episodes that are open."
-        self._open = Gauge("agentworld_open_episodes", about, ["simulator"], registry=registry)
+        help_text = "Episodes that are open."
+        self._open = Gauge("agentworld_open_episodes", help_text, ["simulator"], registry=registry)
         self._server, _ = start_http_server(0, "127.0.0.1", registry)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -144,9 +144,9 @@ class Namespace(Cluster):
                 _preload_content=False,
                 _return_http_data_only=True,
             )
-            rest = b""
+            remainder = b""
             for piece in answer.stream(1 << 16):
-                *lines, rest = (rest + piece).split(b"\n")
+                *lines, remainder = (remainder + piece).split(b"\n")
                 yield from (json.loads(line)["object"] for line in lines)
 
     def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
@@ -174,7 +174,7 @@ def define(cluster: ControlPlane) -> None:
     wait_for(is_served)
 
 
-# A plain kopf operator also writes to what it watches.
+# A plain kopf operator also writes to the objects that it watches.
 PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
@@ -207,7 +207,7 @@ def kubeconfig(
 
 
 def variables(settings: Mapping[str, object]) -> dict[str, str]:
-    """The environment variables that tell an operator these settings."""
+    """The environment variables of an operator with these settings."""
     return {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
 
 

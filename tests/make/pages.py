@@ -75,12 +75,12 @@ def form(line: str) -> str:
     return line.strip()
 
 
-def shorten(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
+def shorten(page_lines: Sequence[str], printed: Sequence[str]) -> list[str]:
     """The printed lines that a page shows: all, or those around `...`."""
-    if LEFT_OUT not in shown:
+    if LEFT_OUT not in page_lines:
         return [*printed]
     rest, lines = iter(printed), []
-    for line in shown:
+    for line in page_lines:
         lines.append(
             line if line == LEFT_OUT else next((new for new in rest if form(new) == form(line)), "")
         )
@@ -111,7 +111,7 @@ class Terminal:
         output.
         """
 
-        def again(match: re.Match[str]) -> str:
+        def replay(match: re.Match[str]) -> str:
             if word not in match[1]:
                 return match[0]
             lines: list[str] = []
@@ -120,25 +120,25 @@ class Terminal:
                 ids = [_ID.findall("\n".join(output)) for output in (step.output, printed)]
                 for old, new in zip(*ids, strict=False):
                     self._ids |= {old: new, old[:_SHORT]: new[:_SHORT]}
-                command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
+                command = _ID.sub(lambda m: self._ids.get(m[0], m[0]), step.command)
                 lines += [f"$ {command}", *printed]
             return "".join(["```console\n", *(f"{line}\n" for line in lines), "```"])
 
-        return _BLOCK.sub(again, text)
+        return _BLOCK.sub(replay, text)
 
     def run(self, step: Shown) -> list[str]:
         """The output of a command; of a background command, as many lines as the page shows."""
-        command = _ID.sub(lambda old: self._ids.get(old[0], old[0]), step.command)
-        command = _PORT.sub(lambda old: str(self._port(old[0])), command.replace(".venv/bin/", ""))
+        command = _ID.sub(lambda m: self._ids.get(m[0], m[0]), step.command)
+        command = _PORT.sub(lambda m: str(self._port(m[0])), command.replace(".venv/bin/", ""))
         if command.startswith("export "):
             variables = self._bash(f"{command}; env --null").stdout.split("\0")
             self._environment = dict(line.split("=", 1) for line in variables if line)
             return []
         if command.endswith(" &"):
             return self._ports_back(self._serve(command[:-2], max(1, len(step.output))))
-        done = self._bash(command)
-        assert done.returncode == 0 or "error: " in done.stdout, (command, done.stdout)
-        lines = [line.rstrip() for line in done.stdout.splitlines()]
+        result = self._bash(command)
+        assert result.returncode == 0 or "error: " in result.stdout, (command, result.stdout)
+        lines = [line.rstrip() for line in result.stdout.splitlines()]
         return self._ports_back([line for line in lines if not _PROGRESS.match(line)])
 
     def end(self) -> None:
@@ -175,10 +175,9 @@ class Terminal:
         return self._ports.setdefault(port, free_port())
 
     def _ports_back(self, lines: list[str]) -> list[str]:
-        names_by_port = {str(port): name for name, port in self._ports.items()}
+        names_by_port = {str(m): name for name, m in self._ports.items()}
         return [
-            re.sub(r"\b\d{4,5}\b", lambda port: names_by_port.get(port[0], port[0]), x)
-            for x in lines
+            re.sub(r"\b\d{4,5}\b", lambda m: names_by_port.get(m[0], m[0]), line) for line in lines
         ]
 
 
@@ -205,11 +204,11 @@ def params(word: str) -> list[object]:
 def terminal(folder: Path, ports: Mapping[str, int] = {}) -> Iterator[Terminal]:
     """A terminal whose programs end with the block; a page's ports are replaced."""
     with TemporaryDirectory() as programs:
-        running = Terminal(folder, Path(programs), ports)
+        new_terminal = Terminal(folder, Path(programs), ports)
         try:
-            yield running
+            yield new_terminal
         finally:
-            running.end()
+            new_terminal.end()
 
 
 def _write_program(path: Path, words: str) -> None:
@@ -220,10 +219,10 @@ def _write_program(path: Path, words: str) -> None:
 def main(folder: str, *names: str) -> None:
     """Each page starts with the store as the demo left it."""
     for name in names:
-        with TemporaryDirectory() as place, terminal(Path(place)) as running:
-            shutil.copytree(Path(folder) / STORE, Path(place) / STORE)
+        with TemporaryDirectory() as page_folder, terminal(Path(page_folder)) as new_terminal:
+            shutil.copytree(Path(folder) / STORE, Path(page_folder) / STORE)
             page = Path(name)
-            page.write_text(running.play(page.read_text()))
+            page.write_text(new_terminal.play(page.read_text()))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ def run_peer(environment: str, *arguments: object, **variables: str) -> str:
     """The output of `python -m` with these arguments in an environment without agentworld."""
     command = [python_of(environment), "-m", *map(str, arguments)]
     environment_variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
-    done = subprocess.run(
+    result = subprocess.run(
         command, env=environment_variables, capture_output=True, text=True, check=False, timeout=300
     )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    return done.stdout
+    assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
+    return result.stdout

@@ -11,8 +11,8 @@ from agentworld.storage.pools import PoolWriter, pool_rows
 
 def write_pool(path: Path, samples: Iterable[Sample], samples_per_batch: int = 1_000) -> PoolFile:
     """Writes a pool, atomically."""
-    waiting = iter(samples)
+    remaining = iter(samples)
     with PoolWriter(path) as pool:
-        while batch := list(islice(waiting, samples_per_batch)):
+        while batch := list(islice(remaining, samples_per_batch)):
             pool.add(pool_rows(batch))
     return pool.summary()

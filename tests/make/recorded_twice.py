@@ -87,12 +87,12 @@ async def record_twice(name: str, num_episodes: int, at_once: int = 1) -> list[E
     plans = [_plan(name, seed, has_goal=seed % 3 == 0) for seed in range(num_episodes)]
     explore = _plan(name, num_episodes, has_goal=False)
     plans += [explore._replace(actions=RUNTIME_ACTIONS[name])] if name in RUNTIME_ACTIONS else []
-    rest = iter(plans)
+    remaining = iter(plans)
     episodes: dict[int, Episode] = {}
 
     async def work() -> None:
         async with open_environment(name) as environment:
-            for plan in rest:
+            for plan in remaining:
                 with suppress(EnvironmentBroken):
                     episodes[plan.seed] = await _record(name, environment, plan)
 
@@ -118,13 +118,13 @@ async def _record(name: str, environment: Environment, plan: _Plan) -> Episode:
     actions = [step.action for step in first]
     second = await _play(environment, plan.task, lambda _: _script(actions))
     stale: list[str | None] = [None] * len(actions)
-    if places := [place for place, step in enumerate(first[:-1]) if step.changes_state]:
-        place = rng.choice(places)
-        rest = actions[:place] + actions[place + 1 :]
-        without = await _play(environment, plan.task, lambda _: _script(rest))
-        stale[place + 1 :] = [step.observation for step in without[place:]]
+    if indices := [index for index, step in enumerate(first[:-1]) if step.changes_state]:
+        index = rng.choice(indices)
+        remaining = actions[:index] + actions[index + 1 :]
+        replay = await _play(environment, plan.task, lambda _: _script(remaining))
+        stale[index + 1 :] = [step.observation for step in replay[index:]]
     rows = zip(first, second, stale, strict=True)
-    return [DoubleTurn(one.action, one.observation, two.observation, old) for one, two, old in rows]
+    return [DoubleTurn(a.action, a.observation, b.observation, old) for a, b, old in rows]
 
 
 def _script(actions: Sequence[str]) -> Explorer:

@@ -67,12 +67,12 @@ def sample(seed: int = 0, *, num_turns: int = 3, pool_target: bool = True) -> Sa
     )
 
 
-def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
-    reads = place % 2 == 1
+def _turn(name: str, word: str, index: int, target: bool) -> SampleTurn:
+    is_read = index % 2 == 1
     return SampleTurn(
-        action=f"cat {name}.txt" if reads else f"echo {word} > {name}.txt",
-        observation=f"{word}\n[0] ~" if reads else "[0] ~",
-        tags=("cat", "history", "output") if reads else ("write",),
+        action=f"cat {name}.txt" if is_read else f"echo {word} > {name}.txt",
+        observation=f"{word}\n[0] ~" if is_read else "[0] ~",
+        tags=("cat", "history", "output") if is_read else ("write",),
         target=target,
     )
 
@@ -100,8 +100,8 @@ def pinned_domains(*names: str, system_prompt: str | None = None) -> dict[str, D
     pins = {}
     for name in names or ("shell",):
         domain = domain_of(name)
-        own = system_text(domain.prompt(Start(domain=name)))
-        prompt = own if system_prompt is None else system_prompt
+        default = system_text(domain.prompt(Start(domain=name)))
+        prompt = default if system_prompt is None else system_prompt
         pins[name] = DomainPin(version=domain.version, system_prompt=prompt)
     return pins
 
@@ -225,15 +225,15 @@ def grouped_report(
     kinds = {
         kind: Figures(exact_match=estimate(0.7, num), metrics=metrics) for kind, num in nums.items()
     }
-    more = Figures(exact_match=difference(lead), metrics={"token_f1": difference(lead)})
-    gains = dict.fromkeys(nums, more)
-    gain = Gain(**dict(more), over="sft", by_tag={"cat": difference(0.1)}, by_kind=gains)
+    lead_figures = Figures(exact_match=difference(lead), metrics={"token_f1": difference(lead)})
+    gains = dict.fromkeys(nums, lead_figures)
+    gain = Gain(**dict(lead_figures), over="sft", by_tag={"cat": difference(0.1)}, by_kind=gains)
     score = base.stages["rl"].model_copy(
         update={
             "metrics": metrics,
             "by_kind": kinds,
             "answers": Answers(**{"num": 100, "num_episodes": 20, **answers}),
-            "leads": {"copy": more, "repeat": more},
+            "leads": {"copy": lead_figures, "repeat": lead_figures},
             "gain": gain,
         }
     )

@@ -44,7 +44,7 @@ Object = dict[str, Any]
 
 
 class Release(NamedTuple):
-    """The chart, installed."""
+    """An installed chart."""
 
     cluster: Cluster
     namespace: Namespace
@@ -85,7 +85,7 @@ class Release(NamedTuple):
         """Creates an object as a user does, with retries until the operator has processed it."""
         was_unanswered = False
 
-        def is_taken() -> bool:
+        def is_created() -> bool:
             nonlocal was_unanswered
             try:
                 self.namespace.create(manifest)
@@ -98,7 +98,7 @@ class Release(NamedTuple):
                 return False
             return True
 
-        wait_for(is_taken, _SECONDS)
+        wait_for(is_created, _SECONDS)
 
     def kill(self, pod: str) -> None:
         """Kills a pod at once, as the failure of its node does."""
@@ -140,29 +140,29 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Release]:
         yield Release(cluster, namespace, folder, f"http://{host}")
 
 
-def values(**more: object) -> Object:
+def values(**overrides: object) -> Object:
     """The values of this cluster's administrator."""
-    small = {"requests": {"cpu": "50m", "memory": "64Mi"}}
+    resources = {"requests": {"cpu": "50m", "memory": "64Mi"}}
     keys = {"trainer": {"sha256": key_digest(AGENT), "roles": ["agent"]}}
-    built = images.built("control"), images.built("train"), images.postgres()
+    built_images = images.built("control"), images.built("train"), images.postgres()
     return {
-        **image_values.of_images(*built),
-        "operator": {"leaseSeconds": 6, "resources": small},
-        "service": {"engineWaitSeconds": 20, "resources": small},
+        **image_values.of_images(*built_images),
+        "operator": {"leaseSeconds": 6, "resources": resources},
+        "service": {"engineWaitSeconds": 20, "resources": resources},
         "access": {"tenants": {"acme": {"keys": keys}}},
         "stores": {"claim": {"accessMode": "ReadWriteMany", "storageClass": _STORAGE}},
-        "database": {"storageClass": _STORAGE, "resources": small},
+        "database": {"storageClass": _STORAGE, "resources": resources},
         "mlflow": {
             "storageClass": _STORAGE,
-            "resources": small,
+            "resources": resources,
             "nodeSelector": {"kubernetes.io/hostname": "node-2"},
         },
         "console": {
             "enabled": True,
-            "resources": small,
+            "resources": resources,
             "nodeSelector": {"kubernetes.io/hostname": "node-2"},
         },
-        **more,
+        **overrides,
     }
 
 
@@ -225,9 +225,9 @@ def manifest(model: Path, seed: str) -> SimulatorManifest:
     )
 
 
-def simulator(name: str, pinned: SimulatorManifest, **serving: object) -> Object:
+def simulator(name: str, simulator_manifest: SimulatorManifest, **serving: object) -> Object:
     """A Simulator as a user writes it."""
-    placed = {
+    defaults = {
         "image": "localhost/agentworld/engine-cpu",
         "weights": {"claim": "weights"},
         "resources": {
@@ -236,8 +236,8 @@ def simulator(name: str, pinned: SimulatorManifest, **serving: object) -> Object
         },
         "startupSeconds": 600,
     }
-    identity = {"manifest": json.loads(pinned.canonical)}
-    spec = {"identity": identity, "serving": placed | serving}
+    identity = {"manifest": json.loads(simulator_manifest.canonical)}
+    spec = {"identity": identity, "serving": defaults | serving}
     return {**type_fields("Simulator"), "metadata": {"name": name}, "spec": spec}
 
 
@@ -312,5 +312,5 @@ def _evict(core: client.CoreV1Api, pod: str) -> None:
     try:
         core.create_namespaced_pod_eviction(pod, NAMESPACE, {"metadata": {"name": pod}})
     except ApiException as error:
-        if error.status not in (404, 429):  # gone, or protected by a budget for a while
+        if error.status not in (404, 429):  # deleted, or still protected by a budget
             raise

@@ -38,11 +38,11 @@ def _json_web_token(rng: Random) -> str:
 
 
 def _private_key(rng: Random) -> str:
-    sort = rng.choice(["RSA ", "EC ", "OPENSSH ", ""])
+    kind = rng.choice(["RSA ", "EC ", "OPENSSH ", ""])
     lines = [_run(rng, _ALPHANUMERIC + "+/", 64) for _ in range(rng.randint(4, 20))]
     edge = "-" * 5
     return "\n".join(
-        [f"{edge}BEGIN {sort}PRIVATE KEY{edge}", *lines, f"{edge}END {sort}PRIVATE KEY{edge}"]
+        [f"{edge}BEGIN {kind}PRIVATE KEY{edge}", *lines, f"{edge}END {kind}PRIVATE KEY{edge}"]
     )
 
 

@@ -49,14 +49,14 @@ class Served(NamedTuple):
         content = b"" if body is None else json.dumps(body).encode()
         return self.send(method, path, content, **headers)
 
-    def send(self, method, path, content, **more) -> httpx.Response:
+    def send(self, method, path, content, **raw_headers) -> httpx.Response:
         """One request with these bytes."""
 
         async def ask():
             async with httpx.AsyncClient(
                 transport=self.transport, base_url="http://simulator"
             ) as client:
-                headers = {name.replace("_", "-"): value for name, value in more.items()}
+                headers = {name.replace("_", "-"): value for name, value in raw_headers.items()}
                 headers |= {"content-type": "application/json"} if content else {}
                 return await client.request(method, path, content=content, headers=headers)
 
@@ -85,26 +85,26 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Callable[..., Served]]:
-    """The same in this folder."""
+    """Serves as the fixture `serve` does, in this folder."""
 
     def start(
         answer=shell, ledger=Ledger, states=dict, access=ACCESS, accelerators=tuple, **manifest
     ):
-        engine, opened = FakeEngine(answer), ledger(url)
-        ledgers.append(opened)
-        pinned = records.manifest(**manifest)
+        engine, own_ledger = FakeEngine(answer), ledger(url)
+        ledgers.append(own_ledger)
+        pinned_manifest = records.manifest(**manifest)
         ensure_signer(folder / "keys" / STEP_KEYS)
         log_signer = LogCheckpointSigner(
-            opened,
-            pinned.digest,
+            own_ledger,
+            pinned_manifest.digest,
             partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS),
             WriteOnce(str(folder / "mirror")),
             trusted=partial(load_trusted, folder / "keys" / SIMULATOR_KEYS),
             step_keys=partial(load_trusted, folder / "keys" / STEP_KEYS),
         )
-        alone = make.service.of_one(pinned, engine, opened, states, accelerators)
-        app = create_app(*alone, log_signer, access)
-        return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
+        parts = make.service.of_one(pinned_manifest, engine, own_ledger, states, accelerators)
+        app = create_app(*parts, log_signer, access)
+        return Served(engine, own_ledger, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     url = make.ledger.laid(f"sqlite:///{folder / 'ledger.db'}")
     ledgers: list[Ledger] = []
@@ -116,12 +116,12 @@ def serving(folder: Path) -> Iterator[Callable[..., Served]]:
 @pytest.fixture
 def listen(tmp_path) -> Iterator[Callable[..., str]]:
     """Listens on the loopback, with limits of the test's own; returns the address."""
-    with ExitStack() as listening:
+    with ExitStack() as stack:
 
         def start(**limits):
             app = make.service.service(tmp_path).app
             bounds = Limits(**{"check_seconds": 0.05} | limits)
-            return listening.enter_context(make.service.listening(app, bounds))
+            return stack.enter_context(make.service.listening(app, bounds))
 
         yield start
 

@@ -88,29 +88,29 @@ def ledger(store: Path) -> Ledger:
 
 
 def log_signer(
-    store: Path, simulator: Digest = SIMULATOR, opened: Ledger | None = None
+    store: Path, simulator: Digest = SIMULATOR, own_ledger: Ledger | None = None
 ) -> LogCheckpointSigner:
-    """The signer of the logs of a store's simulator, in its ledger if that is open already."""
+    """The signer of the logs of a store's simulator, in an open ledger if one is given."""
     stores = Stores.of(store)
-    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
-    for folder in (own, steps):
+    own_keys, step_keys = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    for folder in (own_keys, step_keys):
         ensure_signer(folder)
     return LogCheckpointSigner(
-        opened or ledger(store),
+        own_ledger or ledger(store),
         simulator,
-        partial(load_signer, own),
+        partial(load_signer, own_keys),
         WriteOnce(stores.mirror_url),
-        trusted=partial(load_trusted, own),
-        step_keys=partial(load_trusted, steps),
+        trusted=partial(load_trusted, own_keys),
+        step_keys=partial(load_trusted, step_keys),
     )
 
 
 def service(
     store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
 ) -> Service:
-    manifest, engine, opened = pinned or records.manifest(), FakeEngine(answer), ledger(store)
-    alone = of_one(manifest, engine, opened)
-    app = create_app(*alone, log_signer(store, manifest.digest, opened), access, **intervals)
+    manifest, engine, store_ledger = pinned or records.manifest(), FakeEngine(answer), ledger(store)
+    parts = of_one(manifest, engine, store_ledger)
+    app = create_app(*parts, log_signer(store, manifest.digest, store_ledger), access, **intervals)
     return Service(store, engine, app, manifest.digest)
 
 
@@ -131,9 +131,7 @@ def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) ->
 
 
 class PromptServer(uvicorn.Server):
-    """Stops at once; uvicorn polls for its stop ten times a second, and then waits a tenth of
-    one.
-    """
+    """Stops at once; uvicorn polls for its stop ten times a second, and then waits 0.1 seconds."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -157,12 +155,12 @@ class PromptServer(uvicorn.Server):
     async def shutdown(self, *_sockets: object, **_same: object) -> None:
         for listener in self.servers:
             listener.close()
-        shut, deadline = set(), time.monotonic() + _END_SECONDS
+        closed, deadline = set(), time.monotonic() + _END_SECONDS
         while self.server_state.connections or self.server_state.tasks:
             # Also those accepted while the listener closed: their clients may keep them open.
-            for connection in self.server_state.connections - shut:
+            for connection in self.server_state.connections - closed:
                 connection.shutdown()
-                shut.add(connection)
+                closed.add(connection)
             assert time.monotonic() < deadline, "a request has no end"
             await asyncio.sleep(0.001)
         await self.lifespan.shutdown()
@@ -202,8 +200,8 @@ def running(server: uvicorn.Server) -> Iterator[None]:
 def run(url: str) -> str:
     """The id of a new run with the service at this address."""
     answer = httpx.post(f"{url}/runs", json=OPENING.model_dump(mode="json"), trust_env=False)
-    opened: str = answer.json()["run"]["id"]
-    return opened
+    run_id: str = answer.json()["run"]["id"]
+    return run_id
 
 
 def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Response:

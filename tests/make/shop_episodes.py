@@ -36,7 +36,7 @@ def episode(seed: int, *, pursues_task: bool = False, num_turns: int = 12) -> Sh
     return ShopEpisode(solved, turns)
 
 
-def replay(recorded: ShopEpisode) -> list[str]:
+def replay(shop_episode: ShopEpisode) -> list[str]:
     """The observations of the same actions in a second run."""
-    shop = Shop(recorded.solved.task.initial_state)
-    return [answer(shop, turn.action) for turn in recorded.turns]
+    shop = Shop(shop_episode.solved.task.initial_state)
+    return [answer(shop, turn.action) for turn in shop_episode.turns]

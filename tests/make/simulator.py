@@ -40,7 +40,7 @@ def simulator(name: str = "one", seed: str | None = None, **serving: object) -> 
 
 
 def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Object:
-    """A SimulatorAlias that points at it."""
+    """A SimulatorAlias that points at this simulator."""
     return {
         **type_fields("SimulatorAlias"),
         "metadata": {"name": name},
@@ -85,8 +85,8 @@ def pod(
 ) -> Object:
     """A pod with the states of its two containers."""
     inits = [{"name": VERIFIER, "state": verifier or {}, "lastState": {}}]
-    own = {"name": "engine", "state": engine or {}, "lastState": last or {}, "ready": ready}
-    status_fields = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
+    container = {"name": "engine", "state": engine or {}, "lastState": last or {}, "ready": ready}
+    status_fields = {"initContainerStatuses": inits, "containerStatuses": [container], **status}
     labels = child_labels(records.digest("simulator"))
     return {"metadata": {"name": "pod", "labels": labels}, "status": status_fields}
 

@@ -23,14 +23,13 @@ from agentworld.steps.conclude import conclusions
 from agentworld.steps.table import steps_of
 from agentworld.storage.receipts import finished_steps
 from agentworld_pipelines.local import LOG
+from waiting import JOB_DEADLINE
 
 _PIPELINE = "world_model"
 _STEPS = steps_of(_PIPELINE)
 REAL = ("cpt", "rl", "gate", "register")
 NUM_STEPS, CHECKPOINT_EVERY = 120, 40
 """Of CPT: each third of it takes half a second, in which a test must act."""
-MOST_SECONDS = 400
-"""The limit for a run, on a busy machine."""
 RECIPE = f"""
 name: tiny
 model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_warmup_texts: 50}}
@@ -112,9 +111,9 @@ class Job:
         (self._stand_ins / "sitecustomize.py").write_text(FINDER)
         (store / "recipe.yaml").write_text(RECIPE)
 
-    def has_done(self, other: Path, *, but: set[str]) -> None:
-        """Whether the results equal those in another store, except for some steps."""
-        for folder in (other / "steps").iterdir():
+    def copy_steps(self, other_store: Path, *, but: set[str]) -> None:
+        """Copies the finished steps of another store, except for some of them."""
+        for folder in (other_store / "steps").iterdir():
             if folder.name not in but:
                 shutil.copytree(folder, self.store / "steps" / folder.name)
 
@@ -132,53 +131,51 @@ class Job:
 
     def run(self) -> None:
         """Runs the pipeline to its end."""
-        assert self.start().wait(MOST_SECONDS) == 0, self.log()
+        assert self.start().wait(JOB_DEADLINE) == 0, self.log()
 
-    def until(self, running: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> None:
+    def until(self, process: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> None:
         """Waits for a point of a run, which must not end before."""
         while not is_time():
-            assert running.poll() is None, self.log()
+            assert process.poll() is None, self.log()
             time.sleep(0.02)
 
-    def failed(self, running: subprocess.Popen[bytes]) -> Conclusion:
+    def failed(self, process: subprocess.Popen[bytes]) -> Conclusion:
         """The result of a run that must fail."""
-        assert running.wait(MOST_SECONDS) != 0, self.log()
+        assert process.wait(JOB_DEADLINE) != 0, self.log()
         return conclusions(self.store)[0]
 
     def struck(
         self, step: str, number: signal.Signals, *instants: Callable[[], bool]
     ) -> Conclusion:
         """Runs through these points; at the last one, the step's process gets a signal."""
-        running = self.start()
+        process = self.start()
         for is_time in instants:
-            self.until(running, is_time)
-        self._process_of(running, step).send_signal(number)
-        error_text = self.failed(running)
+            self.until(process, is_time)
+        self._process_of(process, step).send_signal(number)
+        conclusion = self.failed(process)
         assert not list(finished_steps(self.store, step))
-        return error_text
+        return conclusion
 
     def checkpoints(self, step: str) -> dict[int, int]:
         """The checkpoints from which a running training can resume, with the time of each (ns)."""
         times = {}
-        for sealed in self.store.glob(f"steps/{step}/*/checkpoints/*/manifest.json"):
+        for manifest in self.store.glob(f"steps/{step}/*/checkpoints/*/manifest.json"):
             with suppress(FileNotFoundError):  # an older one is deleted when the next one exists
-                times[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
+                times[int(manifest.parent.name.rpartition("-")[2])] = manifest.stat().st_mtime_ns
         return times
 
-    def goes_on(self, step: str, checkpoint: int, sealed: int) -> bool:
-        """Whether a training has resumed from a checkpoint; a training that starts before it takes
-        it.
-        """
+    def goes_on(self, step: str, checkpoint: int, sealed_at: int) -> bool:
+        """Whether a training has resumed from a checkpoint; an earlier start would rewrite it."""
         checkpoints = self.checkpoints(step)
-        return checkpoints.get(checkpoint) == sealed and max(checkpoints) > checkpoint
+        return checkpoints.get(checkpoint) == sealed_at and max(checkpoints) > checkpoint
 
     def log(self) -> str:
         """The end of Kubeflow's output."""
         return (self.store / LOG).read_text()[-20_000:]
 
-    def _process_of(self, running: subprocess.Popen[bytes], step: str) -> psutil.Process:
+    def _process_of(self, pipeline: subprocess.Popen[bytes], step: str) -> psutil.Process:
         """Python's process, and not the shell that waits for it."""
-        for process in psutil.Process(running.pid).children(recursive=True):
+        for process in psutil.Process(pipeline.pid).children(recursive=True):
             with suppress(psutil.Error):
                 if {step, "kfp.dsl.executor_main"} <= set(process.cmdline()):
                     return process
@@ -187,9 +184,9 @@ class Job:
 
 def receipts(store: Path) -> dict[str, StepReceipt]:
     """The receipt of each finished step; there must be exactly one."""
-    done = {step: list(finished_steps(store, step)) for step in _STEPS}
-    assert {len(value) for value in done.values()} <= {0, 1}
-    return {step: group[0].receipt for step, group in done.items() if group}
+    groups = {step: list(finished_steps(store, step)) for step in _STEPS}
+    assert {len(value) for value in groups.values()} <= {0, 1}
+    return {step: group[0].receipt for step, group in groups.items() if group}
 
 
 def made(store: Path) -> dict[str, tuple[Digest, Digest]]:

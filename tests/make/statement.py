@@ -9,17 +9,17 @@ from agentworld.records.statements.registration import RegisteredVersion
 from agentworld.records.statements.validation import Validation
 
 
-def file(told: RegisteredVersion | Validation, store: Path) -> None:
-    folder = _folder(store, told.digest)
-    sign(told, store, folder)
+def file(statement: RegisteredVersion | Validation, store: Path) -> None:
+    folder = _folder(store, statement.digest)
+    sign(statement, store, folder)
     submit(folder, store)
 
 
 def registered(
-    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
+    name: str, entity: WorldModel | Agent, model: Path, registry: Registry, store: Path
 ) -> VersionRef:
-    folder = _folder(store, what.digest)
-    ref = registering.register(name, what, model, registry, store, folder)
+    folder = _folder(store, entity.digest)
+    ref = registering.register(name, entity, model, registry, store, folder)
     submit(folder, store)
     return ref
 

@@ -62,24 +62,22 @@ def _story(store: Path, registry: Registry | None = None, *, signed: bool) -> St
     ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     signer = ensure_signer(store / "keys/steps")
     moments = {"before": moment()}
-    world = world_of(_model(store / "world"))
-    ref = _registered("world", world, store, registry, signed=signed)
+    world_model = world_of(_model(store / "world"))
+    ref = _registered("world", world_model, store, registry, signed=signed)
     moments["a world"] = moment()
-    simulator = records.pinned(store, artifact=world.artifact).digest
+    simulator = records.pinned(store, artifact=world_model.artifact).digest
     run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
     moments["a run"] = moment()
     _play(ledger, run)
-    model_folder = _model(store / "agent")
-    weights = sign_weights(
-        RunWeights(run=run.id, simulator=simulator, weights=model_folder), signer
-    )
-    run = ledger.close_run(run.id, RunClosing(final_weights=model_folder, signature=weights))
+    artifact = _model(store / "agent")
+    signature = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=artifact), signer)
+    run = ledger.close_run(run.id, RunClosing(final_weights=artifact, signature=signature))
     moments["weights"] = moment()
-    trained = records.checkpoint(
-        "agent", artifact=model_folder, parents=[STARTED], simulator=simulator
+    checkpoint = records.checkpoint(
+        "agent", artifact=artifact, parents=[STARTED], simulator=simulator
     )
-    what = Agent(checkpoint=trained, run=run.id)
-    agent = _registered("hero", what, store, registry, signed=signed)
+    trained_agent = Agent(checkpoint=checkpoint, run=run.id)
+    agent = _registered("hero", trained_agent, store, registry, signed=signed)
     moments["an agent"] = moment()
     evidence = _sealed(store, ledger, simulator)
     sources = Sources(registry, ledger, store, evidence, evidence.step_keys or {})
@@ -95,12 +93,12 @@ def without(story: Story, ref: str) -> Story:
         if str(version) == ref:
             continue
         if version == story.world_model:
-            what = story.sources.registry.world_model(version)
-            registry.register_world_model(version.name, what, model, signature=stored.signature)
+            entity = story.sources.registry.world_model(version)
+            registry.register_world_model(version.name, entity, model, signature=stored.signature)
         else:
-            what = story.sources.registry.agent(version)
-            served = {"signature": stored.signature, "world_model": story.world_model}
-            registry.register_agent(version.name, what, model, **served)
+            entity = story.sources.registry.agent(version)
+            fields = {"signature": stored.signature, "world_model": story.world_model}
+            registry.register_agent(version.name, entity, model, **fields)
     return story._replace(sources=story.sources._replace(registry=registry))
 
 
@@ -114,20 +112,20 @@ def world_of(artifact: Digest) -> WorldModel:
     return WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
 
 
-def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
-    return sign_registration(registration_of(name, what), signer)
+def signed_as(name: str, entity: WorldModel | Agent, signer: Signer) -> str:
+    return sign_registration(registration_of(name, entity), signer)
 
 
 def _registered(
-    name: str, what: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
+    name: str, entity: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
 ) -> VersionRef:
     """Registers a version, signed as a step does, or unsigned as in old versions."""
-    model = store / ("world" if isinstance(what, WorldModel) else "agent")
+    model = store / ("world" if isinstance(entity, WorldModel) else "agent")
     if signed:
-        return registered(name, what, model, registry, store)
-    if isinstance(what, WorldModel):
-        return registry.register_world_model(name, what, model)
-    return registry.register_agent(name, what, model)
+        return registered(name, entity, model, registry, store)
+    if isinstance(entity, WorldModel):
+        return registry.register_world_model(name, entity, model)
+    return registry.register_agent(name, entity, model)
 
 
 def _model(folder: Path) -> Digest:

@@ -8,7 +8,7 @@ from agentworld.lineage.memory import MemoryRegistry
 
 
 class RegistryWithStrays(MemoryRegistry):
-    """`a-stray`, which sorts before ours, has no record."""
+    """`a-stray`, which sorts before our versions, has no record."""
 
     def stray(self, entity: WorldModel | Agent) -> VersionRef:
         if isinstance(entity, Agent):

@@ -38,9 +38,9 @@ class _Template:
         self._home = TemporaryDirectory()  # deleted when the process ends
         self._folder = Path(self._home.name).resolve() / "store"
         self._folder.mkdir()
-        pickled = io.BytesIO()
-        _Pickler(pickled, self._folder).dump(build(self._folder, **arguments))
-        self._pickled = pickled.getvalue()
+        buffer = io.BytesIO()
+        _Pickler(buffer, self._folder).dump(build(self._folder, **arguments))
+        self._pickled = buffer.getvalue()
         assert bytes(self._folder) not in self._pickled, "a text names the store; make it a path"
         _end_writing(self._folder / _LEDGER)
 
@@ -71,11 +71,11 @@ class _Unpickler(pickle.Unpickler):
         self._store = store
 
     def persistent_load(self, pid: tuple[str, str]) -> object:
-        kind, place = pid
+        kind, name = pid
         if kind == "ledger":
-            objects = ObjectStore(str(self._store / place)) if place else None
+            objects = ObjectStore(str(self._store / name)) if name else None
             return Ledger(f"sqlite:///{self._store / _LEDGER}", objects)
-        path = self._store / place
+        path = self._store / name
         return WriteOnce(str(path)) if kind == "mirror" else path
 
 

@@ -19,8 +19,8 @@ def byte_level(
 ) -> Tokenizer:
     """A tokenizer of at most `size` tokens, trained on these texts; it is lossless."""
     tokenizer = Tokenizer(models.BPE())
-    plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.pre_tokenizer = pre_tokenizer or plain
+    default = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizer or default
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,

@@ -70,6 +70,6 @@ def samples() -> list[Sample]:
 def one_target(sample: Sample) -> Sample:
     """The same sample with one target turn."""
     turns = [
-        turn.model_copy(update={"target": place == 1}) for place, turn in enumerate(sample.turns)
+        turn.model_copy(update={"target": index == 1}) for index, turn in enumerate(sample.turns)
     ]
     return sample.model_copy(update={"turns": tuple(turns)})

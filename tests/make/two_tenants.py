@@ -169,9 +169,9 @@ class _Player:
         model, artifact = self._model(name)
         cpt = records.checkpoint("cpt", data=DATA, artifact=records.digest(f"cpt of {name}"))
         rl = records.checkpoint("rl", data=DATA, parents=[cpt.artifact], artifact=artifact)
-        what = WorldModel(stages=(cpt, rl), report=records.digest(f"report of {name}"))
+        world_model = WorldModel(stages=(cpt, rl), report=records.digest(f"report of {name}"))
         with self.act(f"world model {name} is registered"):
-            registered(f"{name}-world", what, model, self.registry, self.store)
+            registered(f"{name}-world", world_model, model, self.registry, self.store)
         pinned = records.pinned(self.store, artifact=artifact)
         report = records.served_report(simulator=pinned.digest)
         attach(pinned, report, self.store)
@@ -182,7 +182,7 @@ class _Player:
             {
                 pinned.digest: f"simulator {name}",
                 report.digest: f"evaluation of {name}",
-                what.report: f"report of {name}",
+                world_model.report: f"report of {name}",
             }
         )
 
@@ -205,33 +205,33 @@ class _Player:
         self, run: str, tenant: str, agent: str, *, is_signed: bool, claimed: str = "first"
     ) -> None:
         """A run that trains an agent, in the simulator that its trainer `claimed`, or another."""
-        opened = self.play(run, tenant, agent)
+        opened_run = self.play(run, tenant, agent)
         model, weights = self._model(run)
-        statement = RunWeights(run=run, simulator=opened.simulator, weights=weights)
+        statement = RunWeights(run=run, simulator=opened_run.simulator, weights=weights)
         signer = load_signer(self.store / "keys" / STEP_KEYS)
         with self.act(f"run {run} is closed"):
             signature = sign_weights(statement, signer) if is_signed else None
-            closing_ = RunClosing(final_weights=weights, signature=signature)
-            closed = self.ledger.close_run(run, closing_)
+            run_closing = RunClosing(final_weights=weights, signature=signature)
+            closed_run = self.ledger.close_run(run, run_closing)
             self._log_signer.seal(run)
         fields = {"artifact": weights, "simulator": self._digest(claimed)}
         claim = Claim(agent=agent, starting_weights=STARTED, data=(DATA,), **fields)
         checkpoint = records.checkpoint("agent", parents=[STARTED], **fields)
         with self.act(f"agent of {run} is registered"):
-            edge = self._log_signer.statement_signer.edge(closed, claim)
-            what = Agent(checkpoint=checkpoint, run=run, edge=edge)
-            registered(agent, what, model, self.registry, self.store)
+            edge = self._log_signer.statement_signer.edge(closed_run, claim)
+            entity = Agent(checkpoint=checkpoint, run=run, edge=edge)
+            registered(agent, entity, model, self.registry, self.store)
 
     def validate(self, ref: str, run: str, simulator: str) -> None:
         """A validation in a live shell and in a simulator."""
         artifact = self.ledger.run(run).final_weights
         assert artifact
         report = records.agent_report(simulator=self._digest(simulator))
-        read = {"agent": artifact, "imitated": STARTED, "simulator": report.simulator}
-        step = records.finished_step(self.store, "validate", report.digest, **read)
+        inputs = {"agent": artifact, "imitated": STARTED, "simulator": report.simulator}
+        step = records.finished_step(self.store, "validate", report.digest, **inputs)
         report.write(step / "report.json")
-        words = {report.digest: f"validation in {simulator}", step.name: f"of-{run}"}
-        self.names.words.update(words)
+        names = {report.digest: f"validation in {simulator}", step.name: f"of-{run}"}
+        self.names.words.update(names)
         fields = {"artifact": artifact, "imitated": STARTED, "step": step.name}
         with self.act(f"{ref} is validated in {simulator}"):
             file(Validation(report=report, at=now(), **fields), self.store)
@@ -278,10 +278,10 @@ class _Player:
     def withdraw(self, ref: str, reason: str) -> None:
         name, version = ref.split("@")
         self._change("mlflow.db", "DELETE FROM model_version_tags WHERE name = ?", name)
-        deleted = "DELETE FROM model_versions WHERE name = ? AND version = ?"
-        self._change("mlflow.db", deleted, name, version)
-        withdrawn = declare_withdrawn(self.store, [ref], reason, "bob")
-        self.missed["audit withdrawn before it is recorded"] = withdrawn.model_dump_json()
+        statement = "DELETE FROM model_versions WHERE name = ? AND version = ?"
+        self._change("mlflow.db", statement, name, version)
+        declaration = declare_withdrawn(self.store, [ref], reason, "bob")
+        self.missed["audit withdrawn before it is recorded"] = declaration.model_dump_json()
 
     def tamper(self) -> None:
         """Unsigned changes: an alias and a tag in MLflow, and an erasure."""

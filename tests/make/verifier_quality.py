@@ -76,13 +76,13 @@ def measure_quality(domain: Domain, episodes: Sequence[Episode], seed: str = "1"
             if not is_right:
                 mistakes.append(f"{kind}: {turn.action!r} {turn.truth!r} {text!r}")
 
-    others = _Others(turns)
+    outcomes = _Others(turns)
     for turn in judged:
         judge("second", turn.second, turn, expected=True)
         for _ in range(_NUM_REWRITES):
             judge("tolerated", tolerated_change(rng, turn.truth, forms), turn, expected=True)
         case = Case(
-            turn.truth, turn.previous, turn.stale, turn.is_failure, others.outcome(rng, turn)
+            turn.truth, turn.previous, turn.stale, turn.is_failure, outcomes.outcome(rng, turn)
         )
         for kind in WRONG:
             judge(kind, wrong_change(kind, rng, case, forms), turn, expected=False)
@@ -125,8 +125,8 @@ class _Others:
             if turns := self._turns.get((key, not turn.is_failure)):
                 other = rng.choice(turns)
                 common = _common_lines(turn)
-                rest = other.truth.split("\n")[len(_common_lines(other)) :]
-                return "\n".join([*common, *rest])
+                later_lines = other.truth.split("\n")[len(_common_lines(other)) :]
+                return "\n".join([*common, *later_lines])
         return None
 
 

@@ -24,22 +24,22 @@ def write_zstd_zip(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, pyarrow.compress(data, codec="zstd", asbytes=True))
-        places = [item.header_offset for item in archive.infolist()]
+        offsets = [item.header_offset for item in archive.infolist()]
     content = bytearray(path.read_bytes())
-    place = content.index(_CENTRAL)
-    for local, data in zip(places, members.values(), strict=True):
+    offset = content.index(_CENTRAL)
+    for local, data in zip(offsets, members.values(), strict=True):
         _describe(content, local + 8, data)
-        _describe(content, place + 10, data)
-        place = content.find(_CENTRAL, place + 1)
+        _describe(content, offset + 10, data)
+        offset = content.find(_CENTRAL, offset + 1)
     path.write_bytes(content)
     return path
 
 
-def _describe(content, place, data, method=93):
-    """Method, checksum and size of the whole, as both kinds of header have them in a row."""
-    struct.pack_into("<H", content, place, method)
-    struct.pack_into("<I", content, place + 6, zlib.crc32(data))
-    struct.pack_into("<I", content, place + 14, len(data))
+def _describe(content, offset, data, method=93):
+    """Writes method, checksum and size, which are adjacent in both kinds of header."""
+    struct.pack_into("<H", content, offset, method)
+    struct.pack_into("<I", content, offset + 6, zlib.crc32(data))
+    struct.pack_into("<I", content, offset + 14, len(data))
 
 
 def set_field(path, offset, layout, value):

@@ -64,8 +64,14 @@ def test_an_outage_of_the_server_does_not_end_a_training(caplog) -> None:
 
 def test_a_failed_training_is_ended_as_failed() -> None:
     server = Server()
-    with pytest.raises(KeyError), MetricLog(server, 60):
-        raise KeyError
+
+    def fail() -> None:
+        with MetricLog(server, 60) as log:
+            log.add(1, {"loss": 1.0})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert server.ended == [True]
 
 

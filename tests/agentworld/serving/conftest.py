@@ -1,3 +1,3 @@
-"""A service on a real ledger with an engine of no model, reached as its clients reach it."""
+"""Fixtures: a service with a real ledger and a scripted engine, and its clients."""
 
 from make.served import listen, serve, told  # noqa: F401

@@ -20,8 +20,8 @@ def test_a_run_is_opened_counted_and_closed(serve):
     served = serve()
     run = served.run()
     served.step(served.reset(run), "ls", 1)
-    found = served.http("GET", f"/runs/{run}").json()
-    assert (found["simulator"], found["num_episodes"], found["num_steps"]) == (SIMULATOR, 1, 1)
+    state = served.http("GET", f"/runs/{run}").json()
+    assert (state["simulator"], state["num_episodes"], state["num_steps"]) == (SIMULATOR, 1, 1)
     final = {"final_weights": records.digest("final")}
     assert served.http("POST", f"/runs/{run}/close", final).json()["closing"]
     assert served.http("POST", f"/runs/{run}/close", final).status_code == 200
@@ -56,7 +56,7 @@ def test_the_simulators_control_text_applies_to_episodes_without_an_instruction(
     served = serve(control_text="fail twice")
     served.step(served.reset(), "ls", 1)
     served.step(served.reset(simulation_instruction="be slow"), "ls", 1)
-    first, second = (asked.messages[0]["content"] for asked in served.engine.requests)
+    first, second = (request.messages[0]["content"] for request in served.engine.requests)
     assert first.endswith("fail twice")
     assert second.endswith("be slow")
 
@@ -86,8 +86,8 @@ def test_an_episode_without_a_task_has_no_reward_and_the_turn_limit_of_its_openi
 def test_a_repeated_step_gets_the_recorded_answer(serve):
     served = serve()
     episode = served.reset()
-    first, again = served.step(episode, "echo a", 1), served.step(episode, "echo a", 1)
-    assert first.content == again.content
+    first, second = served.step(episode, "echo a", 1), served.step(episode, "echo a", 1)
+    assert first.content == second.content
     assert len(served.engine.requests) == 1
 
 
@@ -118,11 +118,11 @@ def test_concurrent_requests_for_the_same_step_get_one_answer(serve):
     served = serve()
     episode = served.reset()
 
-    async def all_at_once():
+    async def step_all():
         clients = [served.client() for _ in range(8)]
         return await asyncio.gather(*(client.step(episode, "echo a") for client in clients))
 
-    assert len(set(asyncio.run(all_at_once()))) == 1
+    assert len(set(asyncio.run(step_all()))) == 1
     assert len(served.ledger.episode(episode).steps) == 1
 
 
@@ -135,12 +135,12 @@ def test_concurrent_episodes_are_each_recorded_once(serve):
         episode = await client.reset(records.task(turn_limit=5))
         return [(await client.step(episode, "ls")).step for _ in range(5)]
 
-    async def all_at_once():
+    async def play_all():
         client = served.client()
         await client.resume_run(run)
         return await asyncio.gather(*(play(client) for _ in range(20)))
 
-    assert asyncio.run(all_at_once()) == [[1, 2, 3, 4, 5]] * 20
+    assert asyncio.run(play_all()) == [[1, 2, 3, 4, 5]] * 20
     assert (served.ledger.run(run).num_episodes, served.ledger.run(run).num_steps) == (20, 100)
 
 
@@ -184,14 +184,14 @@ def test_a_failed_step_may_be_tried_again(serve):
 
 
 @pytest.mark.parametrize(
-    ("retry_on", "status", "asked"), [(["engine"], 200, 2), (["unparsable"], 503, 1), ([], 503, 1)]
+    ("retry_on", "status", "count"), [(["engine"], 200, 2), (["unparsable"], 503, 1), ([], 503, 1)]
 )
-def test_only_the_error_kinds_named_in_the_manifest_are_retried(serve, retry_on, status, asked):
+def test_only_the_error_kinds_named_in_the_manifest_are_retried(serve, retry_on, status, count):
     answers = iter([EngineError("gone"), "[0] ~"])
     retry = {"attempts": 2, "retry_on": retry_on}
     served = serve(lambda messages: next(answers), retry=retry)
     assert served.step(served.reset(), "ls", 1).status_code == status
-    assert len(served.engine.requests) == asked
+    assert len(served.engine.requests) == count
 
 
 def test_an_unparsable_answer_is_not_retried_at_temperature_zero(serve):
@@ -214,7 +214,7 @@ def test_a_seeded_simulator_uses_equal_seeds_for_equal_episodes(serve):
         episode = served.reset(task=TASK)
         served.step(episode, "ls", 1)
         served.step(episode, "ls", 2)
-    first, second, third, fourth = (asked.seed for asked in served.engine.requests)
+    first, second, third, fourth = (request.seed for request in served.engine.requests)
     assert (first, second) == (third, fourth)
     assert first != second
 
@@ -265,18 +265,18 @@ def test_a_closed_run_refuses_steps_episodes_and_other_final_weights(serve):
     served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
     assert problem(served.step(episode, "ls", 1)) == (409, "conflict")
     assert problem(served.http("POST", "/episodes", {"run": run})) == (409, "conflict")
-    other = {"final_weights": records.digest("other")}
-    assert problem(served.http("POST", f"/runs/{run}/close", other)) == (409, "conflict")
+    closing = {"final_weights": records.digest("other")}
+    assert problem(served.http("POST", f"/runs/{run}/close", closing)) == (409, "conflict")
 
 
 def test_another_simulator_refuses_a_run_and_its_episodes(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
-    other = serve(control_text="another version")
-    assert problem(other.http("GET", f"/runs/{run}")) == (409, "conflict")
-    assert problem(other.http("POST", "/episodes", {"run": run})) == (409, "conflict")
-    assert problem(other.step(episode, "ls", 1)) == (409, "conflict")
+    other_service = serve(control_text="another version")
+    assert problem(other_service.http("GET", f"/runs/{run}")) == (409, "conflict")
+    assert problem(other_service.http("POST", "/episodes", {"run": run})) == (409, "conflict")
+    assert problem(other_service.step(episode, "ls", 1)) == (409, "conflict")
 
 
 def test_a_second_service_on_the_same_ledger_continues_an_episode(serve):
@@ -388,8 +388,8 @@ def test_a_manifest_with_another_renderer_version_is_not_served(serve):
 
 @pytest.mark.waits
 def test_openapi_declares_every_error_status_of_a_step(serve):
-    declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
-    refused = 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
-    assert declared.keys() == {"200", *map(str, refused)}
-    schema = declared["503"]["content"]["application/json"]["schema"]
+    responses = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
+    statuses = 401, 403, 404, 408, 409, 413, 422, 429, 502, 503, 504
+    assert responses.keys() == {"200", *map(str, statuses)}
+    schema = responses["503"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": "#/components/schemas/Failure"}

@@ -1,4 +1,4 @@
-"""A step whose client is gone while it is written."""
+"""A step whose client disconnects while the step is written."""
 
 import asyncio
 import threading
@@ -59,7 +59,7 @@ async def cancel_while_written(service, ledger, episode, number):
         await step
 
 
-async def begun(service, ledger):
+async def begin_episode(service, ledger):
     run = ledger.open_run(OPENING, service.digest).id
     return (await service.reset(EpisodeOpening(run=run, turn_limit=2))).episode
 
@@ -68,13 +68,13 @@ def test_a_canceled_step_is_visible_to_the_next_reader_of_the_episode(
     service, episode_store, ledger
 ):
     async def work():
-        episode = await begun(service, ledger)
+        episode = await begin_episode(service, ledger)
         await cancel_while_written(service, ledger, episode, 1)
-        reading = asyncio.create_task(episode_store.episode(episode))
+        task = asyncio.create_task(episode_store.episode(episode))
         await asyncio.sleep(0.05)
-        assert not reading.done()
+        assert not task.done()
         ledger.free.set()
-        return await reading
+        return await task
 
     assert [step.action for step in asyncio.run(work()).steps] == ["ls"]
 
@@ -83,22 +83,22 @@ def test_a_canceled_step_can_be_repeated_from_the_record_and_followed(
     service, episode_store, ledger
 ):
     async def work():
-        episode = await begun(service, ledger)
+        episode = await begin_episode(service, ledger)
         await cancel_while_written(service, ledger, episode, 1)
         ledger.free.set()
-        again = await service.step(episode, Request(1, "ls"))
-        after = await service.step(episode, Request(2, "pwd"))
+        repeat = await service.step(episode, Request(1, "ls"))
+        second = await service.step(episode, Request(2, "pwd"))
         await episode_store.close()
-        return again, after
+        return repeat, second
 
-    again, after = asyncio.run(work())
-    assert (again.step.number, again.timings) == (1, None)
-    assert (after.step.number, after.step.done) == (2, True)
+    repeat, second = asyncio.run(work())
+    assert (repeat.step.number, repeat.timings) == (1, None)
+    assert (second.step.number, second.step.done) == (2, True)
 
 
 def test_an_episode_ended_by_a_canceled_step_is_counted_once(service, episode_store, ledger):
     async def work():
-        episode = await begun(service, ledger)
+        episode = await begin_episode(service, ledger)
         await service.step(episode, Request(1, "ls"))
         await cancel_while_written(service, ledger, episode, 2)
         ledger.free.set()
@@ -110,11 +110,11 @@ def test_an_episode_ended_by_a_canceled_step_is_counted_once(service, episode_st
 
 
 def test_two_concurrent_writes_of_a_step_can_both_be_canceled(service, episode_store, ledger):
-    """The second one waits for the episode's lock, which the first one's cancelling frees."""
+    """Canceling the first write frees the episode's lock, for which the second write waits."""
 
     async def work():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        episode = await service.load_open(await begun(service, ledger))
+        episode = await service.load_open(await begin_episode(service, ledger))
         step = next_step(episode, "ls", StepObservation("rimo\n[0] ~", Confidence()))
         ledger.free.clear()
         first = asyncio.create_task(episode_store.record(episode, step))

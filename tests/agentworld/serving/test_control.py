@@ -1,4 +1,4 @@
-"""The control text of an episode's world is a part of the episode's identity, by its own digest."""
+"""The digest of an episode's control text is a part of the episode's identity."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from agentworld.records.base import digest_bytes
 from agentworld.records.episode import Episode, EpisodeOpening
 
 INSTRUCTION = "withhold every file that starts with r"
-SAID = digest_bytes(INSTRUCTION.encode())
+DIGEST = digest_bytes(INSTRUCTION.encode())
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def served(serve):
 
 def test_a_reset_response_has_the_digest_of_the_instruction(served):
     body = {"run": served.run(), "simulation_instruction": INSTRUCTION}
-    assert served.http("POST", "/episodes", body).json()["control"] == SAID
-    without = served.http("POST", "/episodes", {"run": served.run()}).json()
-    assert without["control"] == digest_bytes(b"")
+    assert served.http("POST", "/episodes", body).json()["control"] == DIGEST
+    answer = served.http("POST", "/episodes", {"run": served.run()}).json()
+    assert answer["control"] == digest_bytes(b"")
 
 
 def test_the_client_returns_the_digest_of_the_instruction(served):
@@ -36,22 +36,22 @@ def test_the_client_returns_the_digest_of_the_instruction(served):
             await client.close()
 
     served_run = served.run()
-    assert asyncio.run(begin()).control == SAID
+    assert asyncio.run(begin()).control == DIGEST
 
 
 def test_the_run_log_contains_the_digest_of_the_instruction(served):
     run = served.run()
     episode = served.reset(run, simulation_instruction=INSTRUCTION)
-    (opened,) = [
+    (fields,) = [
         entry.fields for entry in served.ledger.logs.entries(run) if "control" in entry.fields
     ]
-    assert (opened["episode"], opened["control"]) == (episode, SAID)
+    assert (fields["episode"], fields["control"]) == (episode, DIGEST)
 
 
 @given(st.text(max_size=9), st.text(max_size=9))
 def test_first_head_and_control_digest_differ_exactly_when_the_instruction_differs(one, other):
     openings = [EpisodeOpening(run="r", simulation_instruction=text) for text in (one, other)]
-    heads = [Episode.new("e", SAID, opening).first_head for opening in openings]
+    heads = [Episode.new("e", DIGEST, opening).first_head for opening in openings]
     assert (heads[0] == heads[1]) == (one == other)
     assert (openings[0].control == openings[1].control) == (one == other)
 
@@ -63,7 +63,7 @@ def test_a_fork_or_replay_keeps_the_instruction_and_refuses_another(served):
     source = {"episode": episode, "step": 1}
     for kind in ("fork", "replay"):
         assert (
-            served.http("POST", "/episodes", {"run": run, kind: source}).json()["control"] == SAID
+            served.http("POST", "/episodes", {"run": run, kind: source}).json()["control"] == DIGEST
         )
-        other = {"run": run, kind: source, "simulation_instruction": "another"}
-        assert served.http("POST", "/episodes", other).status_code == 422
+        body = {"run": run, kind: source, "simulation_instruction": "another"}
+        assert served.http("POST", "/episodes", body).status_code == 422

@@ -30,13 +30,13 @@ def test_an_episode_uses_the_prompt_of_its_domain_and_records_the_domain(served,
 
 def test_two_episodes_of_one_run_may_be_of_different_domains(served):
     run = served.run()
-    asked = []
+    prompts = []
     episodes = [served.reset(run, domain=domain) for domain in PROMPTS]
     for number in (1, 2):
         for episode in episodes:
             served.step(episode, f"echo {number}", number)
-            asked.append(prompt(served))
-    assert asked == ["You are a shell.", "You are a log."] * 2
+            prompts.append(prompt(served))
+    assert prompts == ["You are a shell.", "You are a log."] * 2
 
 
 def test_the_domain_of_a_task_overrides_the_domain_of_the_reset(served):
@@ -45,7 +45,7 @@ def test_the_domain_of_a_task_overrides_the_domain_of_the_reset(served):
     assert served.ledger.episode(episode).opening.domain == "text"
     answer = served.step(episode, "echo besa", 1).json()
     assert prompt(served).startswith("You are a log.")
-    # A log has no prompt line below what is shown, so `besa\n[0] ~` is not the rule's `besa`.
+    # A log has no prompt line after its output, so `besa\n[0] ~` is not the rule's `besa`.
     assert (answer["done"], answer["reward"]) == (True, 0.0)
 
 
@@ -59,7 +59,7 @@ def test_a_success_rule_is_evaluated_by_the_domain_of_the_episode(served):
 
 
 @pytest.mark.parametrize(
-    ("opening", "sentence"),
+    ("opening", "message"),
     [
         ({}, "this simulator has several domains; name one of shell, text"),
         ({"domain": "sql"}, "this simulator has no domain 'sql'; it has shell, text"),
@@ -67,18 +67,18 @@ def test_a_success_rule_is_evaluated_by_the_domain_of_the_episode(served):
     ids=["no domain", "another domain"],
 )
 def test_a_simulator_of_several_domains_refuses_a_missing_or_unknown_domain(
-    served, opening, sentence
+    served, opening, message
 ):
-    refused = served.http("POST", "/episodes", {"run": served.run(), **opening})
-    assert refused.status_code == 422
-    assert refused.json()["error"]["message"] == sentence
+    answer = served.http("POST", "/episodes", {"run": served.run(), **opening})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"] == message
 
 
 def test_a_task_of_an_unknown_domain_is_refused(served):
     task = records.task(domain="sql").model_dump(mode="json")
-    refused = served.http("POST", "/episodes", {"run": served.run(), "task": task})
-    assert refused.status_code == 422
-    assert "has no domain 'sql'" in refused.json()["error"]["message"]
+    answer = served.http("POST", "/episodes", {"run": served.run(), "task": task})
+    assert answer.status_code == 422
+    assert "has no domain 'sql'" in answer.json()["error"]["message"]
 
 
 def test_a_simulator_of_one_domain_records_that_domain_by_default(serve):
@@ -89,17 +89,17 @@ def test_a_simulator_of_one_domain_records_that_domain_by_default(serve):
     assert [opening.domain for opening in openings] == ["shell", "shell"]
 
 
-@pytest.mark.parametrize("way", ["fork", "replay"])
-def test_a_fork_or_replay_keeps_the_domain_of_its_source_and_refuses_another(served, way):
+@pytest.mark.parametrize("kind", ["fork", "replay"])
+def test_a_fork_or_replay_keeps_the_domain_of_its_source_and_refuses_another(served, kind):
     run = served.run()
     source = served.reset(run, domain="text")
     served.step(source, "echo a", 1)
-    at = {"episode": source, "step": 1}
-    episode = served.reset(run, **{way: at})
+    reference = {"episode": source, "step": 1}
+    episode = served.reset(run, **{kind: reference})
     assert served.ledger.episode(episode).opening.domain == "text"
-    refused = served.http("POST", "/episodes", {"run": run, way: at, "domain": "shell"})
-    assert refused.status_code == 422
-    assert "takes domain from it" in refused.json()["error"]["message"]
-    if way == "fork":
+    answer = served.http("POST", "/episodes", {"run": run, kind: reference, "domain": "shell"})
+    assert answer.status_code == 422
+    assert "takes domain from it" in answer.json()["error"]["message"]
+    if kind == "fork":
         served.step(episode, "echo b", 2)
         assert prompt(served) == "You are a log."

@@ -9,12 +9,12 @@ import pytest
 
 import agentworld
 
-_MOST_FILES = 28
+_MAX_FILES = 28
 _ROOT = Path(agentworld.__file__).parent
 
 
 class Trace:
-    """The files of ours that run while it is on, in every thread that starts after it."""
+    """The files of the package that run while the trace is on, in every thread started after it."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -40,7 +40,7 @@ def trace() -> Iterator[Trace]:
 def test_one_step_runs_code_of_a_bounded_number_of_files(trace, serve, capsys):
     served = serve()
     episode = served.reset()
-    served.step(episode, "echo before", 1)  # what is loaded once is loaded
+    served.step(episode, "echo before", 1)  # loads all that is loaded once
     trace.is_on = True
     answer = served.step(episode, "echo now", 2)
     trace.is_on = False
@@ -49,4 +49,4 @@ def test_one_step_runs_code_of_a_bounded_number_of_files(trace, serve, capsys):
         sys.stdout.write(
             f"\n{len(trace.files)} files run in one step: {', '.join(sorted(trace.files))}\n"
         )
-    assert len(trace.files) <= _MOST_FILES
+    assert len(trace.files) <= _MAX_FILES

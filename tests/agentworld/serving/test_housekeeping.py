@@ -11,53 +11,53 @@ from waiting import wait_for
 
 
 def test_repeated_work_runs_until_the_end_of_the_block():
-    done = []
+    calls = []
 
     async def work():
-        done.append(1)
+        calls.append(1)
 
-    async def live():
+    async def repeat():
         async with repeating(work, 0.001):
-            while len(done) < 3:
+            while len(calls) < 3:
                 await asyncio.sleep(0.001)
-        ended = len(done)
+        num_calls = len(calls)
         await asyncio.sleep(0.01)
-        assert len(done) == ended
+        assert len(calls) == num_calls
 
-    asyncio.run(live())
+    asyncio.run(repeat())
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [(StoreError("the disk is full"), "the disk is full"), (KeyError("a"), "internal error")],
 )
-def test_failing_work_is_logged_and_retried(caplog, error, told):
-    done = []
+def test_failing_work_is_logged_and_retried(caplog, error, message):
+    calls = []
 
     async def work():
-        done.append(1)
-        if len(done) == 1:
+        calls.append(1)
+        if len(calls) == 1:
             raise error
 
-    async def live():
+    async def repeat():
         async with repeating(work, 0.001):
-            while len(done) < 2:
+            while len(calls) < 2:
                 await asyncio.sleep(0.001)
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(live())
-    assert told in caplog.text
+        asyncio.run(repeat())
+    assert message in caplog.text
 
 
 def play_at(url):
-    async def visit():
+    async def play_once():
         client = SimulatorClient(url)
         run = (await client.open_run(OPENING)).id
         episode = await play(client, "echo a", run=run)
         await client.close()
         return run, episode
 
-    return asyncio.run(visit())
+    return asyncio.run(play_once())
 
 
 @pytest.mark.compute

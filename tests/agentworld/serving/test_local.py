@@ -30,7 +30,7 @@ ENGINE = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=
 OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
 
 
-def pinned(folder, tmp_path) -> Path:
+def pin_model(folder, tmp_path) -> Path:
     """Pins a folder; returns the manifest's file."""
     recipe = SimulateRecipe(sampling=Sampling(max_tokens=40), domains={"shell": None})
     lock = records.digest("constraints")
@@ -40,34 +40,34 @@ def pinned(folder, tmp_path) -> Path:
 
 
 async def play(url, attempts=5):
-    """A run of many short episodes; returns it, with what was shown and the kinds of failures."""
-    world = SimulatorClient(url, attempts=attempts)
-    await world.open_run(OPENING)
-    assert (await world.manifest()).digest == world.simulator
+    """Plays a run of many short episodes; returns it, its observations and kinds of failures."""
+    client = SimulatorClient(url, attempts=attempts)
+    await client.open_run(OPENING)
+    assert (await client.manifest()).digest == client.simulator
 
     async def play_one(number):
-        episode = await world.reset(records.task())
+        episode = await client.reset(records.task())
         try:
-            return (await world.step(episode, f"echo {number} > a{number * 7}")).observation
+            return (await client.step(episode, f"echo {number} > a{number * 7}")).observation
         except SimulatorError as error:
             return error.kind
 
-    shown = await asyncio.gather(*(play_one(number) for number in range(10)))
-    closed = await world.close_run(records.digest("final"))
-    await world.close()
-    return closed, shown
+    results = await asyncio.gather(*(play_one(number) for number in range(10)))
+    run = await client.close_run(records.digest("final"))
+    await client.close()
+    return run, results
 
 
 @pytest.mark.waits
 def test_a_pinned_simulator_serves_a_run_and_records_the_run_in_the_ledger(tiny_model, tmp_path):
-    manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    manifest, logs, stores = pin_model(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
     with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
-        run, shown = asyncio.run(play(simulator.url))
-    answered = [text for text in shown if text not in ("cut-off", "unparsable")]
-    assert answered
+        run, results = asyncio.run(play(simulator.url))
+    observations = [text for text in results if text not in ("cut-off", "unparsable")]
+    assert observations
     ledger = Ledger(stores.ledger_url)
     assert ledger.run(run.id) == run
-    assert (run.num_episodes, run.num_steps) == (10, len(answered))
+    assert (run.num_episodes, run.num_steps) == (10, len(observations))
     assert ledger.runs(final_weights=records.digest("final")) == [run]
     ledger.close()
     assert accelerators(stores, run) == {(of_this_machine(),)}
@@ -77,20 +77,20 @@ def test_a_pinned_simulator_serves_a_run_and_records_the_run_in_the_ledger(tiny_
 def accelerators(stores, run):
     """The accelerators in the openings of a run's episodes."""
     ledger = Ledger(stores.ledger_url)
-    seen = {episode.opening.accelerators for episode in ledger.episodes(run.id)}
+    devices = {episode.opening.accelerators for episode in ledger.episodes(run.id)}
     ledger.close()
-    return seen
+    return devices
 
 
 def engine_process():
     """The engine that this process started last."""
-    found = processes_with("agentworld.engine.transformers_server")
-    return found[0] if found else None
+    processes = processes_with("agentworld.engine.transformers_server")
+    return processes[0] if processes else None
 
 
 @pytest.mark.waits
 def test_a_killed_engine_is_restarted_at_the_same_address(tiny_model, tmp_path):
-    manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    manifest, logs, stores = pin_model(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
     with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
         url, first = simulator.engine.url, engine_process()
         _, before = asyncio.run(play(simulator.url))
@@ -107,7 +107,7 @@ def test_a_killed_engine_is_restarted_at_the_same_address(tiny_model, tmp_path):
 @pytest.mark.waits
 def test_an_engine_with_changed_model_files_is_not_restarted(tiny_model, tmp_path):
     model = shutil.copytree(tiny_model, tmp_path / "model")
-    manifest, logs, stores = pinned(model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    manifest, logs, stores = pin_model(model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
 
     def work():
         with serve_simulator(manifest, model, ENGINE, stores, logs) as simulator:
@@ -127,26 +127,26 @@ def health(url):
 def test_a_simulator_pinned_to_an_endpoint_is_served_without_a_local_engine(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", "a key")
     recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
-    with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
-        manifest = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
+    with endpoint.running(lambda query: f"saw {query.body['messages'][-1]['content']}") as server:
+        manifest = pin_endpoint(Endpoint(url=server.url, model="m"), recipe)
         manifest.write(tmp_path / "manifest.json")
         port = free_port()
-        served = serve_simulator(
+        service = serve_simulator(
             *(tmp_path / "manifest.json", tmp_path / "none", ENGINE),
             *(Stores.of(tmp_path), tmp_path / "logs", ListenOptions(port=port)),
         )
-        with served as simulator:
+        with service as simulator:
             assert simulator.url == f"http://127.0.0.1:{port}"
-            run, shown = asyncio.run(play(simulator.url))
+            run, results = asyncio.run(play(simulator.url))
             assert health(simulator.url) == "healthy"
     assert accelerators(Stores.of(tmp_path), run) == {UNKNOWN}
-    assert sorted(shown) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
-    assert {asked.headers["authorization"] for asked in there.asked} == {"Bearer a key"}
-    assert there.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
+    assert sorted(results) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
+    assert {query.headers["authorization"] for query in server.asked} == {"Bearer a key"}
+    assert server.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
 
 
 @pytest.mark.parametrize(
-    ("engine", "served", "problem"),
+    ("engine", "content", "problem"),
     [
         ({"cache_blocks": 64}, weights(), r"pins engine\.arguments"),
         ({}, weights("others"), r"model\.safetensors does not match"),
@@ -154,13 +154,13 @@ def test_a_simulator_pinned_to_an_endpoint_is_served_without_a_local_engine(tmp_
     ids=["another engine", "another file"],
 )
 def test_nothing_starts_when_engine_or_weights_differ_from_the_manifest(
-    tmp_path, engine, served, problem
+    tmp_path, engine, content, problem
 ):
     folder, logs = tmp_path / "model", tmp_path / "logs"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(weights())
-    manifest = pinned(folder, tmp_path)
-    (folder / "model.safetensors").write_bytes(served)
+    manifest = pin_model(folder, tmp_path)
+    (folder / "model.safetensors").write_bytes(content)
     recipe = ENGINE.model_copy(update=engine)
     with (
         pytest.raises(InputError, match=problem),
@@ -183,20 +183,20 @@ def test_nothing_starts_with_a_missing_or_invalid_access_file(tmp_path, text, pr
 
 
 def test_nothing_starts_when_the_port_is_in_use(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        at = ListenOptions(port=port)
-        assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} is not available")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        options = ListenOptions(port=port)
+        assert_refused(tmp_path, tmp_path / "logs", options, f"port {port} is not available")
 
 
-def assert_refused(tmp_path, logs, at, problem):
+def assert_refused(tmp_path, logs, options, problem):
     recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     manifest = pin_endpoint(Endpoint(url="http://127.0.0.1:9", model="m"), recipe)
     manifest.write(tmp_path / "manifest.json")
-    served = serve_simulator(
-        tmp_path / "manifest.json", tmp_path, ENGINE, Stores.of(tmp_path), logs, at
+    service = serve_simulator(
+        tmp_path / "manifest.json", tmp_path, ENGINE, Stores.of(tmp_path), logs, options
     )
-    with pytest.raises(InputError, match=problem), served:
+    with pytest.raises(InputError, match=problem), service:
         pass
     assert not logs.exists()
 

@@ -1,4 +1,4 @@
-"""The service as a separate process, with an engine that is an HTTP server of this one."""
+"""The service as a separate process, whose engine is an HTTP server of this process."""
 
 import asyncio
 import itertools
@@ -24,6 +24,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving import main
+from agentworld.serving.housekeeping import repeating
 from agentworld.serving.main import ServiceSettings, serve
 from fakes import endpoint
 from make import records
@@ -55,7 +56,7 @@ class Engine(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *args):
-        """Says nothing of its requests."""
+        """Logs no requests."""
 
 
 @pytest.fixture
@@ -104,60 +105,60 @@ def service(folder, engine_url):
 
 
 async def play(url, num_episodes, num_steps):
-    """Everything that was answered: run, and observations by episode."""
-    world = SimulatorClient(url)
-    run = await world.open_run(OPENING)
-    episodes = [await world.reset(TASK) for _ in range(num_episodes)]
+    """Plays episodes; returns the run, and the observations by episode."""
+    client = SimulatorClient(url)
+    run = await client.open_run(OPENING)
+    episodes = [await client.reset(TASK) for _ in range(num_episodes)]
 
     async def play_one(episode):
-        return [(await world.step(episode, "ls")).observation for _ in range(num_steps)]
+        return [(await client.step(episode, "ls")).observation for _ in range(num_steps)]
 
-    shown = await asyncio.gather(*(play_one(episode) for episode in episodes))
-    await world.close()
-    return run.id, dict(zip(episodes, shown, strict=True))
+    observations = await asyncio.gather(*(play_one(episode) for episode in episodes))
+    await client.close()
+    return run.id, dict(zip(episodes, observations, strict=True))
 
 
 @pytest.mark.waits
 def test_a_killed_service_loses_no_answered_step(folder, engine_url):
-    answered = {}
+    answers = {}
 
     def work():
         with service(folder, engine_url) as server:
             server.wait_until_ready("/health", 120)
-            run, shown = asyncio.run(play(server.url, num_episodes=8, num_steps=10))
+            run, observations = asyncio.run(play(server.url, num_episodes=8, num_steps=10))
             os.kill(server.process.pid, signal.SIGKILL)
             server.process.wait()
-            answered.update(shown, run=run)
+            answers.update(observations, run=run)
 
     with pytest.raises(EngineError, match="status -9"):
         work()
-    run = answered.pop("run")
+    run = answers.pop("run")
     ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
-    for episode, shown in answered.items():
+    for episode, expected in answers.items():
         stored = ledger.episode(episode)
         assert stored.intact
-        assert [step.observation for step in stored.steps] == shown
+        assert [step.observation for step in stored.steps] == expected
     ledger.close()
 
-    asked = Engine.asked
+    num_requests = Engine.asked
     with service(folder, engine_url) as server:
         server.wait_until_ready("/health", 120)
-        first, observations = next(iter(answered.items()))
-        repeated, following = asyncio.run(go_on(server.url, run, first))
+        first, observations = next(iter(answers.items()))
+        repeated, next_observation = asyncio.run(resume(server.url, run, first))
     assert repeated == observations[-1]
-    assert following == f"{asked + 1}\n[0] ~"
+    assert next_observation == f"{num_requests + 1}\n[0] ~"
 
 
-async def go_on(url, run, episode):
-    """Sends the last step of ten once more, and then the next one."""
-    world = SimulatorClient(url)
-    await world.resume_run(run)
+async def resume(url, run, episode):
+    """Sends step 10 again, and then step 11."""
+    client = SimulatorClient(url)
+    await client.resume_run(run)
     body = {"episode": episode, "action": "ls"}
     answers = [
-        await world._connections.request("POST", "/steps", {**body, "step": step})
+        await client._connections.request("POST", "/steps", {**body, "step": step})
         for step in (10, 11)
     ]
-    await world.close()
+    await client.close()
     return [answer.json()["observation"] for answer in answers]
 
 
@@ -178,15 +179,15 @@ def test_a_service_refuses_a_model_folder_that_differs_from_the_manifest(folder,
 @pytest.mark.waits
 def test_a_seeded_service_does_not_start_if_its_engine_ignores_seeds(folder):
     path = folder.parent / "manifest.json"
-    known = SimulatorManifest.read(path)
-    seeded = known.sampling.model_copy(update={"temperature": 1.0, "seed_policy": "seeded"})
-    known.model_copy(update={"sampling": seeded}).write(path)
+    manifest = SimulatorManifest.read(path)
+    sampling = manifest.sampling.model_copy(update={"temperature": 1.0, "seed_policy": "seeded"})
+    manifest.model_copy(update={"sampling": sampling}).write(path)
 
-    drawn = itertools.count()
+    counter = itertools.count()
 
     def work():
         with (
-            endpoint.running(lambda _asked: str(next(drawn))) as engine,
+            endpoint.running(lambda _request: str(next(counter))) as engine,
             service(folder, engine.url) as server,
         ):
             server.wait_until_ready("/health", 120)
@@ -200,9 +201,9 @@ def apps(folder, engine_url, monkeypatch):
     """The apps that `main` would serve, configured by the environment."""
     for name, value in environment_of(folder, engine_url).items():
         monkeypatch.setenv(name, value)
-    found = []
-    monkeypatch.setattr(main, "listen", lambda app, *_: found.append(app))
-    return found
+    served_apps = []
+    monkeypatch.setattr(main, "listen", lambda app, *_: served_apps.append(app))
+    return served_apps
 
 
 @pytest.mark.waits
@@ -211,14 +212,21 @@ def test_environment_variables_set_the_idle_time_and_the_signing_interval(
 ):
     monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "2")
     monkeypatch.setenv("AGENTWORLD_SEAL_SECONDS", "0.05")
+    intervals = []
+
+    def recorded(work, seconds):
+        intervals.append(seconds)
+        return repeating(work, seconds)
+
+    monkeypatch.setattr("agentworld.serving.app.repeating", recorded)
     assert main.main() == 0
     ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
     with make.service.listening(apps[0]) as url:
-        run, shown = asyncio.run(play(url, num_episodes=1, num_steps=1))
-        (episode,) = shown
+        run, observations = asyncio.run(play(url, num_episodes=1, num_steps=1))
+        (episode,) = observations
         wait_for(lambda: ledger.episode(episode).closed == "expired")
-        # Sooner than a service signs where nobody says how often.
-        wait_for(lambda: len(ledger.logs.entries(run)) in ledger.logs.checkpoints(run), seconds=8)
+        wait_for(lambda: len(ledger.logs.entries(run)) in ledger.logs.checkpoints(run))
+    assert 0.05 in intervals
     ledger.close()
 
 
@@ -227,9 +235,9 @@ def test_environment_variables_set_the_idle_time_and_the_signing_interval(
 def test_an_invalid_interval_is_a_one_line_error(apps, monkeypatch, capsys, name, value):
     monkeypatch.setenv(f"AGENTWORLD_{name}", value)
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert f"error: the environment is wrong at {name.lower()}" in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert f"error: the environment is wrong at {name.lower()}" in error
+    assert error.count("\n") == 1
 
 
 def test_a_missing_variable_is_named_without_printing_the_ledger_password(
@@ -238,8 +246,8 @@ def test_a_missing_variable_is_named_without_printing_the_ledger_password(
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:secret@host/ledger")
     monkeypatch.delenv("AGENTWORLD_OBJECTS_URL")
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert said == "error: the environment is wrong at objects_url: Field required\n"
+    error = capsys.readouterr().err
+    assert error == "error: the environment is wrong at objects_url: Field required\n"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "simulator.example"])
@@ -248,9 +256,9 @@ def test_local_access_refuses_to_listen_on_a_non_loopback_host(
 ):
     monkeypatch.setenv("AGENTWORLD_HOST", host)
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert f"the host is {host}; name an access file, or listen on 127.0.0.1" in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert f"the host is {host}; name an access file, or listen on 127.0.0.1" in error
+    assert error.count("\n") == 1
     monkeypatch.setenv("AGENTWORLD_ACCESS", str(make.access.access_file(folder.parent)))
     assert (main.main(), len(apps)) == (0, 1)
 
@@ -268,16 +276,16 @@ def test_a_service_without_an_access_setting_does_not_start(apps, monkeypatch, c
 def test_a_missing_access_file_is_a_one_line_error(folder, apps, monkeypatch, capsys):
     monkeypatch.setenv("AGENTWORLD_ACCESS", str(folder / "gone.yaml"))
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert "gone.yaml is wrong: it cannot be read" in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "gone.yaml is wrong: it cannot be read" in error
+    assert error.count("\n") == 1
 
 
 def test_replicas_with_the_same_keys_accept_each_others_run_tokens(apps):
     assert (main.main(), main.main()) == (0, 0)
-    one, other = (app.state.app_state.access for app in apps)
-    token = one.run_token("0" * 32, "local")
-    assert asyncio.run(other.caller(token)).run == "0" * 32
+    first, second = (app.state.app_state.access for app in apps)
+    token = first.run_token("0" * 32, "local")
+    assert asyncio.run(second.caller(token)).run == "0" * 32
 
 
 def test_a_service_without_an_engine_names_the_missing_variables(folder):
@@ -302,9 +310,9 @@ def test_a_service_requires_either_a_manifest_or_a_namespace(
     else:
         monkeypatch.delenv("AGENTWORLD_MANIFEST")
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE" in said
-    assert said.count("\n") == 1
+    text = capsys.readouterr().err
+    assert "set either AGENTWORLD_MANIFEST, to serve one simulator, or AGENTWORLD_NAMESPACE" in text
+    assert text.count("\n") == 1
 
 
 def test_engine_urls_that_are_not_json_are_a_one_line_error_without_secrets(
@@ -312,7 +320,7 @@ def test_engine_urls_that_are_not_json_are_a_one_line_error_without_secrets(
 ):
     monkeypatch.setenv("AGENTWORLD_ENGINE_URLS", "http://ada:secret@host")
     assert (main.main(), apps) == (2, [])
-    said = capsys.readouterr().err
-    assert said.startswith("error: the environment is wrong: ")
-    assert "engine_urls" in said
-    assert (said.count("\n"), "secret" in said) == (1, False)
+    error = capsys.readouterr().err
+    assert error.startswith("error: the environment is wrong: ")
+    assert "engine_urls" in error
+    assert (error.count("\n"), "secret" in error) == (1, False)

@@ -26,11 +26,11 @@ def problem(response):
 def test_nul_and_lone_surrogates_pass_through_a_step_unchanged(serve):
     served = serve()
     episode = served.reset()
-    said = "echo nul \0, half \ud83d of a pair"
-    body = json.dumps({"episode": episode, "action": said, "step": 1}).encode()
+    action = "echo nul \0, half \ud83d of a pair"
+    body = json.dumps({"episode": episode, "action": action, "step": 1}).encode()
     answer = json.loads(served.send("POST", "/steps", body).content)
-    assert answer["observation"] == said.removeprefix("echo ") + "\n[0] ~"
-    assert served.ledger.episode(episode).steps[0].action == said
+    assert answer["observation"] == action.removeprefix("echo ") + "\n[0] ~"
+    assert served.ledger.episode(episode).steps[0].action == action
 
 
 def test_a_fork_continues_from_its_step_without_changing_its_source(serve):
@@ -41,8 +41,8 @@ def test_a_fork_continues_from_its_step_without_changing_its_source(serve):
         served.step(parent, action, number)
     fork = served.reset(run, fork={"episode": parent, "step": 1})
     assert served.step(fork, "echo c", 2).json()["observation"] == "c\n[0] ~"
-    read = [message["content"] for message in served.engine.requests[-1].messages[1:]]
-    assert read == ["echo a", "a\n[0] ~", "echo c"]
+    contents = [message["content"] for message in served.engine.requests[-1].messages[1:]]
+    assert contents == ["echo a", "a\n[0] ~", "echo c"]
     assert served.ledger.episode(fork).intact
     assert served.ledger.episode(fork).opening.start == "rimo.txt: besa"
     assert [step.action for step in served.ledger.episode(parent).steps] == ["echo a", "echo b"]
@@ -97,16 +97,16 @@ def test_a_replay_repeats_the_recorded_answers_without_calling_the_engine(serve)
     first = [
         served.step(source, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
     ]
-    asked = len(served.engine.requests)
+    num_requests = len(served.engine.requests)
     replay = served.reset(run, replay={"episode": source, "step": 2})
-    again = [
+    second = [
         served.step(replay, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
     ]
-    told = ("observation", "reward", "done", "truncated")
-    assert [[a[name] for name in told] for a in again] == [
-        [a[name] for name in told] for a in first
+    fields = ("observation", "reward", "done", "truncated")
+    assert [[a[name] for name in fields] for a in second] == [
+        [a[name] for name in fields] for a in first
     ]
-    assert len(served.engine.requests) == asked
+    assert len(served.engine.requests) == num_requests
 
 
 def test_a_replay_of_another_action_is_refused(serve):
@@ -138,14 +138,14 @@ def test_an_unseeded_simulator_refuses_a_seed(serve):
 def test_a_run_resolves_its_simulator_alias_only_once(serve):
     served = serve()
     served.ledger.aliases.set("stable", SIMULATOR, "ada")
-    body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
-    run = served.http("POST", "/runs", body, **once).json()["run"]
+    body, key = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
+    run = served.http("POST", "/runs", body, **key).json()["run"]
     served.ledger.aliases.set("stable", records.digest("next"), "ada")
     assert run["simulator"] == SIMULATOR
     assert served.step(served.reset(run["id"]), "ls", 1).status_code == 200
     assert (run["id"], run["opening"]["simulator"]) == ("1" * 32, SIMULATOR)
     assert problem(served.http("POST", "/runs", body)) == (409, "conflict")
-    assert served.http("POST", "/runs", body, **once).json()["run"]["id"] == run["id"]
+    assert served.http("POST", "/runs", body, **key).json()["run"]["id"] == run["id"]
 
 
 def test_a_closed_episode_refuses_new_steps_and_repeats_its_last_answer(serve):
@@ -159,24 +159,24 @@ def test_a_closed_episode_refuses_new_steps_and_repeats_its_last_answer(serve):
     assert served.ledger.episode(episode).closed == "closed"
 
 
-@pytest.mark.parametrize("way", ["close", "step"])
-def test_closing_an_episode_succeeds_despite_a_concurrent_change_by_another_replica(serve, way):
+@pytest.mark.parametrize("change", ["close", "step"])
+def test_closing_an_episode_succeeds_despite_a_concurrent_change_by_another_replica(serve, change):
     second = serve()
 
-    class Overtaken(Ledger):
+    class RacingLedger(Ledger):
         def episode(self, episode):
             """The episode before the other replica continued or closed it."""
-            found = super().episode(episode)
-            if way == "close":
+            record = super().episode(episode)
+            if change == "close":
                 second.http("POST", f"/episodes/{episode}/close")
             else:
                 second.step(episode, "ls", 1)
-            return found
+            return record
 
-    first, episode = serve(ledger=Overtaken), second.reset()
+    first, episode = serve(ledger=RacingLedger), second.reset()
     assert first.http("POST", f"/episodes/{episode}/close").status_code == 204
     assert second.ledger.episode(episode).closed == "closed"
-    assert len(second.ledger.episode(episode).steps) == (way == "step")
+    assert len(second.ledger.episode(episode).steps) == (change == "step")
 
 
 def test_replicas_alternately_continue_the_same_episode(serve):
@@ -185,22 +185,22 @@ def test_replicas_alternately_continue_the_same_episode(serve):
     for number in range(1, 7):
         answer = replicas[number % 2].step(episode, f"echo {number}", number)
         assert answer.json()["observation"] == f"{number}\n[0] ~"
-    assert served_steps(replicas[0], episode) == [f"echo {number}" for number in range(1, 7)]
+    assert actions_of(replicas[0], episode) == [f"echo {number}" for number in range(1, 7)]
     assert len(replicas[0].engine.requests[-1].messages) == 12
 
 
 def test_a_replica_returns_the_answer_that_another_replica_recorded_first(serve):
     second = serve()
 
-    async def overtaken(messages):
+    async def answer_late(messages):
         """The other replica takes a step while the first one waits for its engine."""
-        taken = len(messages) // 2
+        number = len(messages) // 2
         async with httpx.AsyncClient(transport=second.transport, base_url="http://s") as client:
-            body = {"episode": episode, "action": "echo b", "step": taken}
+            body = {"episode": episode, "action": "echo b", "step": number}
             await client.post("/steps", json=body)
         return "a\n[0] ~"
 
-    first = serve(overtaken)
+    first = serve(answer_late)
     episode = first.reset()
     second.step(episode, "echo b", 1)
     assert first.step(episode, "echo b", 2).json()["observation"] == "b\n[0] ~"
@@ -208,13 +208,13 @@ def test_a_replica_returns_the_answer_that_another_replica_recorded_first(serve)
     assert first.step(episode, "echo b", 4).json()["observation"] == "b\n[0] ~"
 
 
-def served_steps(served, episode):
+def actions_of(served, episode):
     return [step.action for step in served.ledger.episode(episode).steps]
 
 
 def test_a_capacity_refusal_has_the_retry_time_of_the_engine(serve):
-    busy = EngineError("full", kind="capacity", retry_after_seconds=1.2)
-    answer = serve(lambda messages: busy)
+    error = EngineError("full", kind="capacity", retry_after_seconds=1.2)
+    answer = serve(lambda messages: error)
     answer = answer.step(answer.reset(), "ls", 1)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
     assert answer.json()["error"]["retry_after_seconds"] == 1.2
@@ -228,9 +228,9 @@ def test_a_retryable_engine_failure_has_a_retry_after_header(serve, kind, status
 
 
 def test_a_low_confidence_answer_is_marked_or_refused_per_the_manifest(serve):
-    says = Completion("[0] ~", 10, 3, "stop", mean_logprob=-2.0)
+    sample = Completion("[0] ~", 10, 3, "stop", mean_logprob=-2.0)
     for below, status in (("mark", 200), ("refuse", 502)):
-        served = serve(lambda messages: says, confidence={"min_logprob": -1.0, "below": below})
+        served = serve(lambda messages: sample, confidence={"min_logprob": -1.0, "below": below})
         episode = served.reset()
         answer = served.step(episode, "ls", 1)
         assert answer.status_code == status
@@ -249,8 +249,8 @@ def test_agreement_is_the_share_of_equal_further_samples(serve):
 
 
 def sign(tmp_path, run, weights):
-    made = RunWeights(run=run, simulator=SIMULATOR, weights=weights)
-    return sign_weights(made, ensure_signer(tmp_path / "keys" / STEP_KEYS))
+    run_weights = RunWeights(run=run, simulator=SIMULATOR, weights=weights)
+    return sign_weights(run_weights, ensure_signer(tmp_path / "keys" / STEP_KEYS))
 
 
 def test_closing_a_run_records_the_signature_of_its_final_weights(serve, tmp_path):
@@ -277,8 +277,8 @@ def test_the_whole_log_of_a_closed_run_is_signed_in_ledger_and_mirror(serve, tmp
     served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
     keys = load_trusted(tmp_path / "keys" / SIMULATOR_KEYS)
     evidence = Evidence(keys, WriteOnce(str(tmp_path / "mirror")))
-    found = verify_run(run, served.ledger, evidence)
-    assert (found.problems, found.signed_length) == ((), found.log_length)
+    report = verify_run(run, served.ledger, evidence)
+    assert (report.problems, report.signed_length) == ((), report.log_length)
 
 
 def test_an_open_episode_expires_only_after_the_idle_time(serve):

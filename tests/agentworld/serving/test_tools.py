@@ -19,7 +19,7 @@ def served(serve):
 
 def prompts(served):
     """The system messages that the engine read."""
-    return [asked.messages[0]["content"] for asked in served.engine.requests]
+    return [request.messages[0]["content"] for request in served.engine.requests]
 
 
 def test_tools_are_rendered_between_the_system_prompt_and_the_initial_state(served):
@@ -29,11 +29,11 @@ def test_tools_are_rendered_between_the_system_prompt_and_the_initial_state(serv
 
 
 def test_replicas_render_the_same_prompt_with_tools(serve):
-    one, other = serve(), serve()
-    episode = one.reset(tools=[TOOL])
-    one.step(episode, "ls", 1)
-    other.step(episode, "ls", 2)
-    assert prompts(one) == prompts(other)
+    first, second = serve(), serve()
+    episode = first.reset(tools=[TOOL])
+    first.step(episode, "ls", 1)
+    second.step(episode, "ls", 2)
+    assert prompts(first) == prompts(second)
 
 
 def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
@@ -41,13 +41,13 @@ def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
     episode = served.reset(run, tools=[TOOL])
     served.step(episode, "ls", 1)
     source = {"episode": episode, "step": 1}
-    forked = served.reset(run, fork=source)
-    assert [tool.name for tool in served.ledger.episode(forked).opening.tools] == ["read"]
-    for way in ("fork", "replay"):
-        body = {"run": run, way: source, "tools": [TOOL]}
-        refused = served.http("POST", "/episodes", body)
-        assert refused.status_code == 422
-        assert "takes tools from it" in refused.json()["error"]["message"]
+    fork = served.reset(run, fork=source)
+    assert [tool.name for tool in served.ledger.episode(fork).opening.tools] == ["read"]
+    for kind in ("fork", "replay"):
+        body = {"run": run, kind: source, "tools": [TOOL]}
+        answer = served.http("POST", "/episodes", body)
+        assert answer.status_code == 422
+        assert "takes tools from it" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,6 @@ def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
     ids=["name", "pattern", "elsewhere", "number"],
 )
 def test_an_episode_with_an_invalid_tool_is_refused(served, tool, problem):
-    refused = served.http("POST", "/episodes", {"run": served.run(), "tools": [tool]})
-    assert refused.status_code == 422
-    assert problem in refused.json()["error"]["message"]
+    answer = served.http("POST", "/episodes", {"run": served.run(), "tools": [tool]})
+    assert answer.status_code == 422
+    assert problem in answer.json()["error"]["message"]

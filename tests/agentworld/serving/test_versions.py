@@ -1,7 +1,7 @@
-"""A manifest names the code that asks and reads by versions, which stand for bytes.
+"""A manifest names its renderer, requests and parser by versions, which stand for bytes.
 
-Where one of these fails, the code renders, asks or parses otherwise than simulators were pinned
-to: give the version another name, and write that name and the new digest here.
+If one of these tests fails, the code renders, requests or parses otherwise than simulators were
+pinned to: rename the version, and write that name and the new digest here.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ MESSAGES = [
 ]
 
 
-def rendered():
+def render_all():
     parts = PromptParts(
         task_description="You are a shell.",
         action_space="Lines.",
@@ -37,40 +37,40 @@ def rendered():
         initial_state="rimo.txt: besa",
         simulation_instruction="Be slow.",
     )
-    without = parts.model_copy(update={"action_space": "", "demonstrations": ""})
+    short_parts = parts.model_copy(update={"action_space": "", "demonstrations": ""})
     domains = records.pinned_domains(system_prompt="You are a shell.")
     manifest = records.manifest(domains=domains, control_text="Be slow.")
     opening = EpisodeOpening(run="r", initial_state="rimo.txt: besa")
     episode = records.episode("[0] ~", "\n[1] ~")._replace(opening=opening)
     return [
-        *(world_messages(prompt, TURNS, "pwd") for prompt in (parts, without)),
+        *(world_messages(prompt, TURNS, "pwd") for prompt in (parts, short_parts)),
         agent_messages("Report rimo.txt.", TURNS),
         [with_thought("hm", "ls"), with_thought("", "ls")],
         episode_messages(manifest, episode),
     ]
 
 
-def asked(kind):
+def requests_of(kind):
     """The path and the bodies of the requests to an engine of this kind."""
-    sent = []
+    requests = []
 
-    def keep(request):
-        sent.append([request.url.path, json.loads(request.content)])
+    def record(request):
+        requests.append([request.url.path, json.loads(request.content)])
         return httpx.Response(503)
 
-    transport = httpx.MockTransport(keep)
+    transport = httpx.MockTransport(record)
     engine = OpenAIEngine("http://engine", "m", kind=kind, logprobs=True, transport=transport)
-    drawn = {"top_k": 5, "thinking": True} if kind != "openai" else {}
+    options = {"top_k": 5, "thinking": True} if kind != "openai" else {}
     for sampling, seed in [
         (Sampling(), None),
-        (Sampling(temperature=0.7, top_p=0.9, max_tokens=7, stop=("\n",), **drawn), 7),
+        (Sampling(temperature=0.7, top_p=0.9, max_tokens=7, stop=("\n",), **options), 7),
     ]:
         with pytest.raises(EngineError, match="status 503"):
             asyncio.run(engine.complete(CompletionRequest(MESSAGES, sampling, seed)))
-    return sent
+    return requests
 
 
-SAID = [
+ANSWERS = [
     "besa\n[0] ~",
     "\n\nbesa \n\n",
     "<think>hm</think>\nbesa",
@@ -84,14 +84,14 @@ SAID = [
 
 
 def test_the_renderer_version_produces_the_known_output():
-    known = "sha256:2d7788731bde33c06945b0c62e52e41a6e4164936556f5da0c1637181555fb31"
-    assert (RENDERER, digest_json(rendered())) == ("chat-v1", known)
+    digest = "sha256:2d7788731bde33c06945b0c62e52e41a6e4164936556f5da0c1637181555fb31"
+    assert (RENDERER, digest_json(render_all())) == ("chat-v1", digest)
 
 
 def test_the_parser_version_produces_the_known_output():
-    parsed = [parse_observation(text) for text in SAID]
-    known = "sha256:ce1431a162fdbc532fa0600a58d90e167cf4e6b58b2dd33ec36ab2c4f6adde4f"
-    assert (PARSER, digest_json(parsed)) == ("observation-v2", known)
+    parsed = [parse_observation(text) for text in ANSWERS]
+    digest = "sha256:ce1431a162fdbc532fa0600a58d90e167cf4e6b58b2dd33ec36ab2c4f6adde4f"
+    assert (PARSER, digest_json(parsed)) == ("observation-v2", digest)
 
 
 REQUESTS = {
@@ -103,4 +103,4 @@ REQUESTS = {
 
 @pytest.mark.parametrize("kind", REQUESTS)
 def test_the_request_version_produces_the_known_engine_requests(kind):
-    assert (REQUEST, digest_json(asked(kind))) == ("chat-completions-v1", REQUESTS[kind])
+    assert (REQUEST, digest_json(requests_of(kind))) == ("chat-completions-v1", REQUESTS[kind])

@@ -22,56 +22,56 @@ class Status(NamedTuple):
 SUCCEEDED, FAILED = Status("SUCCEEDED"), Status("FAILED", "Task exit-handler-1 failed.")
 
 
-def ended(
+def end_run(
     store: Path, status: Status = FAILED, job: str = "job-1", pipeline: str = "world_model"
 ) -> Conclusion:
     return Conclusion.read(Path(conclude(pipeline, "demo", str(store), job, status)))
 
 
-def begun(store: Path, step: str) -> ProgressFile:
-    told = ProgressFile(store, step)
-    told.begin()
-    return told
+def begin(store: Path, step: str) -> ProgressFile:
+    progress = ProgressFile(store, step)
+    progress.begin()
+    return progress
 
 
-def finished(store: Path, step: str, folder: Path | None = None) -> None:
-    begun(store, step).finish("finished", folder or store, 1.0)
+def finish(store: Path, step: str, folder: Path | None = None) -> None:
+    begin(store, step).finish("finished", folder or store, 1.0)
 
 
 def test_a_run_without_failure_is_recorded_as_succeeded(tmp_path, capsys):
     before = time.time()
-    finished(tmp_path, "collect")
-    told = ended(tmp_path, SUCCEEDED)
-    assert (told.job, told.pipeline, told.recipe) == ("job-1", "world_model", "demo")
-    assert (told.state, told.step, told.sentence) == ("succeeded", "", "")
+    finish(tmp_path, "collect")
+    result = end_run(tmp_path, SUCCEEDED)
+    assert (result.job, result.pipeline, result.recipe) == ("job-1", "world_model", "demo")
+    assert (result.state, result.step, result.sentence) == ("succeeded", "", "")
     rounding = 1e-3
-    assert before - rounding < told.started.timestamp() <= told.ended.timestamp() + rounding
+    assert before - rounding < result.started.timestamp() <= result.ended.timestamp() + rounding
     assert capsys.readouterr().out == "world_model succeeded\n"
 
 
 def test_a_run_ended_by_its_gate_is_recorded_as_refused_with_the_reason(tmp_path, capsys):
     make.job.verdict("rl.rule is 0.3").write(tmp_path / "steps/gate/1" / VERDICT)
-    finished(tmp_path, "collect")
-    finished(tmp_path, "gate", tmp_path / "steps/gate/1")
-    told = ended(tmp_path, SUCCEEDED)
-    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
+    finish(tmp_path, "collect")
+    finish(tmp_path, "gate", tmp_path / "steps/gate/1")
+    result = end_run(tmp_path, SUCCEEDED)
+    assert (result.state, result.step, result.sentence) == ("refused", "gate", "rl.rule is 0.3")
     assert capsys.readouterr().out == "world_model refused at gate: rl.rule is 0.3\n"
 
 
 def test_the_conclusion_of_a_failed_run_has_the_step_and_its_error_message(tmp_path):
-    finished(tmp_path, "collect")
-    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
-    told = ended(tmp_path)
-    assert (told.state, told.step, told.kind) == ("failed", "sft", "StoreError")
-    assert told.sentence == "the disk is full; free space"
+    finish(tmp_path, "collect")
+    begin(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+    result = end_run(tmp_path)
+    assert (result.state, result.step, result.kind) == ("failed", "sft", "StoreError")
+    assert result.sentence == "the disk is full; free space"
 
 
 def test_a_killed_step_is_named_with_the_message_of_kubeflow(tmp_path):
-    finished(tmp_path, "collect")
-    begun(tmp_path, "rl")
-    told = ended(tmp_path, Status("FAILED", "OOMKilled"))
-    assert (told.step, told.kind) == ("rl", "")
-    assert told.sentence == "its process ended without an error message; OOMKilled"
+    finish(tmp_path, "collect")
+    begin(tmp_path, "rl")
+    result = end_run(tmp_path, Status("FAILED", "OOMKilled"))
+    assert (result.step, result.kind) == ("rl", "")
+    assert result.sentence == "its process ended without an error message; OOMKilled"
 
 
 @pytest.mark.parametrize(
@@ -82,99 +82,99 @@ def test_a_killed_step_is_named_with_the_message_of_kubeflow(tmp_path):
     ],
 )
 def test_the_message_of_kubeflow_is_used_when_no_step_reports_an_error(tmp_path, status, sentence):
-    finished(tmp_path, "collect")
-    told = ended(tmp_path, status)
-    assert (told.state, told.step, told.sentence) == ("failed", "", sentence)
+    finish(tmp_path, "collect")
+    result = end_run(tmp_path, status)
+    assert (result.state, result.step, result.sentence) == ("failed", "", sentence)
 
 
 def test_the_failure_of_an_earlier_run_is_ignored(tmp_path):
-    finished(tmp_path, "collect")
-    begun(tmp_path, "sft").fail("StoreError", "the disk is full")
-    assert ended(tmp_path).step == "sft"
-    later = ended(tmp_path, job="job-2")  # nothing of it began
-    assert (later.step, later.started, later.sentence) == ("", None, FAILED.error_message)
+    finish(tmp_path, "collect")
+    begin(tmp_path, "sft").fail("StoreError", "the disk is full")
+    assert end_run(tmp_path).step == "sft"
+    second = end_run(tmp_path, job="job-2")  # no step of it began
+    assert (second.step, second.started, second.sentence) == ("", None, FAILED.error_message)
 
 
 def test_the_failure_of_an_earlier_run_without_conclusion_is_ignored(tmp_path):
-    finished(tmp_path, "collect")
-    begun(tmp_path, "sft").fail("StoreError", "the disk is full")
-    finished(tmp_path, "collect")
-    assert ended(tmp_path).step == ""
+    finish(tmp_path, "collect")
+    begin(tmp_path, "sft").fail("StoreError", "the disk is full")
+    finish(tmp_path, "collect")
+    assert end_run(tmp_path).step == ""
 
 
-def refused(store: Path) -> None:
-    """Says what the steps of a world model say that its gate refused."""
+def refuse(store: Path) -> None:
+    """Writes the progress of a world model's steps whose gate refused."""
     make.job.verdict("rl.rule is 0.3").write(store / "steps/gate/1" / VERDICT)
     for step in ("collect", "prepare", "gate"):
-        finished(store, step, store / "steps/gate/1")
+        finish(store, step, store / "steps/gate/1")
 
 
-def measured(store: Path) -> None:
-    """A night from its beginning to its end."""
-    finished(store, "measure")
-    assert ended(store, SUCCEEDED, "night", "nightly").state == "succeeded"
+def run_nightly(store: Path) -> None:
+    """Runs a nightly from its beginning to its end."""
+    finish(store, "measure")
+    assert end_run(store, SUCCEEDED, "night", "nightly").state == "succeeded"
 
 
 def test_a_nightly_run_and_a_concurrent_refused_training_conclude_separately(tmp_path):
-    finished(tmp_path, "measure")
-    refused(tmp_path)
-    assert ended(tmp_path, SUCCEEDED, "night", "nightly").state == "succeeded"
-    told = ended(tmp_path, SUCCEEDED)
-    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
+    finish(tmp_path, "measure")
+    refuse(tmp_path)
+    assert end_run(tmp_path, SUCCEEDED, "night", "nightly").state == "succeeded"
+    result = end_run(tmp_path, SUCCEEDED)
+    assert (result.state, result.step, result.sentence) == ("refused", "gate", "rl.rule is 0.3")
 
 
 @pytest.mark.parametrize("is_night_first", [True, False])
 def test_a_nightly_run_does_not_change_the_conclusion_of_a_failed_training(
     tmp_path, is_night_first
 ):
-    finished(tmp_path, "collect")
-    began = time.time()
+    finish(tmp_path, "collect")
+    start = time.time()
     if is_night_first:
-        measured(tmp_path)
-    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+        run_nightly(tmp_path)
+    begin(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
     if not is_night_first:
-        measured(tmp_path)
-    told = ended(tmp_path)
-    assert (told.step, told.sentence) == ("sft", "the disk is full; free space")
-    assert told.started.timestamp() < began + 1e-3
+        run_nightly(tmp_path)
+    result = end_run(tmp_path)
+    assert (result.step, result.sentence) == ("sft", "the disk is full; free space")
+    assert result.started.timestamp() < start + 1e-3
 
 
 def test_a_failed_training_is_not_reported_as_the_failure_of_a_nightly_run(tmp_path):
-    finished(tmp_path, "collect")
-    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
-    told = ended(tmp_path, FAILED, "night", "nightly")
-    assert (told.step, told.sentence) == ("", FAILED.error_message)
+    finish(tmp_path, "collect")
+    begin(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+    result = end_run(tmp_path, FAILED, "night", "nightly")
+    assert (result.step, result.sentence) == ("", FAILED.error_message)
 
 
 def test_an_agent_run_and_a_concurrent_refused_training_conclude_separately(tmp_path):
-    refused(tmp_path)
-    finished(tmp_path, "collect")
-    finished(tmp_path, "imitate")
-    agent = ended(tmp_path, SUCCEEDED, "agent", "agent")
+    refuse(tmp_path)
+    finish(tmp_path, "collect")
+    finish(tmp_path, "imitate")
+    agent = end_run(tmp_path, SUCCEEDED, "agent", "agent")
     assert (agent.state, agent.started is None) == ("succeeded", False)
-    told = ended(tmp_path, SUCCEEDED)
-    assert (told.state, told.sentence) == ("refused", "rl.rule is 0.3")
-    assert told.started is None  # an agent's collect said so since
+    result = end_run(tmp_path, SUCCEEDED)
+    assert (result.state, result.sentence) == ("refused", "rl.rule is 0.3")
+    assert result.started is None  # the agent's collect has overwritten it
 
 
 def test_a_conclusion_is_written_once(tmp_path):
-    finished(tmp_path, "collect")
-    first = ended(tmp_path, SUCCEEDED)
-    assert ended(tmp_path, FAILED) == first
+    finish(tmp_path, "collect")
+    first = end_run(tmp_path, SUCCEEDED)
+    assert end_run(tmp_path, FAILED) == first
 
 
 def test_conclusions_are_listed_newest_first(tmp_path):
     for job in ("b", "c", "a"):
-        ended(tmp_path, SUCCEEDED, job)
-    assert [each.job for each in conclusions(tmp_path)] == ["a", "c", "b"]
+        end_run(tmp_path, SUCCEEDED, job)
+    assert [conclusion.job for conclusion in conclusions(tmp_path)] == ["a", "c", "b"]
     assert conclusions(tmp_path / "nothing") == []
 
 
 def test_an_invalid_conclusion_file_of_another_run_is_ignored(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/old.json").write_text('{"job": "old"}')
-    ended(tmp_path, SUCCEEDED, "new")
-    assert [each.job for each in conclusions(tmp_path)] == ["new"]
+    end_run(tmp_path, SUCCEEDED, "new")
+    assert [conclusion.job for conclusion in conclusions(tmp_path)] == ["new"]
 
 
 @pytest.mark.parametrize("job", ["../a", "", "{{job}}", "a/b"])

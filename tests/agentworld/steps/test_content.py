@@ -1,4 +1,4 @@
-"""A stage's folder is known before it is trained: the step, run afterwards, comes out there."""
+"""The folder of a stage is known before the training: the step writes to that folder."""
 
 import json
 import shutil
@@ -33,8 +33,8 @@ def test_a_stage_uses_the_folder_computed_by_folder_for(tmp_path, stage):
 
 def test_another_recipe_or_input_has_another_folder(tmp_path):
     data = [records.prepared(tmp_path, name) for name in "ab"]
-    told = [("demo", data[0]), ("demo", data[1]), ("smoke", data[0])]
-    assert len({folder_for("cpt", recipe, str(tmp_path), each) for recipe, each in told}) == 3
+    pairs = [("demo", data[0]), ("demo", data[1]), ("smoke", data[0])]
+    assert len({folder_for("cpt", recipe, str(tmp_path), path) for recipe, path in pairs}) == 3
 
 
 def test_an_input_that_is_not_finished_is_refused(tmp_path):
@@ -60,7 +60,7 @@ def reward(folder: str, weight: float = 0.5) -> dict[str, object]:
     return {"reward": {"embedding_model": folder, "embedding_weight": weight}}
 
 
-NAMED = {
+RECIPE_PARTS = {
     "cpt": lambda folder: {"model": {"base": folder}},
     "rl": lambda folder: {"rl": reward(folder)},
 }
@@ -75,20 +75,20 @@ def folder_of_stage(tmp_path):
     inputs = [records.prepared(store, "a"), parent]
 
     def folder_of_stage(stage, folder):
-        own = recipe(tmp_path, **NAMED[stage](folder))
-        return folder_for(stage, own, str(store), *inputs[: 1 + (stage == "rl")])
+        file = recipe(tmp_path, **RECIPE_PARTS[stage](folder))
+        return folder_for(stage, file, str(store), *inputs[: 1 + (stage == "rl")])
 
     return folder_of_stage
 
 
-@pytest.mark.parametrize("stage", NAMED)
+@pytest.mark.parametrize("stage", RECIPE_PARTS)
 def test_a_moved_model_folder_causes_no_new_training(tmp_path, folder_of_stage, stage):
     before = folder_of_stage(stage, model(tmp_path / "here"))
     shutil.move(tmp_path / "here", tmp_path / "there")
     assert folder_of_stage(stage, str(tmp_path / "there")) == before
 
 
-@pytest.mark.parametrize("stage", NAMED)
+@pytest.mark.parametrize("stage", RECIPE_PARTS)
 @pytest.mark.parametrize("file", ["model.safetensors", "deep/tokenizer.json", "new.json"])
 def test_a_changed_model_folder_causes_a_new_training(tmp_path, folder_of_stage, stage, file):
     before = folder_of_stage(stage, model(tmp_path / "here"))
@@ -96,13 +96,13 @@ def test_a_changed_model_folder_causes_a_new_training(tmp_path, folder_of_stage,
     assert folder_of_stage(stage, str(tmp_path / "here")) != before
 
 
-def own_inputs(stage: str, chosen: Recipe, store: Path) -> dict[str, str]:
+def own_inputs(stage: str, spec: Recipe, store: Path) -> dict[str, str]:
     """A stage's inputs besides the folders of other steps."""
     folders = {"data": Path(records.prepared(store, "data"))}
     if stage != "cpt":
         folders["parent"] = records.trained_step(store, "sft")
     plan = import_module(f"agentworld.steps.{stage}").plan
-    return dict(plan(Task(chosen, Path("store"), folders, {}, {})).inputs)
+    return dict(plan(Task(spec, Path("store"), folders, {}, {})).inputs)
 
 
 @pytest.mark.parametrize(("stage", "name"), [("cpt", "base"), ("rl", "reward_model")])
@@ -110,9 +110,9 @@ def test_the_digest_of_a_folder_is_an_input_only_of_the_stage_that_reads_the_fol
     tmp_path, stage, name
 ):
     folder = model(tmp_path / "here")
-    chosen = load_recipe(Path(recipe(tmp_path, **NAMED[stage](folder))))
-    assert own_inputs(stage, chosen, tmp_path) == {name: ArtifactManifest.of(Path(folder)).digest}
-    assert own_inputs("sft", chosen, tmp_path) == {}
+    spec = load_recipe(Path(recipe(tmp_path, **RECIPE_PARTS[stage](folder))))
+    assert own_inputs(stage, spec, tmp_path) == {name: ArtifactManifest.of(Path(folder)).digest}
+    assert own_inputs("sft", spec, tmp_path) == {}
 
 
 def test_cpt_depends_on_the_content_and_weight_of_a_corpus_and_not_on_its_path(tmp_path):
@@ -121,10 +121,10 @@ def test_cpt_depends_on_the_content_and_weight_of_a_corpus_and_not_on_its_path(t
     texts.mkdir()
     (texts / "a.txt").write_text("text")
 
-    def folder_of(place, **fields):
-        corpora = {"law": {"address": str(place), "weight": 0.5, **fields}}
-        own = recipe(tmp_path, cpt={"stage": "cpt", "learning_rate": 1e-3, "corpora": corpora})
-        return folder_for("cpt", own, str(store), data)
+    def folder_of(path, **fields):
+        corpora = {"law": {"address": str(path), "weight": 0.5, **fields}}
+        file = recipe(tmp_path, cpt={"stage": "cpt", "learning_rate": 1e-3, "corpora": corpora})
+        return folder_for("cpt", file, str(store), data)
 
     before = folder_of(texts)
     shutil.move(texts, tmp_path / "there")
@@ -150,9 +150,9 @@ def test_an_evaluation_depends_on_the_content_of_its_embedding_model_not_its_pat
         str(records.finished_step(store, "cpt", records.digest("b"))),
     ]
 
-    def folder_of(place):
-        own = recipe(tmp_path, evaluate={"embedding_model": place})
-        return folder_for("evaluate", own, str(store), *inputs)
+    def folder_of(path):
+        file = recipe(tmp_path, evaluate={"embedding_model": path})
+        return folder_for("evaluate", file, str(store), *inputs)
 
     before = folder_of(folder)
     shutil.move(folder, tmp_path / "there")
@@ -167,13 +167,13 @@ def test_a_measurement_depends_on_the_content_of_its_embedding_model_not_its_pat
     folder = model(tmp_path / "here")
     pinned = records.pinned(tmp_path / "store")
 
-    def folder_of(place, **nightly):
-        own = recipe(
+    def folder_of(path, **nightly):
+        file = recipe(
             tmp_path,
             collect={"domain": "shell"},
-            nightly={"embedding_model": place, **nightly},
+            nightly={"embedding_model": path, **nightly},
         )
-        return folder_for("measure", own, str(tmp_path / "store"), pinned.digest, "monday")
+        return folder_for("measure", file, str(tmp_path / "store"), pinned.digest, "monday")
 
     monkeypatch.delenv("AGENTWORLD_SERVICE_URL", raising=False)
     before = folder_of(folder)
@@ -189,16 +189,16 @@ def test_a_measurement_depends_on_the_content_of_its_embedding_model_not_its_pat
 
 def test_new_model_sizes_are_ignored_when_the_recipe_has_a_base(tmp_path, folder_of_stage):
     base = model(tmp_path / "here")
-    own = recipe(tmp_path, model={"base": base, "num_layers": 7})
+    file = recipe(tmp_path, model={"base": base, "num_layers": 7})
     data = records.prepared(tmp_path / "store", "a")
-    assert folder_for("cpt", own, str(tmp_path / "store"), data) == folder_of_stage("cpt", base)
+    assert folder_for("cpt", file, str(tmp_path / "store"), data) == folder_of_stage("cpt", base)
 
 
 def test_data_with_another_domain_has_another_training_folder(tmp_path):
     data = records.prepared(tmp_path, "data")
     before = folder_for("cpt", "demo", str(tmp_path), data)
-    both = records.dataset().model_copy(update={"domains": {"shell": 9, "text": 1}})
-    both.write(Path(data) / "dataset.json")
+    dataset = records.dataset().model_copy(update={"domains": {"shell": 9, "text": 1}})
+    dataset.write(Path(data) / "dataset.json")
     assert folder_for("cpt", "demo", str(tmp_path), data) != before
 
 
@@ -208,13 +208,13 @@ def test_the_error_for_a_missing_model_folder_names_the_folder(folder_of_stage, 
 
 
 def test_an_embedding_model_with_weight_zero_is_not_read(tmp_path):
-    chosen = load_recipe(Path(recipe(tmp_path, rl=reward("/gone", weight=0))))
-    assert own_inputs("rl", chosen, tmp_path) == {}
+    spec = load_recipe(Path(recipe(tmp_path, rl=reward("/gone", weight=0))))
+    assert own_inputs("rl", spec, tmp_path) == {}
 
 
 def test_a_base_that_changes_during_training_is_refused():
-    started, other = records.digest("base"), records.digest("another")
-    made = records.checkpoint("cpt", parents=[started], data=records.digest("data"))
-    check_unchanged(made, {"base": started})
+    base, other = records.digest("base"), records.digest("another")
+    checkpoint = records.checkpoint("cpt", parents=[base], data=records.digest("data"))
+    check_unchanged(checkpoint, {"base": base})
     with pytest.raises(InputError, match="the folder of base changed while cpt read it"):
-        check_unchanged(made, {"base": other})
+        check_unchanged(checkpoint, {"base": other})

@@ -15,50 +15,50 @@ from agentworld.storage.simulators import PinnedSimulator
 from make import records
 
 
-def evaluated(store: Path, report: Report | None = None, **fields: object) -> PinnedSimulator:
-    """A simulator of the weights that the stage rl made."""
+def new_simulator(store: Path, report: Report | None = None, **fields: object) -> PinnedSimulator:
+    """A simulator of the weights of the stage rl, with an evaluation."""
     simulator = records.pinned(store, **fields)
-    about = {"rl": simulator.manifest.artifact, "sft": records.digest("artifact of sft")}
-    attach(simulator, report or records.world_report(artifacts=about), store)
+    artifacts = {"rl": simulator.manifest.artifact, "sft": records.digest("artifact of sft")}
+    attach(simulator, report or records.world_report(artifacts=artifacts), store)
     return simulator
 
 
-def run(store: Path, simulator: PinnedSimulator, alias: str = "terminal", **least: float) -> str:
+def run(store: Path, simulator: PinnedSimulator, alias: str = "terminal", **bounds: float) -> str:
     """The folder of the step under a recipe with this gate."""
-    gate = [{"metric": metric.replace("__", "."), "least": least[metric]} for metric in least]
+    gate = [{"metric": metric.replace("__", "."), "least": bounds[metric]} for metric in bounds]
     recipe = store / "mine.yaml"
     recipe.write_text(json.dumps({"name": "mine", "gate": gate, "deploy": {"alias": alias}}))
     return run_step("deploy", str(recipe), str(store), str(simulator.folder))
 
 
 def test_a_deployment_moves_the_alias_and_records_the_gate_result(tmp_path):
-    simulator = evaluated(tmp_path)
+    simulator = new_simulator(tmp_path)
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     (change,) = alias_history(tmp_path, "terminal")
     assert (change.simulator, change.set_by) == (simulator.digest, "pipeline")
     assert change.gate == (GateResult(metric="exact_match", least=0.8, value=0.82),)
-    made = DeployResult.read(Path(folder) / "deployed.json")
-    assert (made.alias, made.simulator, made.report) == (
+    result = DeployResult.read(Path(folder) / "deployed.json")
+    assert (result.alias, result.simulator, result.report) == (
         "terminal",
         simulator.digest,
         change.report,
     )
-    assert output_of(folder) == made.digest
+    assert output_of(folder) == result.digest
 
 
 def test_only_gate_metrics_of_the_stage_that_made_the_weights_apply(tmp_path):
-    simulator = evaluated(tmp_path)
-    asked = {"rl__rule": 0.5, "sft__exact_match": 0.99, "baseline__copy__rule": 0.99}
-    made = DeployResult.read(Path(run(tmp_path, simulator, **asked)) / "deployed.json")
-    assert made.gate == (Gate(metric="rule", least=0.5),)
+    simulator = new_simulator(tmp_path)
+    bounds = {"rl__rule": 0.5, "sft__exact_match": 0.99, "baseline__copy__rule": 0.99}
+    result = DeployResult.read(Path(run(tmp_path, simulator, **bounds)) / "deployed.json")
+    assert result.gate == (Gate(metric="rule", least=0.5),)
 
 
 @pytest.mark.compute
 def test_a_failed_gate_does_not_move_the_alias(tmp_path):
-    before = evaluated(tmp_path)
+    before = new_simulator(tmp_path)
     run(tmp_path, before, rl__exact_match=0.8)
     with pytest.raises(Conflict, match=r"exact_match is 0\.82 in the report"):
-        run(tmp_path, evaluated(tmp_path, context_tokens=512), rl__exact_match=0.9)
+        run(tmp_path, new_simulator(tmp_path, context_tokens=512), rl__exact_match=0.9)
     assert [change.simulator for change in alias_history(tmp_path)] == [before.digest]
 
 
@@ -76,14 +76,14 @@ def test_without_a_gate_no_evaluation_is_required(tmp_path):
 
 
 def test_the_last_attached_evaluation_of_the_world_model_is_used(tmp_path):
-    simulator = evaluated(tmp_path)
-    newer = records.world_report(
+    simulator = new_simulator(tmp_path)
+    report = records.world_report(
         data=records.digest("newer"), artifacts={"rl": simulator.manifest.artifact}
     )
-    attach(simulator, newer, tmp_path)
+    attach(simulator, report, tmp_path)
     attach(simulator, records.agent_report(simulator=simulator.digest), tmp_path)
-    made = DeployResult.read(Path(run(tmp_path, simulator)) / "deployed.json")
-    assert made.report == newer.digest
+    result = DeployResult.read(Path(run(tmp_path, simulator)) / "deployed.json")
+    assert result.report == report.digest
 
 
 def test_an_evaluation_of_the_simulator_itself_can_pass_the_gate(tmp_path):
@@ -94,27 +94,27 @@ def test_an_evaluation_of_the_simulator_itself_can_pass_the_gate(tmp_path):
 
 
 @pytest.mark.compute
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, killed):
-    simulator, other = evaluated(tmp_path), records.pinned(tmp_path, context_tokens=512)
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, is_killed):
+    simulator, other = new_simulator(tmp_path), records.pinned(tmp_path, context_tokens=512)
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     set_alias("terminal", other.digest, tmp_path, "ada")
-    if killed:  # after it had moved the alias, before it could say so
+    if is_killed:  # after moving the alias, before writing the receipt
         (Path(folder) / "receipt.json").unlink()
     assert run(tmp_path, simulator, rl__exact_match=0.8) == folder
-    assert [each.set_by for each in alias_history(tmp_path)] == ["pipeline", "ada"]
+    assert [change.set_by for change in alias_history(tmp_path)] == ["pipeline", "ada"]
     progress = read_progress(tmp_path, "deploy")
     assert progress
-    assert progress.state == ("finished" if killed else "reused")
+    assert progress.state == ("finished" if is_killed else "reused")
 
 
 @pytest.mark.compute
 def test_another_alias_or_gate_is_another_step(tmp_path):
-    simulator = evaluated(tmp_path)
+    simulator = new_simulator(tmp_path)
     folders = {
         run(tmp_path, simulator),
         run(tmp_path, simulator, alias="shell"),
         run(tmp_path, simulator, rl__rule=0.5),
     }
     assert len(folders) == 3
-    assert [each.alias for each in alias_history(tmp_path)] == ["terminal", "shell", "terminal"]
+    assert [change.alias for change in alias_history(tmp_path)] == ["terminal", "shell", "terminal"]

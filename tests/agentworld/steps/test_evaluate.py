@@ -1,4 +1,4 @@
-"""The step that evaluates, with engines of a test in the place of served models."""
+"""The step evaluate, with fake engines in the place of served models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from make import records, tracing, training
 from make.pools import write_pool
 from make.tracing import verdict
 
-pytestmark = pytest.mark.waits  # torch and MLflow stand behind this step
+pytestmark = pytest.mark.waits  # this step imports torch and MLflow
 
 
 class Evaluation(NamedTuple):
@@ -46,11 +46,11 @@ class Evaluation(NamedTuple):
         return Path(run_by_name("evaluate", *self.words, "", *self.stages))
 
 
-class _Served(NamedTuple):
+class _ServedModel(NamedTuple):
     log: Path
 
     def connect(self) -> FakeEngine:
-        """RL knows every truth, and SFT shows the prompt line alone."""
+        """The model rl returns the true observation, and the model sft only the prompt line."""
         truths = {
             turn.action: turn.observation for sample in training.samples() for turn in sample.turns
         }
@@ -63,35 +63,35 @@ class _Served(NamedTuple):
 
 @pytest.fixture
 def evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluation:
-    words = training.training(tmp_path / "store")
-    data = Path(words.data)
+    arguments = training.training(tmp_path / "store")
+    data = Path(arguments.data)
     pools = {
         name: write_pool(data / f"{name}.parquet", training.samples())
         for name in ("cpt", "sft", "rl", "held_out")
     }
     records.dataset(**pools).write(data / "dataset.json")
-    folders = [records.trained_step(Path(words.store), stage) for stage in ("sft", "rl")]
+    folders = [records.trained_step(Path(arguments.store), stage) for stage in ("sft", "rl")]
     for folder in folders:
         model_of(folder).mkdir()
         (model_of(folder) / "config.json").write_text('{"max_position_embeddings": 1024}')
-    served: list[str] = []
+    log_names: list[str] = []
 
     @contextmanager
-    def serve(*_: object, log: Path, **__: object) -> Iterator[_Served]:
-        served.append(log.stem)
-        yield _Served(log)
+    def serve(*_: object, log: Path, **__: object) -> Iterator[_ServedModel]:
+        log_names.append(log.stem)
+        yield _ServedModel(log)
 
     monkeypatch.setattr("agentworld.steps.evaluate.serve", serve)
-    return Evaluation(words, (str(folders[0]), str(folders[1])), served)
+    return Evaluation(arguments, (str(folders[0]), str(folders[1])), log_names)
 
 
-def by_length(asked: Asked) -> str:
+def by_length(request: Asked) -> str:
     """A verdict that depends only on the question."""
-    return verdict(1 + len(tracing.question_of(asked)) % 5)
+    return verdict(1 + len(tracing.question_of(request)) % 5)
 
 
-def questions(asked: list[Asked]) -> list[str]:
-    return [tracing.question_of(request) for request in asked]
+def questions(requests: list[Asked]) -> list[str]:
+    return [tracing.question_of(request) for request in requests]
 
 
 def test_the_report_has_judge_scores_for_every_stage_and_baseline(
@@ -104,14 +104,14 @@ def test_the_report_has_judge_scores_for_every_stage_and_baseline(
     for score in (*report.stages.values(), *report.baselines.values()):
         assert set(JUDGE_METRICS) <= score.metrics.keys()
         assert 0 <= score.metrics["judge"].low <= score.metrics["judge"].high <= 1
-    last = report.stages["rl"]
-    assert {name for name in last.leads if "judge" in last.leads[name].metrics} == set(BASELINES)
-    assert last.gain
-    assert last.gain.over == "sft"
-    assert "judge_factuality" in last.gain.metrics
+    rl = report.stages["rl"]
+    assert {name for name in rl.leads if "judge" in rl.leads[name].metrics} == set(BASELINES)
+    assert rl.gain
+    assert rl.gain.over == "sft"
+    assert "judge_factuality" in rl.gain.metrics
     assert report.judge
     assert (report.judge.holes, report.judge.models) == (0, (tracing.JUDGE,))
-    # Two predictors that say the same of a turn ask, and pay for, one question.
+    # Two predictors with the same observation for a turn share, and pay for, one judge question.
     assert report.judge.num > report.judge.usage.num_answers == len(server.asked)
     assert len(set(questions(server.asked))) == len(server.asked)
 
@@ -119,27 +119,27 @@ def test_the_report_has_judge_scores_for_every_stage_and_baseline(
 def test_a_resumed_evaluation_repeats_no_judge_question_and_serves_no_model_again(
     evaluation: Evaluation,
 ) -> None:
-    numbers, answered = count(), list[str]()
+    counter, first_questions = count(), list[str]()
 
-    def stops(asked: Asked) -> str | int:
-        if next(numbers) >= 20:
+    def answer_20(request: Asked) -> str | int:
+        if next(counter) >= 20:
             return 401
-        answered.append(tracing.question_of(asked))
-        return by_length(asked)
+        first_questions.append(tracing.question_of(request))
+        return by_length(request)
 
-    with tracing.endpoints(judge=stops) as first, pytest.raises(InputError, match="status 401"):
+    with tracing.endpoints(judge=answer_20) as first, pytest.raises(InputError, match="status 401"):
         evaluation.run(first.url)
-    # A bucket may have a score, and not yet what it is a score of.
+    # A bucket may have a score, and not yet the guesses that it scores.
     (guesses,) = Path(evaluation.words.store).rglob("guesses/copy.json")
     guesses.unlink()
     with tracing.endpoints(judge=by_length) as second:
         folder = evaluation.run(second.url)
-    asked = [*answered, *questions(second.asked)]
-    assert len(set(asked)) == len(asked) > 2 * len(answered) == 40
+    all_questions = [*first_questions, *questions(second.asked)]
+    assert len(set(all_questions)) == len(all_questions) > 2 * len(first_questions) == 40
     assert evaluation.served == ["sft", "rl"]
     report = WorldModelReport.read(folder / REPORT)
     assert report.judge
-    assert report.judge.usage.num_answers == len(asked)  # those of the first run too
+    assert report.judge.usage.num_answers == len(all_questions)  # also those of the first run
 
 
 def test_without_a_judge_the_report_has_no_judge_scores(evaluation: Evaluation) -> None:

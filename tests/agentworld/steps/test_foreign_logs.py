@@ -104,7 +104,7 @@ async def _first_step(client, simulator):
     opening = RunOpening(agent="a", starting_weights=simulator, simulator=simulator)
     run = await client.open_run(opening)
     try:
-        opened = await client.begin(EpisodeOpening(run=run.id, initial_state="no tables"))
-        return await client.step(opened.episode, "create table t (name text, size int)")
+        episode = await client.begin(EpisodeOpening(run=run.id, initial_state="no tables"))
+        return await client.step(episode.episode, "create table t (name text, size int)")
     finally:
         await client.close()

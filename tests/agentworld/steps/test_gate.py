@@ -13,19 +13,19 @@ from agentworld_pipelines.stages import Verdict, decide
 from make import records
 
 
-def evaluated(store: Path, report: WorldModelReport) -> str:
+def finish_evaluation(store: Path, report: WorldModelReport) -> str:
     """The folder of a finished evaluation."""
     folder = records.finished_step(store, "evaluate", report.digest)
     report.write(folder / REPORT)
     return str(folder)
 
 
-def judge(store: Path, report: WorldModelReport | None = None, **least: float) -> Verdict:
-    """The result of a gate with these figures for RL's checkpoint."""
-    asked = [{"metric": f"rl.{measure}", "least": value} for measure, value in least.items()]
+def judge(store: Path, report: WorldModelReport | None = None, **bounds: float) -> Verdict:
+    """The result of a gate with these minimums for RL's checkpoint."""
+    gate = [{"metric": f"rl.{measure}", "least": value} for measure, value in bounds.items()]
     recipe = store / "mine.yaml"
-    recipe.write_text(json.dumps({"name": "mine", "gate": asked}))
-    evaluation = evaluated(store, report or records.world_report())
+    recipe.write_text(json.dumps({"name": "mine", "gate": gate}))
+    evaluation = finish_evaluation(store, report or records.world_report())
     return decide(str(recipe), str(store), evaluation)
 
 
@@ -51,8 +51,8 @@ def test_a_gate_compares_the_mean_and_not_the_confidence_interval(tmp_path):
 
 
 def test_a_refusal_names_every_failed_metric_and_finishes_the_step(tmp_path):
-    told = judge(tmp_path, exact_match=0.9, rule=0.5, **{"by_tag.unseen": 0.75})
-    assert told[1:] == (
+    result = judge(tmp_path, exact_match=0.9, rule=0.5, **{"by_tag.unseen": 0.75})
+    assert result[1:] == (
         "refused",
         "rl.exact_match is 0.82, which is under 0.9; rl.by_tag.unseen is 0.72, which is under 0.75",
     )
@@ -60,21 +60,21 @@ def test_a_refusal_names_every_failed_metric_and_finishes_the_step(tmp_path):
 
 
 def test_the_verdict_contains_gate_values_and_report_and_is_the_step_output(tmp_path):
-    told = judge(tmp_path, exact_match=0.9)
-    kept = GateVerdict.read(Path(told.folder) / "verdict.json")
-    assert kept.gate == (GateResult(metric="rl.exact_match", least=0.9, value=0.82),)
-    assert kept.report == records.world_report().digest
-    assert (kept.verdict, kept.reason) == told[1:]
-    assert output_of(told.folder) == kept.digest
+    result = judge(tmp_path, exact_match=0.9)
+    verdict = GateVerdict.read(Path(result.folder) / "verdict.json")
+    assert verdict.gate == (GateResult(metric="rl.exact_match", least=0.9, value=0.82),)
+    assert verdict.report == records.world_report().digest
+    assert (verdict.verdict, verdict.reason) == result[1:]
+    assert output_of(result.folder) == verdict.digest
 
 
 @pytest.mark.parametrize("metric", ["exactmatch", "free_running"])
 def test_the_error_for_an_unknown_metric_lists_the_known_metrics(tmp_path, metric):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as caught:
         judge(tmp_path, exact_match=0.1, **{metric: 0.5})
     progress = read_progress(tmp_path, "gate")
     assert progress
-    assert (progress.state, progress.sentence) == ("failed", str(refused.value))
+    assert (progress.state, progress.sentence) == ("failed", str(caught.value))
     assert progress.sentence == (
         f"the recipe's gate asks for 'rl.{metric}', which the report does not have; join one of"
         " cpt, sft, rl, baseline.copy, baseline.nearest and one of exact_match, rule,"
@@ -94,6 +94,6 @@ def test_a_repeated_refusal_reuses_the_verdict(tmp_path):
 
 def test_another_gate_or_report_is_judged_again(tmp_path):
     other = records.world_report(data=records.digest("other"))
-    told = [judge(tmp_path, rule=0.99), judge(tmp_path, rule=0.5), judge(tmp_path, other, rule=0.5)]
-    assert [each.verdict for each in told] == ["refused", "passed", "passed"]
-    assert len({each.folder for each in told}) == 3
+    runs = [judge(tmp_path, rule=0.99), judge(tmp_path, rule=0.5), judge(tmp_path, other, rule=0.5)]
+    assert [run.verdict for run in runs] == ["refused", "passed", "passed"]
+    assert len({run.folder for run in runs}) == 3

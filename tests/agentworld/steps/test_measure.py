@@ -43,7 +43,7 @@ CLASSES = set(get_args(CommandClass))
 
 @pytest.fixture
 def pinned(tmp_path, monkeypatch) -> PinnedSimulator:
-    """In a separate store that is in no registry."""
+    """A simulator in a separate store that is in no registry."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return records.pinned(tmp_path)
 
@@ -52,31 +52,31 @@ def pinned(tmp_path, monkeypatch) -> PinnedSimulator:
 def recipe(tmp_path) -> str:
     night = {"num_episodes": NUM_EPISODES, "num_resamples": 100, "concurrency": 2}
     path = tmp_path / "mine.yaml"
-    chosen = {"name": "mine", "collect": {"domain": "shell"}, "nightly": night}
-    path.write_text(yaml.safe_dump(chosen))
+    fields = {"name": "mine", "collect": {"domain": "shell"}, "nightly": night}
+    path.write_text(yaml.safe_dump(fields))
     return str(path)
 
 
-def bare(_messages):
-    """Knows nothing but a prompt line."""
+def prompt_line(_messages):
+    """Answers with a prompt line only."""
     return "[0] ~"
 
 
 class Night:
-    """A service that listens, and the step that measures what it serves."""
+    """A listening service, and the step that measures its simulator."""
 
     def __init__(self, store: Path, recipe: str, simulator: str) -> None:
         self.store = store
         self.words = [recipe, str(store), simulator]
-        self.answer = bare
+        self.answer = prompt_line
 
-        def answered(messages):
+        def current_answer(messages):
             return self.answer(messages)
 
-        self.service = make.service.service(store, answered)
+        self.service = make.service.service(store, current_answer)
 
-    def measured(self, answer=bare, job: str = "monday") -> ServedReport:
-        """The report of a simulator that answers so."""
+    def measured(self, answer=prompt_line, job: str = "monday") -> ServedReport:
+        """Measures a simulator with these answers; returns the report."""
         self.answer = answer
         return ServedReport.read(Path(run_by_name("measure", *self.words, job)) / "report.json")
 
@@ -104,16 +104,16 @@ def night(pinned, recipe, tmp_path, monkeypatch) -> Iterator[Night]:
 def test_a_measurement_attaches_its_scores_and_closes_its_run(night, pinned, tmp_path):
     report = night.measured()
     turns = [turn for episode in night.live for turn in episode.turns]
-    right = sum(turn.observation == "[0] ~" for turn in turns)
-    found = report.free_running
+    num_exact = sum(turn.observation == "[0] ~" for turn in turns)
+    score = report.free_running
     assert (report.simulator, report.job) == (pinned.digest, "monday")
-    assert (found.exact_match.num, found.exact_match.holes) == (len(turns), 0)
-    assert found.exact_match.mean == pytest.approx(right / len(turns))
-    assert found.metrics["rule"].mean >= found.exact_match.mean > 0
-    assert (found.answers.num, found.answers.missing) == (len(turns), 0)
-    assert found.leads.keys() == {"copy", "repeat"}
-    assert found.leads["repeat"].metrics["token_f1"].num == len(turns)
-    assert sum(each.num for tag, each in found.by_tag.items() if tag in CLASSES) == len(turns)
+    assert (score.exact_match.num, score.exact_match.holes) == (len(turns), 0)
+    assert score.exact_match.mean == pytest.approx(num_exact / len(turns))
+    assert score.metrics["rule"].mean >= score.exact_match.mean > 0
+    assert (score.answers.num, score.answers.missing) == (len(turns), 0)
+    assert score.leads.keys() == {"copy", "repeat"}
+    assert score.leads["repeat"].metrics["token_f1"].num == len(turns)
+    assert sum(value.num for tag, value in score.by_tag.items() if tag in CLASSES) == len(turns)
     assert 0 < report.latency.p50_seconds <= report.latency.p99_seconds
     assert (report.before, report.change, report.drifted) == (None, None, False)
     assert sheet(pinned, tmp_path).reports == (report.digest,)
@@ -135,25 +135,25 @@ def test_without_a_simulator_argument_the_deploy_alias_of_the_recipe_is_measured
 ):
     set_alias("mine", pinned.digest, tmp_path, "me")
     recipe, store, _ = night.words
-    told = yaml.safe_load(Path(recipe).read_text())
-    Path(recipe).write_text(yaml.safe_dump(told | {"deploy": {"alias": "mine"}}))
+    settings = yaml.safe_load(Path(recipe).read_text())
+    Path(recipe).write_text(yaml.safe_dump(settings | {"deploy": {"alias": "mine"}}))
     night.words = [recipe, store, ""]
     assert night.measured().simulator == pinned.digest
 
 
 def test_a_simulator_with_correct_observations_scores_1(night):
-    def knowing(messages):
-        said = [each["content"] for each in messages if each["role"] == "user"]
-        (seen,) = {
-            episode.turns[len(said) - 1].observation
+    def answer_correctly(messages):
+        actions = [message["content"] for message in messages if message["role"] == "user"]
+        (observation,) = {
+            episode.turns[len(actions) - 1].observation
             for episode in night.live
-            if [turn.action for turn in episode.turns[: len(said)]] == said
+            if [turn.action for turn in episode.turns[: len(actions)]] == actions
             and episode.initial_state in messages[0]["content"]
         }
-        return seen
+        return observation
 
-    found = night.measured(knowing).free_running
-    assert (found.exact_match.mean, found.metrics["rule"].mean) == (1, 1)
+    score = night.measured(answer_correctly).free_running
+    assert (score.exact_match.mean, score.metrics["rule"].mean) == (1, 1)
 
 
 def test_each_job_has_its_own_episodes_and_a_finished_job_is_reused(night):
@@ -163,12 +163,12 @@ def test_each_job_has_its_own_episodes_and_a_finished_job_is_reused(night):
     assert len(night.service.engine.requests) == num_asked
     second = night.measured(job="tuesday")
     assert second.trajectories != first.trajectories
-    assert not {each.seed for each in monday} & {each.seed for each in night.live}
-    assert all(each.held_out for each in (*monday, *night.live))
+    assert not {episode.seed for episode in monday} & {episode.seed for episode in night.live}
+    assert all(episode.held_out for episode in (*monday, *night.live))
 
 
 def test_engine_failures_leave_holes_and_model_failures_count_as_wrong(night):
-    def failing(messages):
+    def answer_or_fail(messages):
         action = messages[-1]["content"]
         if len(messages) > 4:
             return EngineError("it fell over", kind="refused", retryable=False)
@@ -176,41 +176,41 @@ def test_engine_failures_leave_holes_and_model_failures_count_as_wrong(night):
             return EngineError("no end", kind="cut-off", retryable=False)
         return "[0] ~"
 
-    found = night.measured(failing).free_running
-    lost = [each for each in night.live if not any(_is_cat(turn) for turn in each.turns[:2])]
-    assert found.exact_match.holes == sum(len(each.turns) - 2 for each in lost)
-    assert 0 < found.exact_match.num < sum(len(each.turns) for each in night.live)
-    assert found.by_tag["cat"].high == 0
+    score = night.measured(answer_or_fail).free_running
+    hole_episodes = [e for e in night.live if not any(_is_cat(turn) for turn in e.turns[:2])]
+    assert score.exact_match.holes == sum(len(episode.turns) - 2 for episode in hole_episodes)
+    assert 0 < score.exact_match.num < sum(len(episode.turns) for episode in night.live)
+    assert score.by_tag["cat"].high == 0
 
 
 SECRET = "AKIAIOSFODNN7EXAMPLQ"
 PLACEHOLDER = "[REDACTED:aws-access-key:1]"
 
 
-@pytest.mark.parametrize(("redact", "shown"), [(True, PLACEHOLDER), (False, SECRET)])
-def test_live_episodes_are_deduplicated_and_redacted_per_the_recipe(night, redact, shown):
+@pytest.mark.parametrize(("redact", "text"), [(True, PLACEHOLDER), (False, SECRET)])
+def test_live_episodes_are_deduplicated_and_redacted_per_the_recipe(night, redact, text):
     recipe = yaml.safe_load(Path(night.words[0]).read_text())
     Path(night.words[0]).write_text(yaml.safe_dump(recipe | {"prepare": {"redact": redact}}))
     night.measured()
     (live,) = night.store.glob("steps/measure/*/live.jsonl")
-    first, *others = night.live
+    first, *rest = night.live
     turn = first.turns[0].model_copy(update={"action": f"echo {SECRET}", "observation": SECRET})
     first = first.model_copy(update={"turns": (turn, *first.turns[1:])})
-    write_trajectories(live, [first, *others, others[-1].model_copy(update={"seed": 7})])
+    write_trajectories(live, [first, *rest, rest[-1].model_copy(update={"seed": 7})])
     for path in (live.parent / "receipt.json", live.parent / "report.json"):
         path.unlink()
     for path in live.parent.glob("replayed/*.json"):
         path.unlink()
     actions = []
 
-    def echoing(messages):
+    def echo(messages):
         actions.append(messages[-1]["content"])
         return actions[-1].removeprefix("echo ")
 
-    report = night.measured(echoing)
+    report = night.measured(echo)
     figures = report.free_running
-    assert report.num_episodes == 1 + len(others)
-    assert f"echo {shown}" in actions
+    assert report.num_episodes == 1 + len(rest)
+    assert f"echo {text}" in actions
     assert figures.exact_match.mean == pytest.approx(1 / figures.exact_match.num)
 
 
@@ -219,11 +219,11 @@ def _is_cat(turn) -> bool:
 
 
 def test_a_measurement_without_any_answer_fails_and_can_be_repeated(night):
-    def dead(_messages):
+    def fail(_messages):
         return EngineError("it fell over", kind="refused", retryable=False)
 
     with pytest.raises(SimulatorError, match="answered none of 6 episodes: .*it fell over"):
-        night.measured(dead)
+        night.measured(fail)
     assert night.replayed == {}
     assert night.measured().free_running.exact_match.holes == 0
     assert len(night.replayed) == NUM_EPISODES
@@ -231,13 +231,13 @@ def test_a_measurement_without_any_answer_fails_and_can_be_repeated(night):
 
 
 def test_without_a_service_the_step_serves_the_pinned_simulator(recipe, tmp_path):
-    chosen = Recipe(name="r", simulate={"domains": {"shell": "You simulate a Linux shell."}})
-    with endpoint.running(lambda _asked: "[0] ~") as there:
-        pinned = prompt_world(chosen, tmp_path, endpoint_at(there.url, "m"))
-        folder = run_by_name("measure", recipe, str(tmp_path), str(pinned.folder), "monday")
+    settings = Recipe(name="r", simulate={"domains": {"shell": "You simulate a Linux shell."}})
+    with endpoint.running(lambda _request: "[0] ~") as server:
+        simulator = prompt_world(settings, tmp_path, endpoint_at(server.url, "m"))
+        folder = run_by_name("measure", recipe, str(tmp_path), str(simulator.folder), "monday")
     report = ServedReport.read(Path(folder) / "report.json")
-    assert report.simulator == pinned.digest
-    assert report.free_running.exact_match.num == len(there.asked) - 1
+    assert report.simulator == simulator.digest
+    assert report.free_running.exact_match.num == len(server.asked) - 1
 
 
 def test_an_unreachable_service_raises_an_error_and_leaves_no_report(
@@ -257,9 +257,9 @@ def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeyp
 
 
 def test_a_simulator_without_the_recipes_domain_is_refused(recipe, tmp_path):
-    other = records.pinned(tmp_path, domains=records.pinned_domains("text"))
+    simulator = records.pinned(tmp_path, domains=records.pinned_domains("text"))
     with pytest.raises(InputError, match="has no domain 'shell'"):
-        run_by_name("measure", recipe, str(tmp_path), other.digest, "monday")
+        run_by_name("measure", recipe, str(tmp_path), simulator.digest, "monday")
 
 
 def test_a_simulator_with_a_lower_score_than_at_registration_has_drifted(night, pinned, tmp_path):
@@ -271,8 +271,8 @@ def test_a_simulator_with_a_lower_score_than_at_registration_has_drifted(night, 
     pinned.attach(before)
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
-    what = WorldModel(stages=(rl,), report=before.digest)
-    make.registry.registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    world_model = WorldModel(stages=(rl,), report=before.digest)
+    make.registry.registry(tmp_path).register_world_model("shell", world_model, tmp_path / "model")
     report = night.measured()
     assert report.before == before.digest
     assert report.change.mean == pytest.approx(report.free_running.exact_match.mean - 0.95)
@@ -280,7 +280,7 @@ def test_a_simulator_with_a_lower_score_than_at_registration_has_drifted(night, 
     assert report.drifted
 
 
-_KILLED = """
+_PROGRAM = """
 import sys
 from agentworld.steps.run import run_by_name
 run_by_name("measure", *sys.argv[1:])
@@ -288,33 +288,33 @@ run_by_name("measure", *sys.argv[1:])
 
 
 def test_a_killed_step_repeats_no_episode_that_was_measured(night):
-    def slow(_messages):
+    def answer_slowly(_messages):
         time.sleep(0.02)
         return "[0] ~"
 
-    night.answer = slow
-    process = subprocess.Popen([sys.executable, "-c", _KILLED, *night.words, "monday"])
+    night.answer = answer_slowly
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, *night.words, "monday"])
     wait_for(lambda: len(night.replayed) >= 2)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = night.replayed
-    assert 2 <= len(kept) < NUM_EPISODES
-    asked = []
+    stored = night.replayed
+    assert 2 <= len(stored) < NUM_EPISODES
+    requests = []
 
-    def noted(messages):
-        asked.append([each["content"] for each in messages if each["role"] == "user"])
+    def record_request(messages):
+        requests.append([message["content"] for message in messages if message["role"] == "user"])
         return "[0] ~"
 
-    report = night.measured(noted)
+    report = night.measured(record_request)
     assert report.num_episodes == len(night.replayed) == NUM_EPISODES
-    assert {name: night.replayed[name] for name in kept} == kept
+    assert {name: night.replayed[name] for name in stored} == stored
     episodes = [[turn.action for turn in episode.turns] for episode in night.live]
     names = [f"{number:05}.json" for number in range(NUM_EPISODES)]
-    assert kept.keys() <= set(names)
-    left = [actions for name, actions in zip(names, episodes, strict=True) if name not in kept]
-    # What the killed step had asked may still be answered; it is of an episode that is left.
-    assert all(any(actions[: len(said)] == said for actions in left) for said in asked)
-    assert {len(actions) for actions in left} <= {len(said) for said in asked}
+    assert stored.keys() <= set(names)
+    missing = [actions for name, actions in zip(names, episodes, strict=True) if name not in stored]
+    # A request of the killed step may still be answered; its episode is one of the missing ones.
+    assert all(any(actions[: len(texts)] == texts for actions in missing) for texts in requests)
+    assert {len(actions) for actions in missing} <= {len(texts) for texts in requests}
     (run,) = night.service.ledger.runs()
     assert run.closing is not None
 
@@ -325,15 +325,15 @@ def test_a_step_killed_before_its_report_repeats_no_engine_request(night):
     for name in ("receipt.json", "report.json"):
         (folder.parent / name).unlink()
     num_asked = len(night.service.engine.requests)
-    again = night.measured()
-    assert again.free_running == report.free_running
+    second = night.measured()
+    assert second.free_running == report.free_running
     assert len(night.service.engine.requests) == num_asked
 
 
-def killed(night: Night, run: str, *lost: str) -> None:
-    """As if the step had ended silently while its run had this name, without these files."""
+def make_killed(night: Night, run: str, *missing: str) -> None:
+    """Restores the state of a step that was killed in this run, without these files."""
     (receipt,) = night.store.glob("steps/measure/*/receipt.json")
-    for name in ("receipt.json", "report.json", *lost):
+    for name in ("receipt.json", "report.json", *missing):
         (receipt.parent / name).unlink()
     RunName(run=run).write(receipt.parent / "name.json")
 
@@ -342,7 +342,7 @@ def test_a_step_killed_after_closing_its_run_opens_no_second_run(night):
     night.measured()
     (run,) = night.service.ledger.runs()
     num_asked = len(night.service.engine.requests)
-    killed(night, run.id)
+    make_killed(night, run.id)
     night.measured()
     assert night.service.ledger.runs() == [run]
     assert len(night.service.engine.requests) == num_asked
@@ -352,10 +352,10 @@ def test_a_step_killed_after_closing_its_run_opens_no_second_run(night):
 def test_unmeasured_episodes_of_a_closed_run_are_measured_in_a_new_run(night):
     night.measured()
     (run,) = night.service.ledger.runs()
-    killed(night, run.id, "replayed/00000.json")
+    make_killed(night, run.id, "replayed/00000.json")
     night.measured()
-    assert {each.num_episodes for each in night.service.ledger.runs()} == {NUM_EPISODES, 1}
-    assert all(each.closing for each in night.service.ledger.runs())
+    assert {run.num_episodes for run in night.service.ledger.runs()} == {NUM_EPISODES, 1}
+    assert all(run.closing for run in night.service.ledger.runs())
 
 
 def test_a_step_killed_while_opening_its_run_reuses_that_run(night):
@@ -363,14 +363,14 @@ def test_a_step_killed_while_opening_its_run_reuses_that_run(night):
     (run,) = night.service.ledger.runs()
     name = new_name()
 
-    async def opened() -> AgentRun:
+    async def open_again() -> AgentRun:
         client = night.service.client()
-        again = await client.open_run(run.opening, name)
+        second_run = await client.open_run(run.opening, name)
         await client.close()
-        return again
+        return second_run
 
-    assert asyncio.run(opened()).id == name
-    killed(night, name, "replayed/00000.json")
+    assert asyncio.run(open_again()).id == name
+    make_killed(night, name, "replayed/00000.json")
     night.measured()
-    assert {each.id for each in night.service.ledger.runs()} == {run.id, name}
-    assert all(each.closing for each in night.service.ledger.runs())
+    assert {run.id for run in night.service.ledger.runs()} == {run.id, name}
+    assert all(run.closing for run in night.service.ledger.runs())

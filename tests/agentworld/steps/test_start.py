@@ -58,7 +58,7 @@ def test_a_base_trained_from_scratch_here_is_marked_as_from_scratch(base):
 def test_a_chat_template_is_identified_by_its_text_inline_or_in_a_file(base, tmp_path):
     text = "{% for m in messages %}{{ m.content }}{% endfor %}"
     (tmp_path / "own.jinja").write_text(text)
-    starts = [start_of(task(str(base), given)) for given in (text, str(tmp_path / "own.jinja"))]
+    starts = [start_of(task(str(base), source)) for source in (text, str(tmp_path / "own.jinja"))]
     assert starts[0].inputs == starts[1].inputs
     assert starts[0].inputs["chat_template"] == digest_bytes(text.encode())
     assert {start.parent().chat_template for start in starts} == {text}
@@ -104,14 +104,14 @@ def test_without_parent_and_base_a_new_model_is_created():
 
 @pytest.mark.compute
 def test_later_stages_refuse_pretrained_rates_for_a_model_from_scratch(tmp_path):
-    recipe, *given = training.training(tmp_path / "store", cpt={"epochs": 1}, sft={"epochs": 1})
-    stages = [run_by_name("cpt", recipe, *given)]
-    stages.append(run_by_name("sft", recipe, *given, stages[0]))
+    recipe, *arguments = training.training(tmp_path / "store", cpt={"epochs": 1}, sft={"epochs": 1})
+    stages = [run_by_name("cpt", recipe, *arguments)]
+    stages.append(run_by_name("sft", recipe, *arguments, stages[0]))
     settings = yaml.safe_load(Path(recipe).read_text())
     Path(recipe).write_text(yaml.safe_dump({**settings, "sft": {"stage": "sft"}, "rl": {}}))
     for stage, parent in zip(("sft", "rl"), stages, strict=True):
         with pytest.raises(InputError, match=rf"^{stage}\.learning_rate 1e-0\d is for"):
-            run_by_name(stage, recipe, *given, parent)
+            run_by_name(stage, recipe, *arguments, parent)
 
 
 @pytest.mark.waits
@@ -123,17 +123,17 @@ def test_an_agent_refuses_pretrained_rates_for_a_world_model_from_scratch(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     pinned = records.pinned(tmp_path)
     last = records.checkpoint("rl", artifact=pinned.manifest.artifact, from_scratch=True)
-    what = WorldModel(stages=(last,), report=records.digest("report"))
+    world_model = WorldModel(stages=(last,), report=records.digest("report"))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
-    make.registry.registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    make.registry.registry(tmp_path).register_world_model("shell", world_model, tmp_path / "model")
     fast = AgentRecipe().model_dump()
     fast["imitation"]["learning_rate"] = fast["rl"]["learning_rate"] = 1e-3
     slow = {**fast, part: AgentRecipe().model_dump()[part]}
-    given = tmp_path, {"collected": tmp_path}, {}, {"simulator": pinned.digest}
-    imitate.plan(Task(Recipe(name="mine", agent=fast), *given))
+    arguments = tmp_path, {"collected": tmp_path}, {}, {"simulator": pinned.digest}
+    imitate.plan(Task(Recipe(name="mine", agent=fast), *arguments))
     with pytest.raises(InputError, match=rf"^agent\.{part}\.learning_rate"):
-        imitate.plan(Task(Recipe(name="mine", agent=slow), *given))
+        imitate.plan(Task(Recipe(name="mine", agent=slow), *arguments))
 
 
 def test_rl_without_a_model_to_start_from_is_refused(tmp_path):

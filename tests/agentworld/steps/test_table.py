@@ -20,15 +20,15 @@ pytestmark = pytest.mark.compute
 @pytest.mark.parametrize("name", STEPS)
 def test_the_module_of_each_step_has_a_plan_function(name):
     plan = inspect.signature(import_module(f"agentworld.steps.{name}").plan)
-    assert [each.annotation for each in plan.parameters.values()] == [Task]
+    assert [parameter.annotation for parameter in plan.parameters.values()] == [Task]
     assert plan.return_annotation is Plan
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_the_code_reached_by_a_step_excludes_the_step_table(name):
-    reached: dict[str, Path | None] = {}
-    code._reach(f"agentworld.steps.{name}", reached, set())
-    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached.values() if path}
+    modules: dict[str, Path | None] = {}
+    code._reach(f"agentworld.steps.{name}", modules, set())
+    names = {path.relative_to(code._PACKAGE).as_posix() for path in modules.values() if path}
     assert f"steps/{name}.py" in names
     assert names & {"steps/table.py", "runner/declaration.py", "runner/run.py"} == set()
 
@@ -66,22 +66,22 @@ def test_a_step_depends_on_the_judge_model_and_not_on_the_judge_address(name):
         }
         return STEPS[name].recipe(recipe.model_copy(update=changes))
 
-    moved = {"url": "http://judge", "key_from": "JUDGE_KEY", "concurrency": 1, "timeout_seconds": 9}
-    assert part(**moved) == part() != part(model="another")
+    other = {"url": "http://judge", "key_from": "JUDGE_KEY", "concurrency": 1, "timeout_seconds": 9}
+    assert part(**other) == part() != part(model="another")
 
 
 def test_every_step_reads_only_earlier_steps():
     order = list(STEPS)
     for step in STEPS.values():
-        for each in step.inputs:
-            assert not each.step or order.index(each.step) < order.index(step.name)
-            assert each.step or each.help
-            assert each.step or not each.reads_files
+        for source in step.inputs:
+            assert not source.step or order.index(source.step) < order.index(step.name)
+            assert source.step or source.help
+            assert source.step or not source.reads_files
 
 
 def test_the_main_job_is_the_world_model_pipeline_followed_by_the_agent_pipeline():
     world_model, agent = steps_of("world_model"), steps_of("agent")
-    assert (*world_model, *(each for each in agent if each not in world_model)) == MAIN_JOB
+    assert (*world_model, *(step for step in agent if step not in world_model)) == MAIN_JOB
 
 
 @pytest.mark.parametrize(

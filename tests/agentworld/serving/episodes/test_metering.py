@@ -14,15 +14,15 @@ from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
 from agentworld.serving.episodes.observing import MeteredEngine
 
-ASKED = [Message(role="user", content="ls")]
-REQUEST = CompletionRequest(ASKED, Sampling(), 7, "e")
-SAID = Completion("besa", 100, 7, "stop", num_cached_tokens=40)
+MESSAGES = [Message(role="user", content="ls")]
+REQUEST = CompletionRequest(MESSAGES, Sampling(), 7, "e")
+ANSWER = Completion("besa", 100, 7, "stop", num_cached_tokens=40)
 
 
-def metered(*answers, clock=None):
-    """A meter over an engine that gives these answers; its clock ticks a second at each look."""
-    told = iter(answers)
-    engine = FakeEngine(lambda messages: next(told))
+def meter_of(*answers, clock=None):
+    """A meter of an engine with these answers; each reading of its clock adds a second."""
+    responses = iter(answers)
+    engine = FakeEngine(lambda messages: next(responses))
     return MeteredEngine(engine, clock or map(float, itertools.count()).__next__)
 
 
@@ -31,35 +31,35 @@ def ask(meter):
 
 
 def test_a_new_meter_has_zero_usage():
-    meter = metered()
+    meter = meter_of()
     assert (meter.usage, meter.queued_seconds) == (Usage(), 0.0)
 
 
 def test_a_meter_passes_request_and_answer_unchanged():
-    engine = FakeEngine(lambda messages: SAID)
-    assert ask(MeteredEngine(engine)) is SAID
+    engine = FakeEngine(lambda messages: ANSWER)
+    assert ask(MeteredEngine(engine)) is ANSWER
     assert engine.requests == [REQUEST]
 
 
 def test_the_tokens_and_the_time_of_all_requests_add_up():
-    meter = metered(SAID, Completion("be", 10, 2, "stop"), SAID)
+    meter = meter_of(ANSWER, Completion("be", 10, 2, "stop"), ANSWER)
     for _ in range(3):
         ask(meter)
     assert meter.usage == Usage(210, 80, 16, 3.0)
 
 
 def test_each_concurrent_request_is_counted():
-    """Their seconds add up too: an engine that answers three works three times as long."""
-    came, all_came = itertools.count(1), asyncio.Event()
+    """Their seconds add up too: three concurrent requests of two seconds count as six."""
+    arrivals, all_arrived = itertools.count(1), asyncio.Event()
 
-    async def when_all_are_there(_messages):
-        if next(came) == 3:
-            all_came.set()
-        await all_came.wait()
-        return SAID
+    async def answer_when_all_arrived(_messages):
+        if next(arrivals) == 3:
+            all_arrived.set()
+        await all_arrived.wait()
+        return ANSWER
 
     times = iter([0.0, 0.0, 0.0, 2.0, 2.0, 2.0])
-    meter = MeteredEngine(FakeEngine(when_all_are_there), times.__next__)
+    meter = MeteredEngine(FakeEngine(answer_when_all_arrived), times.__next__)
 
     async def work():
         await asyncio.gather(*(meter.complete(REQUEST) for _ in range(3)))
@@ -69,33 +69,33 @@ def test_each_concurrent_request_is_counted():
 
 
 def test_queue_time_is_not_counted_as_engine_time():
-    meter = metered(SAID._replace(queued_seconds=0.75), SAID._replace(queued_seconds=0.5))
+    meter = meter_of(ANSWER._replace(queued_seconds=0.75), ANSWER._replace(queued_seconds=0.5))
     for _ in range(2):
         ask(meter)
     assert (meter.usage.engine_seconds, meter.queued_seconds) == (0.75, 1.25)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_the_queue_time_of_a_waiting_request_is_counted_separately(fails):
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_the_queue_time_of_a_waiting_request_is_counted_separately(is_failing):
     now = 0.0
 
-    async def takes_a_second(_messages):
+    async def answer_in_a_second(_messages):
         nonlocal now
         await asyncio.sleep(0)
         now += 1.0
-        if fails:
+        if is_failing:
             raise EngineError("gone")
-        return SAID
+        return ANSWER
 
     def clock():
         return now
 
-    admitted = Replica("here", FakeEngine(takes_a_second), concurrency=1, clock=clock)
-    meters = [MeteredEngine(admitted, clock) for _ in range(3)]
+    replica = Replica("here", FakeEngine(answer_in_a_second), concurrency=1, clock=clock)
+    meters = [MeteredEngine(replica, clock) for _ in range(3)]
 
     async def work():
-        asked = (meter.complete(REQUEST) for meter in meters)
-        await asyncio.gather(*asked, return_exceptions=True)
+        requests = (meter.complete(REQUEST) for meter in meters)
+        await asyncio.gather(*requests, return_exceptions=True)
 
     asyncio.run(work())
     assert [meter.usage.engine_seconds for meter in meters] == [1.0, 1.0, 1.0]
@@ -103,7 +103,7 @@ def test_the_queue_time_of_a_waiting_request_is_counted_separately(fails):
 
 
 def test_the_time_of_a_failed_request_counts_as_engine_time():
-    meter = metered(EngineError("gone"), SAID)
+    meter = meter_of(EngineError("gone"), ANSWER)
     with pytest.raises(EngineError, match="gone"):
         ask(meter)
     assert meter.usage == Usage(engine_seconds=1.0)
@@ -112,17 +112,17 @@ def test_the_time_of_a_failed_request_counts_as_engine_time():
 
 
 def test_the_time_of_a_canceled_request_counts_as_engine_time():
-    async def never(_messages):
+    async def wait_forever(_messages):
         await asyncio.Event().wait()
 
-    meter = MeteredEngine(FakeEngine(never), iter([0.0, 2.0]).__next__)
+    meter = MeteredEngine(FakeEngine(wait_forever), iter([0.0, 2.0]).__next__)
 
     async def work():
-        asked = asyncio.create_task(meter.complete(REQUEST))
+        task = asyncio.create_task(meter.complete(REQUEST))
         await asyncio.sleep(0)
-        asked.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await task
 
     asyncio.run(work())
     assert meter.usage == Usage(engine_seconds=2.0)

@@ -12,39 +12,39 @@ from agentworld.records.simulator import ConfidencePolicy
 from agentworld.serving.episodes.observing import Observer, judge_answer
 from make import records
 
-ASKED = [Message(role="user", content="ls")]
+MESSAGES = [Message(role="user", content="ls")]
 
 
 def observe(engine, **confidence):
     observer = Observer(records.manifest(confidence=confidence), engine)
-    return asyncio.run(observer.observe(ASKED, None, "episode-7"))
+    return asyncio.run(observer.observe(MESSAGES, None, "episode-7"))
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
 def test_engine_requests_have_the_episode_as_affinity(num_samples):
     engine = FakeEngine(lambda messages: "[0] ~")
     observe(engine, num_samples=num_samples)
-    assert [asked.affinity for asked in engine.requests] == ["episode-7"] * num_samples
+    assert [request.affinity for request in engine.requests] == ["episode-7"] * num_samples
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
 def test_engine_requests_use_the_pinned_sampling(num_samples):
     manifest = records.manifest(confidence={"num_samples": num_samples})
     engine = FakeEngine(lambda messages: "[0] ~")
-    asyncio.run(Observer(manifest, engine).observe(ASKED, 7, "episode-7"))
-    assert [asked.sampling for asked in engine.requests] == [manifest.sampling] * num_samples
+    asyncio.run(Observer(manifest, engine).observe(MESSAGES, 7, "episode-7"))
+    assert [request.sampling for request in engine.requests] == [manifest.sampling] * num_samples
 
 
 @pytest.mark.parametrize("num_samples", [1, 2])
 def test_a_cut_off_answer_to_an_overlong_prompt_is_a_context_error(num_samples):
-    cut_off = EngineError("raise max_tokens", kind="cut-off")
-    cut_off.num_prompt_tokens = 1024
-    with pytest.raises(EngineError, match=r"1024 tokens and an answer of 256 do not fit") as failed:
-        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
-    assert (failed.value.kind, failed.value.retryable) == ("context", False)
-    cut_off.num_prompt_tokens = 768
+    error = EngineError("raise max_tokens", kind="cut-off")
+    error.num_prompt_tokens = 1024
+    with pytest.raises(EngineError, match=r"1024 tokens and an answer of 256 do not fit") as caught:
+        observe(FakeEngine(lambda messages: error), num_samples=num_samples)
+    assert (caught.value.kind, caught.value.retryable) == ("context", False)
+    error.num_prompt_tokens = 768
     with pytest.raises(EngineError, match="raise max_tokens"):
-        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
+        observe(FakeEngine(lambda messages: error), num_samples=num_samples)
 
 
 POLICY = ConfidencePolicy(min_logprob=-1.0, min_agreement=0.5, num_samples=2)
@@ -69,11 +69,11 @@ def test_confidence_is_not_low_without_a_threshold():
 
 
 def test_an_answer_without_log_probability_fails_a_logprob_threshold():
-    with pytest.raises(EngineError, match="not sure of its answer") as refused:
+    with pytest.raises(EngineError, match="not sure of its answer") as caught:
         observe(FakeEngine(lambda messages: "[0] ~"), min_logprob=-1.0, below="refuse")
-    assert refused.value.kind == "unsure"
-    sure = Completion("[0] ~", 10, 3, "stop", mean_logprob=-0.5)
-    assert not observe(FakeEngine(lambda messages: sure), min_logprob=-1.0).confidence.low
+    assert caught.value.kind == "unsure"
+    completion = Completion("[0] ~", 10, 3, "stop", mean_logprob=-0.5)
+    assert not observe(FakeEngine(lambda messages: completion), min_logprob=-1.0).confidence.low
 
 
 def test_an_answer_whose_further_samples_all_failed_has_low_confidence():

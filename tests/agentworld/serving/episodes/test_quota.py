@@ -27,23 +27,23 @@ class Limited:
         self.access = make.access.Checked(folder)
         self.served = serve(access=self.access)
 
-    def ask(self, path, body=None, who="acme-agent", **headers):
-        return self.served.http("POST", path, body, authorization=bearer(who), **headers)
+    def ask(self, path, body=None, caller="acme-agent", **headers):
+        return self.served.http("POST", path, body, authorization=bearer(caller), **headers)
 
     def at_once(self, path, body, num, **headers):
         """The responses to concurrent requests."""
 
         async def work():
-            told = {"authorization": bearer("acme-agent"), **headers}
+            all_headers = {"authorization": bearer("acme-agent"), **headers}
             async with httpx.AsyncClient(
-                transport=self.served.transport, base_url="http://simulator", headers=told
+                transport=self.served.transport, base_url="http://simulator", headers=all_headers
             ) as client:
                 return await asyncio.gather(*(client.post(path, json=body) for _ in range(num)))
 
         return asyncio.run(work())
 
-    def run(self, who="acme-agent"):
-        return self.ask("/runs", OPENING, who).json()["run"]["id"]
+    def run(self, caller="acme-agent"):
+        return self.ask("/runs", OPENING, caller).json()["run"]["id"]
 
     def step(self, episode, action, number):
         return self.ask("/steps", {"episode": episode, "action": action, "step": number})
@@ -54,13 +54,13 @@ def limited(serve, tmp_path):
     return Limited(serve, tmp_path)
 
 
-def check_full(answer, words):
-    """Checks that it is a refusal with a reason and a retry time."""
+def check_full(answer, reason):
+    """Checks that the answer is a refusal with this reason and a retry time."""
     assert answer.status_code == 429
-    told = answer.json()["error"]
-    assert (told["kind"], told["retryable"]) == ("limit", True)
-    assert words in told["message"]
-    assert int(answer.headers["retry-after"]) >= told["retry_after_seconds"] > 0
+    error = answer.json()["error"]
+    assert (error["kind"], error["retryable"]) == ("limit", True)
+    assert reason in error["message"]
+    assert int(answer.headers["retry-after"]) >= error["retry_after_seconds"] > 0
 
 
 @pytest.mark.compute
@@ -68,18 +68,18 @@ def check_full(answer, words):
 def test_64_concurrent_requests_open_exactly_as_many_as_the_limit_allows(limited, limit):
     run = limited.run()
     path, body = ("/runs", OPENING) if limit == "open_runs" else ("/episodes", {"run": run})
-    most, already = (7, 1) if limit == "open_runs" else (6, 0)
-    limited.access.write(**{limit: most})
+    cap, num_before = (7, 1) if limit == "open_runs" else (6, 0)
+    limited.access.write(**{limit: cap})
     answers = limited.at_once(path, body, 64)
-    assert sum(answer.is_success for answer in answers) == most - already
+    assert sum(answer.is_success for answer in answers) == cap - num_before
     for answer in answers:
         if not answer.is_success:
-            check_full(answer, f"has {most} {limit.removeprefix('open_')} open and may have {most}")
+            check_full(answer, f"has {cap} {limit.removeprefix('open_')} open and may have {cap}")
     ledger = limited.served.ledger
     num_open = (
         ledger.counts.num_open_runs if limit == "open_runs" else ledger.counts.num_open_episodes
     )
-    assert num_open(tenant="acme") == most
+    assert num_open(tenant="acme") == cap
 
 
 @pytest.mark.parametrize("limit", ["open_runs", "open_episodes"])
@@ -87,10 +87,10 @@ def test_a_repeated_request_at_the_limit_gets_the_first_response(limited, limit)
     run = limited.run()
     path, body = ("/runs", OPENING) if limit == "open_runs" else ("/episodes", {"run": run})
     limited.access.write(**{limit: 2 if limit == "open_runs" else 1})
-    name = new_name()
-    first = limited.ask(path, body, idempotency_key=name)
+    key = new_name()
+    first = limited.ask(path, body, idempotency_key=key)
     assert first.is_success
-    assert limited.ask(path, body, idempotency_key=name).json() == first.json()
+    assert limited.ask(path, body, idempotency_key=key).json() == first.json()
     check_full(limited.ask(path, body), "close one first")
     check_full(limited.ask(path, body, idempotency_key=new_name()), "close one first")
 
@@ -104,13 +104,13 @@ def test_64_concurrent_requests_with_one_idempotency_key_open_one_run(limited):
 
 
 def test_an_idempotency_key_of_another_record_does_not_bypass_a_limit(limited):
-    run, theirs = limited.run(), limited.run("rival-agent")
+    run, rival_run = limited.run(), limited.run("rival-agent")
     episode = limited.ask("/episodes", {"run": run}).json()["episode"]
     limited.access.write(open_runs=1, open_episodes=1)
-    for name in (episode, theirs):
-        check_full(limited.ask("/runs", OPENING, idempotency_key=name), "runs open")
-    for name in (run, theirs):
-        check_full(limited.ask("/episodes", {"run": run}, idempotency_key=name), "episodes open")
+    for key in (episode, rival_run):
+        check_full(limited.ask("/runs", OPENING, idempotency_key=key), "runs open")
+    for key in (run, rival_run):
+        check_full(limited.ask("/episodes", {"run": run}, idempotency_key=key), "episodes open")
 
 
 def test_closing_a_run_or_episode_frees_its_quota(limited):
@@ -127,12 +127,12 @@ def test_closing_a_run_or_episode_frees_its_quota(limited):
 
 def test_forks_and_run_tokens_count_toward_the_limit_of_their_tenant(limited):
     limited.access.write(open_episodes=1)
-    opened = limited.ask("/runs", OPENING).json()
-    run = opened["run"]["id"]
+    answer = limited.ask("/runs", OPENING).json()
+    run = answer["run"]["id"]
     episode = limited.ask("/episodes", {"run": run}).json()["episode"]
     fork = {"run": run, "fork": {"episode": episode, "step": 0}}
     check_full(limited.ask("/episodes", fork), "episodes open")
-    token = f"Bearer {opened['token']}"
+    token = f"Bearer {answer['token']}"
     check_full(
         limited.served.http("POST", "/reset", {}, authorization=token), "tenant acme has 1 episodes"
     )
@@ -156,7 +156,7 @@ def test_a_raised_or_removed_limit_takes_effect(limited):
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    ("limits", "reason"),
     [
         ({"steps_per_minute": 2}, "its steps of this minute"),
         ({"tokens_per_minute": 100}, "its tokens of this minute"),
@@ -164,26 +164,26 @@ def test_a_raised_or_removed_limit_takes_effect(limited):
     ],
     ids=["steps", "tokens", "bytes"],
 )
-def test_a_step_beyond_a_per_minute_limit_is_refused_with_a_retry_time(limited, limits, words):
+def test_a_step_beyond_a_per_minute_limit_is_refused_with_a_retry_time(limited, limits, reason):
     episode = limited.ask("/episodes", {"run": limited.run()}).json()["episode"]
     limited.access.write(**limits)
     answers = [limited.step(episode, "echo " + "x" * 10, number) for number in (1, 2, 3, 4)]
     first, *_, last = answers
     assert first.status_code == 200
-    check_full(last, words)
-    refused = [answer for answer in answers if not answer.is_success]
-    assert len(limited.served.engine.requests) == len(answers) - len(refused)
+    check_full(last, reason)
+    refusals = [answer for answer in answers if not answer.is_success]
+    assert len(limited.served.engine.requests) == len(answers) - len(refusals)
     limited.access.write()
-    taken = len(limited.served.ledger.episode(episode).steps)
-    assert limited.step(episode, "ls", taken + 1).status_code == 200
+    num_steps = len(limited.served.ledger.episode(episode).steps)
+    assert limited.step(episode, "ls", num_steps + 1).status_code == 200
 
 
 def test_a_limit_over_a_socket_is_an_error_frame_with_a_retry_time(limited):
     limited.access.write(steps_per_minute=1)
     run = limited.run()
     client = TestClient(limited.served.transport.app)
-    told = {"authorization": bearer("acme-agent")}
-    with client.websocket_connect(f"/runs/{run}/ws", headers=told) as socket:
+    headers = {"authorization": bearer("acme-agent")}
+    with client.websocket_connect(f"/runs/{run}/ws", headers=headers) as socket:
         answers = []
         for kind, data in [("reset", {}), ("step", {"action": "ls"}), ("step", {"action": "ls"})]:
             socket.send_text(json.dumps({"type": kind, "data": data}))
@@ -194,21 +194,21 @@ def test_a_limit_over_a_socket_is_an_error_frame_with_a_retry_time(limited):
     assert 0 < problem["retry_after_seconds"] <= 60
 
 
-class Books:
-    """Counts as a ledger does, with an access that has one limit."""
+class CountingLedger:
+    """Counts open episodes like a ledger, and limits them like an access."""
 
-    def __init__(self, most):
-        self.most, self.num, self.highest, self.refused = most, 0, 0, 0
-        self.drawn = random.Random(most)
+    def __init__(self, cap):
+        self.most, self.num, self.highest, self.refused = cap, 0, 0, 0
+        self.drawn = random.Random(cap)
 
     def limits(self, _tenant):
         return Limits(open_episodes=self.most)
 
     async def num_open(self, _kind, _tenant):
         await self.a_while()
-        counted = self.num
+        count = self.num
         await self.a_while()
-        return counted
+        return count
 
     async def has(self, _kind, _name, _tenant):
         return False
@@ -218,33 +218,33 @@ class Books:
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("most", [1, 2, 5, 40])
-def test_concurrent_openings_never_exceed_the_limit_in_any_write_order(most):
-    books = Books(most)
-    quota = Quota(books, books)
+@pytest.mark.parametrize("cap", [1, 2, 5, 40])
+def test_concurrent_openings_never_exceed_the_limit_in_any_write_order(cap):
+    ledger = CountingLedger(cap)
+    quota = Quota(ledger, ledger)
 
-    async def come():
+    async def open_episode():
         try:
             async with quota.episode("acme", None):
-                await books.a_while()
-                books.num += 1
-                books.highest = max(books.highest, books.num)
-                await books.a_while()
+                await ledger.a_while()
+                ledger.num += 1
+                ledger.highest = max(ledger.highest, ledger.num)
+                await ledger.a_while()
         except AccessError:
-            assert books.num == most
-            books.refused += 1
+            assert ledger.num == cap
+            ledger.refused += 1
 
     async def work():
-        await asyncio.gather(*(come() for _ in range(64)))
+        await asyncio.gather(*(open_episode() for _ in range(64)))
 
     asyncio.run(work())
-    assert (books.num, books.highest, books.refused) == (most, most, 64 - most)
+    assert (ledger.num, ledger.highest, ledger.refused) == (cap, cap, 64 - cap)
 
 
 def test_a_failed_opening_uses_no_quota(limited):
     limited.access.write(open_episodes=1)
     run = limited.run()
-    wrong = {"run": run, "seed": 7}
+    body = {"run": run, "seed": 7}
     for _ in range(3):
-        assert limited.ask("/episodes", wrong).status_code == 422
+        assert limited.ask("/episodes", body).status_code == 422
     assert limited.ask("/episodes", {"run": run}).is_success

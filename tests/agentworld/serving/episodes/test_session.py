@@ -13,7 +13,7 @@ from make import records
 
 MANIFEST = records.manifest()
 ACTIONS = st.sampled_from(["ls", "cat rimo.txt", "echo besa", "echo tane", ""])
-SHOWN = st.sampled_from(["[0] ~", "besa\n[0] ~", "[1] ~/kolu"])
+OBSERVATIONS = st.sampled_from(["[0] ~", "besa\n[0] ~", "[1] ~/kolu"])
 OPENINGS = st.sampled_from(
     [
         EpisodeOpening(run="r", domain="shell", task=records.task()),
@@ -23,38 +23,38 @@ OPENINGS = st.sampled_from(
 )
 
 
-def begun(opening):
-    return opened(Episode.new("e", MANIFEST.digest, opening))
+def new_episode(opening):
+    return open_episode(Episode.new("e", MANIFEST.digest, opening))
 
 
-def opened(episode):
+def open_episode(episode):
     return OpenEpisode(episode, episode_messages(MANIFEST, episode), ())
 
 
-def whole(episode):
-    begun = Episode.new(episode.id, MANIFEST.digest, episode.opening)
-    return begun._replace(steps=tuple(episode.steps))
+def build_record(episode):
+    empty = Episode.new(episode.id, MANIFEST.digest, episode.opening)
+    return empty._replace(steps=tuple(episode.steps))
 
 
 def play(opening, turns):
-    """Folds turns into an episode; what comes after its end is not taken."""
-    episode = begun(opening)
-    for action, shown in turns:
+    """Adds the turns to a new episode; turns after its end are ignored."""
+    episode = new_episode(opening)
+    for action, text in turns:
         if episode.closed:
             break
-        step = session.next_step(episode, action, session.StepObservation(shown, Confidence()))
+        step = session.next_step(episode, action, session.StepObservation(text, Confidence()))
         episode.add(step, step_messages(step))
     return episode
 
 
-EPISODES = st.builds(play, OPENINGS, st.lists(st.tuples(ACTIONS, SHOWN), max_size=10))
+EPISODES = st.builds(play, OPENINGS, st.lists(st.tuples(ACTIONS, OBSERVATIONS), max_size=10))
 
 
 @given(EPISODES)
 def test_an_episode_is_a_chain_of_numbered_steps_within_its_limit(episode):
     assert [step.number for step in episode.steps] == list(range(1, len(episode.steps) + 1))
     assert len(episode.steps) <= episode.opening.limit
-    assert whole(episode).intact
+    assert build_record(episode).intact
 
 
 @given(EPISODES)
@@ -76,8 +76,8 @@ def test_every_recorded_step_can_be_repeated(episode):
 @pytest.mark.compute
 @given(EPISODES, st.integers(-1, 12))
 def test_only_the_next_step_number_is_a_new_step(episode, number):
-    following = not episode.closed and number == len(episode.steps) + 1
-    if following:
+    is_next = not episode.closed and number == len(episode.steps) + 1
+    if is_next:
         assert session.find_recorded(episode, Request(number, "ls")) is None
     elif not 1 <= number <= len(episode.steps):
         with pytest.raises(Conflict):
@@ -95,8 +95,8 @@ def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
 @pytest.mark.compute
 @given(EPISODES)
 def test_an_episode_reloaded_from_its_steps_equals_the_cached_episode(episode):
-    again = opened(whole(episode))
-    assert (again.history, again.head, again.steps) == (
+    reloaded_episode = open_episode(build_record(episode))
+    assert (reloaded_episode.history, reloaded_episode.head, reloaded_episode.steps) == (
         episode.history,
         episode.head,
         episode.steps,
@@ -106,12 +106,12 @@ def test_an_episode_reloaded_from_its_steps_equals_the_cached_episode(episode):
 @pytest.mark.compute
 @given(EPISODES, st.data())
 def test_a_fork_has_the_same_history_with_other_heads(episode, data):
-    ongoing = [step for step in episode.steps if not step.done]
-    taken = data.draw(st.integers(0, len(ongoing)))
-    empty = Episode.new("fork", MANIFEST.digest, episode.opening)
-    fork = session.copy_steps(empty, episode.steps[:taken])
+    unfinished_steps = [step for step in episode.steps if not step.done]
+    num_copied = data.draw(st.integers(0, len(unfinished_steps)))
+    empty_fork = Episode.new("fork", MANIFEST.digest, episode.opening)
+    fork = session.copy_steps(empty_fork, episode.steps[:num_copied])
     assert fork.intact
-    assert opened(fork).history == episode.history[: 1 + 2 * taken]
+    assert open_episode(fork).history == episode.history[: 1 + 2 * num_copied]
     assert not {step.head for step in fork.steps} & {step.head for step in episode.steps}
 
 
@@ -128,8 +128,8 @@ def test_a_replay_repeats_the_record_and_refuses_other_or_further_actions(episod
         Episode.new("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
     for step in episode.steps:
-        shown = session.replay_step(replay, step.action)
-        assert shown == session.StepObservation(step.observation, step.confidence)
+        observation = session.replay_step(replay, step.action)
+        assert observation == session.StepObservation(step.observation, step.confidence)
         with pytest.raises(Conflict, match="another action"):
             session.replay_step(replay, step.action + "!")
         replay.add(step, step_messages(step))
@@ -149,12 +149,12 @@ def test_an_unseeded_simulator_refuses_a_seed():
 
 def test_a_seeded_simulator_uses_a_different_seed_for_each_step():
     manifest = records.manifest(sampling={"seed_policy": "seeded"})
-    drawn = [
-        session.seed(manifest, EpisodeOpening(run="r", seed=given), number)
-        for given, number in ((7, 1), (7, 1), (7, 2), (8, 1))
+    seeds = [
+        session.seed(manifest, EpisodeOpening(run="r", seed=episode_seed), number)
+        for episode_seed, number in ((7, 1), (7, 1), (7, 2), (8, 1))
     ]
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn)) == 3
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds)) == 3
 
 
 def test_the_prompt_and_the_longest_answer_must_fit_in_the_context():
@@ -167,13 +167,13 @@ def test_the_prompt_and_the_longest_answer_must_fit_in_the_context():
 
 def test_the_seed_of_an_episode_overrides_the_seed_of_its_task():
     manifest = records.manifest(sampling={"seed_policy": "seeded"})
-    of_task = EpisodeOpening(run="r", domain="shell", task=records.task(seed=7))
+    task_opening = EpisodeOpening(run="r", domain="shell", task=records.task(seed=7))
     seeds = [
         session.seed(manifest, opening, 1)
         for opening in (
-            of_task,
+            task_opening,
             EpisodeOpening(run="r", seed=7),
-            of_task.model_copy(update={"seed": 8}),
+            task_opening.model_copy(update={"seed": 8}),
         )
     ]
     assert seeds[0] == seeds[1] != seeds[2]

@@ -30,10 +30,10 @@ def test_callers_of_the_same_episode_share_one_object():
 def test_a_locked_episode_is_not_evicted():
     async def work():
         episodes = OpenEpisodes(1)
-        (busy,) = keep(episodes, "busy")
-        async with busy.lock:
+        (busy_episode,) = keep(episodes, "busy")
+        async with busy_episode.lock:
             keep(episodes, "other")
-            assert episodes.get("busy") is busy
+            assert episodes.get("busy") is busy_episode
         keep(episodes, "third")
         assert episodes.get("busy") is None
 

@@ -24,21 +24,21 @@ def write_all(append, numbers):
 
 
 def test_steps_queued_during_a_write_share_the_next_transaction():
-    batches, first_is_in, go_on = [], threading.Event(), threading.Event()
+    batches, first_started, may_continue = [], threading.Event(), threading.Event()
 
     def append(writes):
         batches.append([write.step.number for write in writes])
-        first_is_in.set()
-        go_on.wait(DEADLINE)
+        first_started.set()
+        may_continue.wait(DEADLINE)
 
     async def work():
         writer = Writer(append)
-        first = asyncio.create_task(writer.write(step(1)))
-        await asyncio.to_thread(first_is_in.wait, DEADLINE)
-        others = [asyncio.create_task(writer.write(step(number))) for number in (2, 3, 4)]
+        first_write = asyncio.create_task(writer.write(step(1)))
+        await asyncio.to_thread(first_started.wait, DEADLINE)
+        other_writes = [asyncio.create_task(writer.write(step(number))) for number in (2, 3, 4)]
         await asyncio.sleep(0)
-        go_on.set()
-        await asyncio.gather(first, *others)
+        may_continue.set()
+        await asyncio.gather(first_write, *other_writes)
 
     asyncio.run(work())
     assert batches == [[1], [2, 3, 4]]
@@ -48,7 +48,7 @@ def test_nearly_simultaneous_steps_share_one_transaction():
     batches = []
 
     async def arrive(writer, number):
-        for _ in range(3 * number):  # turns of the loop, as a request takes them to be read
+        for _ in range(3 * number):  # turns of the event loop, like those that read a request
             await asyncio.sleep(0)
         await writer.write(step(number))
 
@@ -87,14 +87,14 @@ def test_a_conflicting_step_does_not_fail_the_rest_of_its_batch():
 
 
 def test_a_store_error_fails_the_whole_batch_after_one_attempt():
-    asked = []
+    batch_sizes = []
 
     def append(writes):
-        asked.append(len(writes))
+        batch_sizes.append(len(writes))
         raise StoreError("the ledger is locked")
 
     assert {type(outcome) for outcome in write_all(append, [1, 2, 3])} == {StoreError}
-    assert asked == [3]
+    assert batch_sizes == [3]
 
 
 def test_an_unexpected_error_is_raised_to_every_caller():
@@ -109,11 +109,11 @@ def test_a_canceled_write_is_still_completed():
 
     async def work():
         writer = Writer(stored.extend)
-        waiting = asyncio.create_task(writer.write(step(1)))
+        task = asyncio.create_task(writer.write(step(1)))
         await asyncio.sleep(0)
-        waiting.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await waiting
+            await task
         await writer.write(step(2))
 
     asyncio.run(work())
@@ -121,22 +121,22 @@ def test_a_canceled_write_is_still_completed():
 
 
 def test_on_written_is_called_only_for_stored_steps_and_before_the_caller_resumes():
-    heard = []
+    events = []
 
     def append(writes):
         if any(write.step.number == 2 for write in writes):
             raise Conflict("step 2 is there already")
 
     async def write(writer, number):
-        await writer.write(step(number), on_written=lambda: heard.append(f"told {number}"))
-        heard.append(f"written {number}")
+        await writer.write(step(number), on_written=lambda: events.append(f"told {number}"))
+        events.append(f"written {number}")
 
     async def work():
         writer = Writer(append)
-        forgotten, *others = (asyncio.create_task(write(writer, number)) for number in (1, 2, 3))
+        task, *later_tasks = (asyncio.create_task(write(writer, number)) for number in (1, 2, 3))
         await asyncio.sleep(0)
-        forgotten.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(*later_tasks, return_exceptions=True)
 
     asyncio.run(work())
-    assert heard == ["told 1", "told 3", "written 3"]
+    assert events == ["told 1", "told 3", "written 3"]

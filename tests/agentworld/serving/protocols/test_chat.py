@@ -35,8 +35,8 @@ def test_the_simulator_is_the_only_listed_model(serve):
     run = served.run()
 
     async def ask(client):
-        listed = [model async for model in client.models.list()]
-        return [*listed, *[await client.models.retrieve(name) for name in (MODEL, SIMULATOR)]]
+        models = [model async for model in client.models.list()]
+        return [*models, *[await client.models.retrieve(name) for name in (MODEL, SIMULATOR)]]
 
     models = call(served, run, ask)
     assert {(model.id, model.owned_by, model.object) for model in models} == {
@@ -62,41 +62,41 @@ def test_a_completion_is_recorded_as_an_episode_of_one_step(serve):
     assert (said(answer), answer.choices[0].finish_reason) == ("a\n[0] ~", "stop")
     assert (answer.model, answer.system_fingerprint) == (MODEL, SIMULATOR)
     _, episode, step = answer.id.split("-")
-    found = served.ledger.episode(episode)
-    assert (found.run, found.closed, step) == (run, "limit", "1")
-    assert [(step.action, step.observation) for step in found.steps] == [("echo a", "a\n[0] ~")]
+    record = served.ledger.episode(episode)
+    assert (record.run, record.closed, step) == (run, "limit", "1")
+    assert [(step.action, step.observation) for step in record.steps] == [("echo a", "a\n[0] ~")]
 
 
 def test_earlier_messages_become_prior_turns_of_the_episode(serve):
     served = serve()
     messages = [{"role": "system", "content": "be slow"}, user("echo a"), assistant("b"), *LS]
     answer = chat(served, served.run(), messages, metadata={"initial_state": "rimo.txt: besa"})
-    (asked,) = served.engine.requests
-    first, *turns = (message["content"] for message in asked.messages)
-    assert first.endswith("rimo.txt: besa\nbe slow")
+    (request,) = served.engine.requests
+    system, *turns = (message["content"] for message in request.messages)
+    assert system.endswith("rimo.txt: besa\nbe slow")
     assert turns == ["echo a", "b", "ls"]
     opening = served.ledger.episode(answer.agentworld["episode"]).opening
     assert [(turn.action, turn.observation) for turn in opening.prior_turns] == [("echo a", "b")]
 
 
-@pytest.mark.parametrize("how", ["fork", "replay"])
-def test_a_fork_or_replay_keeps_the_prior_turns(serve, how):
+@pytest.mark.parametrize("source_kind", ["fork", "replay"])
+def test_a_fork_or_replay_keeps_the_prior_turns(serve, source_kind):
     served = serve()
     run = served.run()
-    before = [user("echo a"), assistant("b")]
-    answer = chat(served, run, [*before, *LS])
-    source = {"episode": answer.agentworld["episode"], "step": 0 if how == "fork" else 1}
-    episode = served.reset(run, **{how: source})
+    prior_messages = [user("echo a"), assistant("b")]
+    answer = chat(served, run, [*prior_messages, *LS])
+    source = {"episode": answer.agentworld["episode"], "step": 0 if source_kind == "fork" else 1}
+    episode = served.reset(run, **{source_kind: source})
     assert served.ledger.episode(episode).opening.prior_turns
-    assert said(chat(served, run, [*before, *LS], **named(episode))) == said(answer)
+    assert said(chat(served, run, [*prior_messages, *LS], **named(episode))) == said(answer)
 
 
 def test_the_usage_of_a_completion_matches_the_ledger(serve):
     served = serve(lambda messages: Completion("[0] ~", 40, 5, "stop", num_cached_tokens=32))
     answer = chat(served, served.run(), LS)
-    told = answer.usage
-    assert (told.prompt_tokens, told.completion_tokens, told.total_tokens) == (40, 5, 45)
-    assert told.prompt_tokens_details.cached_tokens == 32
+    usage = answer.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (40, 5, 45)
+    assert usage.prompt_tokens_details.cached_tokens == 32
     (step,) = served.ledger.episode(answer.agentworld["episode"]).steps
     assert step.usage[:3] == (40, 32, 5)
 
@@ -120,8 +120,8 @@ def test_a_repeated_message_gets_the_recorded_answer(serve):
     run = served.run()
     episode = served.reset(run)
     first = chat(served, run, LS, **named(episode))
-    again = [user("ls"), assistant(said(first)), user("echo b")]
-    answers = [chat(served, run, again, **named(episode)) for _ in range(2)]
+    next_messages = [user("ls"), assistant(said(first)), user("echo b")]
+    answers = [chat(served, run, next_messages, **named(episode)) for _ in range(2)]
     assert chat(served, run, LS, **named(episode)).id == first.id
     assert len({answer.id for answer in answers}) == 1
     assert len(served.engine.requests) == len(served.ledger.episode(episode).steps) == 2
@@ -176,12 +176,12 @@ def test_a_conversation_that_differs_from_the_record_is_a_conflict(
 def test_a_named_episode_accepts_its_own_initial_state_seed_and_system_message(serve):
     served = serve(**SEEDED)
     run = served.run()
-    own = {"initial_state": "a.txt: b", "simulation_instruction": "be slow"}
-    episode = served.reset(run, seed=7, **own)
+    settings = {"initial_state": "a.txt: b", "simulation_instruction": "be slow"}
+    episode = served.reset(run, seed=7, **settings)
     messages = [{"role": "developer", "content": "be slow"}, *LS]
     model = f"agentworld-{records.manifest(**SEEDED).digest[7:19]}"
-    told = {"seed": 7, **named(episode, initial_state="a.txt: b")}
-    assert said(chat(served, run, messages, model=model, **told)) == "[0] ~"
+    fields = {"seed": 7, **named(episode, initial_state="a.txt: b")}
+    assert said(chat(served, run, messages, model=model, **fields)) == "[0] ~"
 
 
 @pytest.mark.parametrize("name", ["nobody", "0" * 32, "", "\x00", "0" * 33])
@@ -217,8 +217,8 @@ def test_a_failed_step_without_an_idempotency_key_closes_its_episode(serve, head
         chat(served, run, LS, extra_headers=headers)
     (episode,) = served.ledger.episodes(run)
     assert (episode.closed, episode.steps) == (closed, ())
-    again = chat(served, run, LS, extra_headers=headers)
-    assert (again.agentworld["episode"] == episode.id) is (closed is None)
+    second_answer = chat(served, run, LS, extra_headers=headers)
+    assert (second_answer.agentworld["episode"] == episode.id) is (closed is None)
 
 
 def test_requests_with_equal_seeds_use_equal_engine_seeds(serve):
@@ -226,7 +226,7 @@ def test_requests_with_equal_seeds_use_equal_engine_seeds(serve):
     run, model = served.run(), records.manifest(**SEEDED).digest
     for seed in (7, 7, 8):
         chat(served, run, LS, model=model, seed=seed)
-    first, second, third = (asked.seed for asked in served.engine.requests)
+    first, second, third = (request.seed for request in served.engine.requests)
     assert first == second != third
 
 
@@ -255,8 +255,8 @@ def test_a_stream_returns_the_recorded_step_in_chunks(serve):
 def test_a_stream_without_usage_ends_with_its_last_choice_and_can_be_repeated(serve):
     served = serve()
     run = served.run()
-    first, again = (streamed(served, run, LS, extra_headers=KEY) for _ in range(2))
-    assert [chunk.choices for chunk in first] == [chunk.choices for chunk in again]
+    first, second = (streamed(served, run, LS, extra_headers=KEY) for _ in range(2))
+    assert [chunk.choices for chunk in first] == [chunk.choices for chunk in second]
     assert first[-1].choices[0].finish_reason == "stop"
     assert {chunk.usage for chunk in first} == {None}
     assert len(served.engine.requests) == 1
@@ -282,7 +282,7 @@ def test_lone_surrogates_pass_through_a_named_episode_unchanged(serve, stream):
     assert served.ledger.episode(episode).steps[0].observation == "\ud800 \udfff"
     body["messages"] += [assistant("\ud800 \udfff"), user("ls")]
     assert served.http("POST", path, body).headers["x-agentworld-step"] == "2"
-    del body["metadata"]  # nothing that is no Unicode can be named by an opening's digest
+    del body["metadata"]  # an opening's digest cannot cover text that is not Unicode
     assert served.http("POST", path, body).status_code == 400
 
 
@@ -314,17 +314,17 @@ def test_the_guides_example_runs_with_the_newest_openai_client(serve):
     with listening(served.transport.app) as url:
         env = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
         command = [python_of("openai"), "-c", example]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.count("kolu > rimo.txt") == 2
+        result = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert result.stdout.count("kolu > rimo.txt") == 2
 
 
 def test_a_conversation_continues_across_replicas(serve):
-    one, other = serve(), serve()
-    run = one.run()
-    episode = one.reset(run)
-    told = []
-    for number, served in enumerate((one, other, one), 1):
-        told.append(user(f"echo {number}"))
-        answer = chat(served, run, told, metadata={"episode": episode})
+    first_replica, second_replica = serve(), serve()
+    run = first_replica.run()
+    episode = first_replica.reset(run)
+    messages = []
+    for number, served in enumerate((first_replica, second_replica, first_replica), 1):
+        messages.append(user(f"echo {number}"))
+        answer = chat(served, run, messages, metadata={"episode": episode})
         assert said(answer) == f"{number}\n[0] ~"
-        told.append(assistant(said(answer)))
+        messages.append(assistant(said(answer)))

@@ -86,9 +86,9 @@ def test_an_unsupported_setting_or_value_is_refused_by_name(serve, name, value):
 
 def test_fields_without_effect_are_accepted(serve):
     served = serve()
-    harmless = {"user": "u", "store": True, "metadata": {"any": "word"}, "service_tier": "auto"}
-    harmless |= {"safety_identifier": "u", "prompt_cache_key": "k", "seed": None, "stop": None}
-    assert said(chat(served, served.run(), LS, **harmless)) == "[0] ~"
+    fields = {"user": "u", "store": True, "metadata": {"any": "word"}, "service_tier": "auto"}
+    fields |= {"safety_identifier": "u", "prompt_cache_key": "k", "seed": None, "stop": None}
+    assert said(chat(served, served.run(), LS, **fields)) == "[0] ~"
     parts = [{"type": "text", "text": text} for text in ("echo a", "b")]
     assert said(chat(served, served.run(), [user(parts)])) == "a\nb\n[0] ~"
 
@@ -134,7 +134,7 @@ def test_an_invalid_idempotency_key_is_refused(serve):
 
 
 @pytest.mark.parametrize(
-    ("error", "raised", "kind", "again"),
+    ("error", "exc_type", "kind", "retry"),
     [
         (EngineError("gone"), openai.InternalServerError, "engine", "true"),
         (EngineError("late", kind="slow"), openai.InternalServerError, "slow", "true"),
@@ -155,21 +155,21 @@ def test_an_invalid_idempotency_key_is_refused(serve):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_engine_failure_raises_a_typed_error_with_a_should_retry_header(
-    serve, error, raised, kind, again
+    serve, error, exc_type, kind, retry
 ):
     served = serve(lambda messages: error)
     run = served.run()
     for ask in (chat, streamed):
-        with pytest.raises(raised) as caught:
+        with pytest.raises(exc_type) as caught:
             ask(served, run, LS)
         assert caught.value.code == kind
         headers = caught.value.response.headers
-        assert (headers["x-should-retry"], "retry-after" in headers) == (again, again == "true")
+        assert (headers["x-should-retry"], "retry-after" in headers) == (retry, retry == "true")
 
 
 @pytest.fixture
 def two_tenants(serve, tmp_path):
-    """A service, and for each of two tenants a run and its token; their keys are their names."""
+    """A service, and a run with its token for each of two tenants; a key is named by its tenant."""
     lines = ["tenants:"]
     for tenant in ("mine", "theirs"):
         key = f"{{sha256: {key_digest(f'awk_{tenant}')}, roles: [agent]}}"
@@ -178,19 +178,19 @@ def two_tenants(serve, tmp_path):
     file.write_text("\n".join(lines))
     served = serve(access=CheckedAccess(ReloadedAccess(file), RunTokens(b"a secret of the tests")))
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
-    told = [
+    answers = [
         served.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()
         for tenant in ("mine", "theirs")
     ]
-    return served, [(opened["run"]["id"], opened["token"]) for opened in told]
+    return served, [(answer["run"]["id"], answer["token"]) for answer in answers]
 
 
 def test_a_run_token_is_an_api_key_for_its_run_only(two_tenants):
-    served, [(run, token), (other, _)] = two_tenants
+    served, [(run, token), (other_run, _)] = two_tenants
     answer = chat(served, "", LS, key=token)
     assert answer.agentworld["run"] == run
     with pytest.raises(openai.NotFoundError):
-        chat(served, other, LS, key=token)
+        chat(served, other_run, LS, key=token)
 
 
 def test_a_request_without_a_credential_is_rejected(two_tenants):
@@ -201,29 +201,29 @@ def test_a_request_without_a_credential_is_rejected(two_tenants):
 
 
 def test_runs_and_episodes_of_another_tenant_look_nonexistent(two_tenants):
-    served, [(mine, _), (theirs, _)] = two_tenants
-    episode = chat(served, theirs, LS, key="awk_theirs").agentworld["episode"]
-    told = []
-    for run, name in [(theirs, episode), ("0" * 32, episode), (mine, episode), (mine, "0" * 32)]:
+    served, [(own, _), (rival, _)] = two_tenants
+    episode = chat(served, rival, LS, key="awk_theirs").agentworld["episode"]
+    messages = []
+    for run, name in [(rival, episode), ("0" * 32, episode), (own, episode), (own, "0" * 32)]:
         with pytest.raises(openai.NotFoundError) as caught:
             chat(served, run, LS, key="awk_mine", **named(name))
-        told.append(str(caught.value).replace(run, "RUN").replace(name, "EPISODE"))
-    assert (told[0], told[2]) == (told[1], told[3])
+        messages.append(str(caught.value).replace(run, "RUN").replace(name, "EPISODE"))
+    assert (messages[0], messages[2]) == (messages[1], messages[3])
     with pytest.raises(openai.NotFoundError):
-        call(served, theirs, lambda client: client.models.retrieve(MODEL), "awk_mine")
+        call(served, rival, lambda client: client.models.retrieve(MODEL), "awk_mine")
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "raised", "status"),
+    ("method", "path", "exc_type", "status"),
     [
         ("post", "/embeddings", openai.NotFoundError, 404),
         ("post", "/models", openai.APIStatusError, 405),
         ("get", "/chat/completions", openai.APIStatusError, 405),
     ],
 )
-def test_an_unsupported_openai_route_returns_an_openai_error(serve, method, path, raised, status):
+def test_an_unsupported_openai_route_returns_an_openai_error(serve, method, path, exc_type, status):
     served = serve()
-    with pytest.raises(raised) as caught:
+    with pytest.raises(exc_type) as caught:
         call(served, served.run(), lambda client: getattr(client, method)(path, cast_to=object))
     error = caught.value
     assert (error.status_code, error.code, error.param) == (status, "not-found", None)
@@ -259,7 +259,7 @@ FIELDS = st.sampled_from([*PINNED, "metadata", "messages", "seed", "stream", "st
 
 
 @pytest.fixture
-def opened(serve):
+def service_and_run(serve):
     """A service with a run."""
     served = serve()
     return served, served.run()
@@ -268,8 +268,8 @@ def opened(serve):
 @pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
-def test_any_request_gets_an_answer_or_an_openai_error(opened, fields):
-    served, run = opened
+def test_any_request_gets_an_answer_or_an_openai_error(service_and_run, fields):
+    served, run = service_and_run
     body = {"model": MODEL, "messages": LS, **fields}
     answer = served.http("POST", f"/runs/{run}/v1/chat/completions", body)
     assert answer.status_code in (200, 400, 404)
@@ -277,14 +277,14 @@ def test_any_request_gets_an_answer_or_an_openai_error(opened, fields):
         assert answer.json()["error"]["message"]
 
 
-def test_openai_steps_and_refusals_are_counted(opened):
-    served, run = opened
+def test_openai_steps_and_refusals_are_counted(service_and_run):
+    served, run = service_and_run
     chat(served, run, LS)
-    for wrong in ({"model": "gpt-9"}, {"n": 2}):
+    for fields in ({"model": "gpt-9"}, {"n": 2}):
         with pytest.raises(openai.APIStatusError):
-            chat(served, run, LS, **wrong)
-    told = served.http("GET", "/metrics").text
+            chat(served, run, LS, **fields)
+    metrics = served.http("GET", "/metrics").text
     labels = f'protocol="openai",simulator="{records.manifest().digest}"'
-    assert f"agentworld_steps_total{{{labels}}} 1.0" in told
+    assert f"agentworld_steps_total{{{labels}}} 1.0" in metrics
     for kind in ("not-found", "input"):
-        assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', told)
+        assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', metrics)

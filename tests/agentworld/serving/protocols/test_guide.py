@@ -18,20 +18,20 @@ def test_the_guides_curl_commands_play_an_episode(serve):
     guide = (ROOT / "docs/guides/protocols.md").read_text()
     section = guide.partition("\n## Native HTTP\n")[2].partition("\n## ")[0]
     (commands,) = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
-    (shown,) = re.findall(r"^```json\n(.*?)^```", section, re.M | re.S)
-    names = {"RUN": "", "EPISODE": ""}
+    (example,) = re.findall(r"^```json\n(.*?)^```", section, re.M | re.S)
+    values = {"RUN": "", "EPISODE": ""}
     answers = []
     with listening(serve().transport.app) as url:
         for line in commands.replace(ADDRESS, url).splitlines():
-            words = [
-                re.sub("RUN|EPISODE", lambda name: names[name[0]], word)
+            arguments = [
+                re.sub("RUN|EPISODE", lambda match: values[match[0]], word)
                 for word in shlex.split(line)
             ]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
-            answers.append(json.loads(done.stdout))
-            names["RUN"] = names["RUN"] or answers[0]["run"]["id"]
-            names["EPISODE"] = answers[-1].get("episode", "")
-    *_, step, closed = answers
+            result = subprocess.run(arguments, capture_output=True, text=True, check=True)
+            answers.append(json.loads(result.stdout))
+            values["RUN"] = values["RUN"] or answers[0]["run"]["id"]
+            values["EPISODE"] = answers[-1].get("episode", "")
+    *_, step, closing = answers
     ids = dict.fromkeys(("simulator", "run", "episode"))
-    assert step | ids == json.loads(shown) | ids
-    assert closed["num_steps"] == 1
+    assert step | ids == json.loads(example) | ids
+    assert closing["num_steps"] == 1

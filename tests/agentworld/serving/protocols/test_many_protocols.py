@@ -1,6 +1,4 @@
-"""Every protocol of a service of many simulators: a run is answered by its own one, which is
-named.
-"""
+"""In a service of many simulators, each protocol uses and names the simulator of the run."""
 
 import json
 
@@ -27,12 +25,12 @@ def http(tmp_path):
 
 @pytest.fixture(params=SIMULATORS, ids=NAMES.values())
 def run(http, request):
-    """A run of one of them, after one of the other, with all connections open."""
-    (other,) = set(SIMULATORS) - {request.param}
-    opened = {each: open_run(http, each) for each in (other, request.param)}
-    episode = http.post("/episodes", json={"run": opened[other]}).json()["episode"]
+    """A run of one simulator, opened after a run of the other, with both connections open."""
+    (other_simulator,) = set(SIMULATORS) - {request.param}
+    runs = {simulator: open_run(http, simulator) for simulator in (other_simulator, request.param)}
+    episode = http.post("/episodes", json={"run": runs[other_simulator]}).json()["episode"]
     http.post("/steps", json={"episode": episode, "action": "ls", "step": 1})
-    return request.param, opened[request.param]
+    return request.param, runs[request.param]
 
 
 def open_run(http, simulator):
@@ -40,7 +38,7 @@ def open_run(http, simulator):
     return http.post("/runs", json=body).json()["run"]["id"]
 
 
-def said(simulator, action="ls"):
+def answer_of(simulator, action="ls"):
     return f"{NAMES[simulator]}: {action}\n[0] ~"
 
 
@@ -53,39 +51,39 @@ def test_openenv_over_a_socket_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     with http.websocket_connect(f"/runs/{name}/ws") as socket:
         assert frame(socket, "reset")["observation"]["simulator"] == simulator
-        shown = frame(socket, "step", action="ls")["observation"]
-        assert (shown["text"], shown["simulator"]) == (said(simulator), simulator)
+        observation = frame(socket, "step", action="ls")["observation"]
+        assert (observation["text"], observation["simulator"]) == (answer_of(simulator), simulator)
         assert frame(socket, "state")["simulator"] == simulator
 
 
 def test_openenv_over_http_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
-    begun = http.post(f"/runs/{name}/reset").json()["observation"]
-    asked = {"action": {"action": "ls"}, "episode_id": begun["episode"]}
-    shown = http.post(f"/runs/{name}/step", json=asked)
-    assert shown.json()["observation"]["text"] == said(simulator)
-    assert shown.headers[SIMULATOR_HEADER] == begun["simulator"] == simulator
-    state = http.get(f"/runs/{name}/state", params={"episode_id": begun["episode"]}).json()
+    reset = http.post(f"/runs/{name}/reset").json()["observation"]
+    body = {"action": {"action": "ls"}, "episode_id": reset["episode"]}
+    answer = http.post(f"/runs/{name}/step", json=body)
+    assert answer.json()["observation"]["text"] == answer_of(simulator)
+    assert answer.headers[SIMULATOR_HEADER] == reset["simulator"] == simulator
+    state = http.get(f"/runs/{name}/state", params={"episode_id": reset["episode"]}).json()
     assert state["simulator"] == http.get(f"/runs/{name}/metadata").json()["version"] == simulator
 
 
 @pytest.mark.compute
 def test_openai_chat_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
-    (listed,) = http.get(f"/runs/{name}/v1/models").json()["data"]
-    assert listed["id"] == f"agentworld-{simulator[7:19]}"
-    asked = {"model": listed["id"], "messages": [{"role": "user", "content": "ls"}]}
-    answer = http.post(f"/runs/{name}/v1/chat/completions", json=asked)
-    told = answer.json()
-    assert told["choices"][0]["message"]["content"] == said(simulator)
-    assert told["system_fingerprint"] == answer.headers[SIMULATOR_HEADER] == simulator
+    (model,) = http.get(f"/runs/{name}/v1/models").json()["data"]
+    assert model["id"] == f"agentworld-{simulator[7:19]}"
+    body = {"model": model["id"], "messages": [{"role": "user", "content": "ls"}]}
+    answer = http.post(f"/runs/{name}/v1/chat/completions", json=body)
+    completion = answer.json()
+    assert completion["choices"][0]["message"]["content"] == answer_of(simulator)
+    assert completion["system_fingerprint"] == answer.headers[SIMULATOR_HEADER] == simulator
 
 
 def test_the_model_of_another_run_is_not_found(http, run):
     simulator, name = run
-    (other,) = set(SIMULATORS) - {simulator}
-    asked = {"model": other, "messages": [{"role": "user", "content": "ls"}]}
-    answer = http.post(f"/runs/{name}/v1/chat/completions", json=asked)
+    (other_simulator,) = set(SIMULATORS) - {simulator}
+    body = {"model": other_simulator, "messages": [{"role": "user", "content": "ls"}]}
+    answer = http.post(f"/runs/{name}/v1/chat/completions", json=body)
     assert (answer.status_code, answer.headers[SIMULATOR_HEADER]) == (404, simulator)
 
 
@@ -94,11 +92,11 @@ def test_a_runs_token_lists_the_model_of_its_run(tmp_path):
     with TestClient(app, "http://localhost") as http:
         for simulator in SIMULATORS:
             body = {**OPENING.model_dump(mode="json"), "simulator": simulator}
-            key = {"authorization": bearer("acme-agent")}
-            token = http.post("/runs", json=body, headers=key).json()["token"]
-            own = {"authorization": f"Bearer {token}"}
-            (listed,) = http.get("/v1/models", headers=own).json()["data"]
-            assert listed["id"] == f"agentworld-{simulator[7:19]}"
+            headers = {"authorization": bearer("acme-agent")}
+            token = http.post("/runs", json=body, headers=headers).json()["token"]
+            token_headers = {"authorization": f"Bearer {token}"}
+            (model,) = http.get("/v1/models", headers=token_headers).json()["data"]
+            assert model["id"] == f"agentworld-{simulator[7:19]}"
 
 
 def rpc(http, episode, method, **params):
@@ -111,15 +109,15 @@ def test_mcp_uses_the_simulator_of_the_run(http, run):
     simulator, name = run
     episode = http.post("/episodes", json={"run": name}).json()["episode"]
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    met = rpc(
+    handshake = rpc(
         http, episode, "initialize", **hello, clientInfo={"name": "a test", "version": "1"}
     ).json()["result"]
-    assert met["serverInfo"]["version"] == simulator
-    called = rpc(http, episode, "tools/call", name="bash", arguments={"command": "ls"})
-    result = called.json()["result"]
-    assert result["content"][0]["text"] == said(simulator)
+    assert handshake["serverInfo"]["version"] == simulator
+    answer = rpc(http, episode, "tools/call", name="bash", arguments={"command": "ls"})
+    result = answer.json()["result"]
+    assert result["content"][0]["text"] == answer_of(simulator)
     assert result["_meta"]["agentworld"]["simulator"] == simulator
-    assert called.headers[SIMULATOR_HEADER] == simulator
+    assert answer.headers[SIMULATOR_HEADER] == simulator
 
 
 def test_a_refused_oversized_request_has_no_simulator_header(tmp_path):

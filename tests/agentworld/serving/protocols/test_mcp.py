@@ -1,4 +1,4 @@
-"""MCP with the protocol's own client, with the handshake and without one."""
+"""MCP with the protocol's own client, with and without the handshake."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from make import records
 from make.service import listening
 
 GUIDE = Path(__file__).parents[4] / "docs/guides/protocols.md"
-READ = {
+READ_TOOL = {
     "name": "read_file",
     "description": "Reads lines of a file.",
     "input_schema": {
@@ -55,18 +55,18 @@ def mode(request):
 
 @pytest.fixture
 def talk(serve, mode):
-    """A function that plays what is done with a client of an episode of this service."""
+    """A function that returns the result of `act` with a client of a new episode."""
 
     def play(act, served=None, **opening):
         served = served or serve()
         episode = served.reset(**opening)
         with listening(served.transport.app) as url:
-            return episode, spoken(f"{url}/episodes/{episode}/mcp", act, mode)
+            return episode, talk_to(f"{url}/episodes/{episode}/mcp", act, mode)
 
     return play
 
 
-def spoken(url, act, mode="legacy", **headers):
+def talk_to(url, act, mode="legacy", **headers):
     """The result of `act` with a client at this address."""
 
     async def converse():
@@ -79,17 +79,17 @@ def spoken(url, act, mode="legacy", **headers):
     return asyncio.run(converse())
 
 
-def calling(*commands):
-    """Calls bash with these, one after the other."""
+def run_bash(*commands):
+    """Calls bash with each of these commands in turn."""
 
     async def act(client):
-        return [await client.call_tool("bash", {"command": each}) for each in commands]
+        return [await client.call_tool("bash", {"command": command}) for command in commands]
 
     return act
 
 
-def refused(name="bash", arguments=None):
-    """Calls a tool and returns the error that it is answered with."""
+def get_error(name="bash", arguments=None):
+    """Calls a tool and returns the error of its answer."""
 
     async def act(client):
         with pytest.raises(MCPError) as caught:
@@ -99,24 +99,24 @@ def refused(name="bash", arguments=None):
     return act
 
 
-def unmet(url, **headers):
-    """The sentence that a client reads which does not get as far as a call."""
+def connection_error(url, **headers):
+    """The error message of a client that fails before its first call."""
     with pytest.RaisesGroup(MCPError, flatten_subgroups=True) as caught:
-        spoken(url, calling("ls"), **headers)
+        talk_to(url, run_bash("ls"), **headers)
     error = caught.value
     while isinstance(error, ExceptionGroup):
         (error,) = error.exceptions
     return error.message
 
 
-def shown(result):
+def text_of(result):
     (content,) = result.content
     assert not result.is_error
     return content.text
 
 
 @contextmanager
-def at(served, episode):
+def episode_url(served, episode):
     """The address of an episode while its service listens."""
     with listening(served.transport.app) as url:
         yield f"{url}/episodes/{episode}/mcp"
@@ -126,29 +126,29 @@ def test_the_server_names_the_pinned_simulator_and_offers_only_tools(talk):
     async def act(client):
         return client.server_info, client.server_capabilities
 
-    _, (server, can) = talk(act)
+    _, (server, capabilities) = talk(act)
     assert (server.name, server.version) == ("agentworld simulator", records.manifest().digest)
-    offered = {name for name, value in can.model_dump().items() if value is not None}
-    assert offered == {"tools"}
+    names = {name for name, value in capabilities.model_dump().items() if value is not None}
+    assert names == {"tools"}
 
 
 def test_a_shell_simulator_offers_the_bash_tool(talk):
-    _, listed = talk(lambda client: client.list_tools())
-    (tool,) = listed.tools
+    _, listing = talk(lambda client: client.list_tools())
+    (tool,) = listing.tools
     assert (tool.name, tool.description) == (BASH.name, BASH.description)
     assert tool.input_schema == BASH.input_schema
 
 
 def test_an_episodes_own_tools_are_listed_with_their_whole_schemas(talk):
-    _, listed = talk(lambda client: client.list_tools(), tools=[READ])
-    (tool,) = listed.tools
-    assert (tool.name, tool.input_schema) == ("read_file", READ["input_schema"])
+    _, listing = talk(lambda client: client.list_tools(), tools=[READ_TOOL])
+    (tool,) = listing.tools
+    assert (tool.name, tool.input_schema) == ("read_file", READ_TOOL["input_schema"])
 
 
 def test_a_simulator_of_the_text_domain_has_no_default_tools(serve, talk):
     served = serve(domains=records.pinned_domains("text"))
-    _, listed = talk(lambda client: client.list_tools(), served)
-    assert listed.tools == []
+    _, listing = talk(lambda client: client.list_tools(), served)
+    assert listing.tools == []
 
 
 @pytest.mark.parametrize(("domain", "names"), [("shell", ["bash"]), ("text", [])])
@@ -156,19 +156,19 @@ def test_a_simulator_of_two_domains_offers_the_tools_of_the_episodes_domain(
     serve, talk, domain, names
 ):
     served = serve(domains=records.pinned_domains("shell", "text"))
-    _, listed = talk(lambda client: client.list_tools(), served, domain=domain)
-    assert [tool.name for tool in listed.tools] == names
+    _, listing = talk(lambda client: client.list_tools(), served, domain=domain)
+    assert [tool.name for tool in listing.tools] == names
 
 
 def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
     served = serve()
-    episode, (first, second) = talk(calling("echo a", "echo b"), served)
-    assert (shown(first), shown(second)) == ("a\n[0] ~", "b\n[0] ~")
-    recorded = served.ledger.episode(episode)
-    assert [step.action for step in recorded.steps] == ["echo a", "echo b"]
+    episode, (first, second) = talk(run_bash("echo a", "echo b"), served)
+    assert (text_of(first), text_of(second)) == ("a\n[0] ~", "b\n[0] ~")
+    record = served.ledger.episode(episode)
+    assert [step.action for step in record.steps] == ["echo a", "echo b"]
     assert second.meta["agentworld"] == {
         "simulator": records.manifest().digest,
-        "run": recorded.run,
+        "run": record.run,
         "episode": episode,
         "step": 2,
         "reward": None,
@@ -184,10 +184,10 @@ def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
 def test_the_engine_receives_tools_and_tool_calls_as_json(serve, talk):
     served = serve(lambda messages: "besa", domains=records.pinned_domains("text"))
     call = {"path": "rimo.txt", "lines": [1, 2]}
-    _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ])
-    assert shown(result) == "besa"
-    (asked,) = served.engine.requests
-    system, action = (message["content"] for message in asked.messages)
+    _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ_TOOL])
+    assert text_of(result) == "besa"
+    (request,) = served.engine.requests
+    system, action = (message["content"] for message in request.messages)
     assert '\n{"name":"read_file","description":"Reads lines of a file.","inputSchema":{' in system
     assert action == '{"name":"read_file","arguments":{"lines":[1,2],"path":"rimo.txt"}}'
 
@@ -199,30 +199,30 @@ def test_two_concurrent_calls_are_two_steps(serve, talk):
 
     served = serve()
     episode, results = talk(act, served)
-    assert [shown(result) for result in results] == ["a\n[0] ~", "b\n[0] ~"]
-    told = {result.meta["agentworld"]["step"]: shown(result) for result in results}
+    assert [text_of(result) for result in results] == ["a\n[0] ~", "b\n[0] ~"]
+    observations = {result.meta["agentworld"]["step"]: text_of(result) for result in results}
     steps = served.ledger.episode(episode).steps
-    assert told == {step.number: step.observation for step in steps}
+    assert observations == {step.number: step.observation for step in steps}
     assert len(steps) == 2
 
 
 def test_a_repeated_call_with_a_step_number_is_executed_once(serve, talk):
     async def act(client):
-        first, again = [await client.call_tool("bash", LS, meta=step(1)) for _ in range(2)]
+        first, second = [await client.call_tool("bash", LS, meta=step(1)) for _ in range(2)]
         failures = []
         for number in (3, "2"):
             with pytest.raises(MCPError) as caught:
                 await client.call_tool("bash", LS, meta=step(number))
             failures.append(caught.value.data["kind"])
-        return first, again, failures
+        return first, second, failures
 
     def step(number):
         return {"agentworld": {"step": number}}
 
     served = serve()
-    episode, (first, again, failures) = talk(act, served)
-    assert first.content == again.content
-    assert first.meta["agentworld"] == again.meta["agentworld"]
+    episode, (first, second, failures) = talk(act, served)
+    assert first.content == second.content
+    assert first.meta["agentworld"] == second.meta["agentworld"]
     assert failures == ["conflict", "input"]
     assert len(served.ledger.episode(episode).steps) == 1
 
@@ -255,38 +255,38 @@ def test_an_invalid_call_is_an_input_error_and_records_no_step(
 
 def test_a_call_in_a_finished_episode_is_a_conflict_error(talk):
     async def act(client):
-        return await calling("ls")(client), await refused()(client)
+        return await run_bash("ls")(client), await get_error()(client)
 
     _, ((last,), error) = talk(act, turn_limit=1)
-    told = last.meta["agentworld"]
-    assert (told["done"], told["truncated"]) == (True, True)
+    metadata = last.meta["agentworld"]
+    assert (metadata["done"], metadata["truncated"]) == (True, True)
     assert error.data["kind"] == "conflict"
     assert "is over (limit)" in error.message
 
 
 def test_an_engine_failure_is_an_error_and_the_call_can_be_retried(serve, talk):
     async def act(client):
-        return await refused()(client), await calling("ls")(client)
+        return await get_error()(client), await run_bash("ls")(client)
 
     answers = iter([EngineError("gone", retry_after_seconds=2), "[0] ~"])
     _, (error, (result,)) = talk(act, serve(lambda messages: next(answers)))
-    told = error.data["kind"], error.data["retryable"], error.data["retry_after_seconds"]
-    assert told == ("engine", True, 2.0)
+    fields = error.data["kind"], error.data["retryable"], error.data["retry_after_seconds"]
+    assert fields == ("engine", True, 2.0)
     assert result.meta["agentworld"]["step"] == 1
 
 
 def test_an_internal_error_does_not_reveal_its_message(serve, talk):
-    def broken(_messages):
+    def fail(_messages):
         raise RuntimeError("a secret")
 
-    _, error = talk(refused(), serve(broken))
+    _, error = talk(get_error(), serve(fail))
     assert (error.data["kind"], error.message) == ("internal", "internal error; see the log")
 
 
 def test_invalid_unicode_is_replaced_and_marked_but_recorded_unchanged(serve, talk):
     served = serve(lambda messages: "a\udc80b")
-    episode, (result,) = talk(calling("ls"), served)
-    assert (shown(result), result.meta["agentworld"]["exact"]) == ("a\ufffdb", False)
+    episode, (result,) = talk(run_bash("ls"), served)
+    assert (text_of(result), result.meta["agentworld"]["exact"]) == ("a\ufffdb", False)
     assert served.ledger.episode(episode).steps[0].observation == "a\udc80b"
 
 
@@ -294,7 +294,7 @@ def test_a_call_with_invalid_unicode_is_a_parse_error(serve):
     served = serve()
     episode = served.reset()
     body = CALL.replace("echo a", "echo \\ud800")
-    with at(served, episode) as url:
+    with episode_url(served, episode) as url:
         answer = httpx.post(url, content=body, headers=PLAIN)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
     assert served.ledger.episode(episode).steps == ()
@@ -302,10 +302,10 @@ def test_a_call_with_invalid_unicode_is_a_parse_error(serve):
 
 @pytest.mark.waits
 def test_any_replica_answers_any_request_without_a_session_id(serve):
-    one, other = serve(), serve()
-    episode = one.reset()
+    replica, other_replica = serve(), serve()
+    episode = replica.reset()
     answers = []
-    with at(one, episode) as first, at(other, episode) as second:
+    with episode_url(replica, episode) as first, episode_url(other_replica, episode) as second:
         for url in (first, second, first):
             answers.append(httpx.post(url, content=CALL, headers=PLAIN))
     assert not any("mcp-session-id" in answer.headers for answer in answers)
@@ -320,12 +320,12 @@ def test_the_guides_program_plays_an_episode(serve):
     episode = served.reset()
     (section,) = re.findall(r"^## MCP\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.M | re.S)
     (program,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
-    with at(served, episode) as url:
+    with episode_url(served, episode) as url:
         command = [sys.executable, "-c", program, url]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == [
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines() == [
         *("['bash']", "1 kolu > rimo.txt", "[0] ~ None False", "2 [0] ~ None False")
-    ], done.stderr
+    ], result.stderr
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
@@ -336,13 +336,13 @@ def test_get_and_delete_are_not_allowed(serve, method):
 
 @pytest.fixture
 def tenants(serve, tmp_path):
-    """A service with three tenants, and a function from a name to the header with its key."""
+    """A service with three tenants, and a function from a tenant's name to its key header."""
     keys = {name: new_key() for name in ("own", "other", "auditor")}
     roles = {"own": "agent", "other": "agent", "auditor": "auditor"}
     lines = ["tenants:"]
     for name, key in keys.items():
-        told = f"{{sha256: {key_digest(key)}, roles: [{roles[name]}]}}"
-        lines += [f"  {name}:", f"    keys: {{k: {told}}}"]
+        entry = f"{{sha256: {key_digest(key)}, roles: [{roles[name]}]}}"
+        lines += [f"  {name}:", f"    keys: {{k: {entry}}}"]
     (tmp_path / "access.yaml").write_text("\n".join(lines))
     access = CheckedAccess(
         ReloadedAccess(tmp_path / "access.yaml"), RunTokens(b"a secret of the tests")
@@ -350,50 +350,50 @@ def tenants(serve, tmp_path):
     return serve(access=access), lambda name: {"authorization": f"Bearer {keys[name]}"}
 
 
-def begun(served, headers):
-    """A run of this caller's and an episode in it."""
+def open_episode(served, headers):
+    """Opens a run of this caller and an episode in it."""
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
-    opened = served.http("POST", "/runs", opening, **headers).json()
-    body = {"run": opened["run"]["id"]}
-    return opened, served.http("POST", "/episodes", body, **headers).json()["episode"]
+    answer = served.http("POST", "/runs", opening, **headers).json()
+    body = {"run": answer["run"]["id"]}
+    return answer, served.http("POST", "/episodes", body, **headers).json()["episode"]
 
 
 @pytest.mark.waits
 def test_an_episode_of_another_tenant_looks_nonexistent(tenants):
     served, key = tenants
-    _, episode = begun(served, key("own"))
-    with at(served, episode) as url:
-        theirs = httpx.post(url, json={}, headers=key("other"))
-        nobodys = httpx.post(url.replace(episode, "0" * 32), json={}, headers=key("other"))
-        told = unmet(url, **key("other"))
-        (result,) = spoken(url, calling("echo a"), **key("own"))
-    assert told.startswith(f"there is no episode {episode}; reset to begin one")
-    assert (theirs.status_code, nobodys.status_code) == (404, 404)
-    assert theirs.text.replace(episode, "0" * 32) == nobodys.text
-    assert theirs.json()["error"]["data"]["kind"] == "not-found"
-    assert shown(result) == "a\n[0] ~"
+    _, episode = open_episode(served, key("own"))
+    with episode_url(served, episode) as url:
+        rival_answer = httpx.post(url, json={}, headers=key("other"))
+        unknown_answer = httpx.post(url.replace(episode, "0" * 32), json={}, headers=key("other"))
+        message = connection_error(url, **key("other"))
+        (result,) = talk_to(url, run_bash("echo a"), **key("own"))
+    assert message.startswith(f"there is no episode {episode}; reset to begin one")
+    assert (rival_answer.status_code, unknown_answer.status_code) == (404, 404)
+    assert rival_answer.text.replace(episode, "0" * 32) == unknown_answer.text
+    assert rival_answer.json()["error"]["data"]["kind"] == "not-found"
+    assert text_of(result) == "a\n[0] ~"
 
 
 @pytest.mark.waits
 def test_a_run_token_in_the_address_gives_access_only_to_episodes_of_its_run(tenants):
     served, key = tenants
-    opened, episode = begun(served, key("own"))
-    _, elsewhere = begun(served, key("own"))
-    with at(served, episode) as url:
-        trusted = url.replace("//", f"//run:{opened['token']}@")
-        (result,) = spoken(trusted, calling("echo a"))
-        told = unmet(trusted.replace(episode, elsewhere))
+    answer, episode = open_episode(served, key("own"))
+    _, other_episode = open_episode(served, key("own"))
+    with episode_url(served, episode) as url:
+        token_url = url.replace("//", f"//run:{answer['token']}@")
+        (result,) = talk_to(token_url, run_bash("echo a"))
+        message = connection_error(token_url.replace(episode, other_episode))
         assert httpx.post(url, json={}).status_code == 401
-    assert told.startswith(f"there is no episode {elsewhere}; reset to begin one")
-    assert shown(result) == "a\n[0] ~"
+    assert message.startswith(f"there is no episode {other_episode}; reset to begin one")
+    assert text_of(result) == "a\n[0] ~"
 
 
 def test_an_auditor_lists_tools_but_cannot_call_them(tenants):
     served, key = tenants
-    _, episode = begun(served, key("own"))
-    with at(served, episode) as url:
-        listed = spoken(url, lambda client: client.list_tools(), **key("auditor"))
-        error = spoken(url, refused(), **key("auditor"))
-    assert [tool.name for tool in listed.tools] == ["bash"]
+    _, episode = open_episode(served, key("own"))
+    with episode_url(served, episode) as url:
+        listing = talk_to(url, lambda client: client.list_tools(), **key("auditor"))
+        error = talk_to(url, get_error(), **key("auditor"))
+    assert [tool.name for tool in listing.tools] == ["bash"]
     assert error.data["kind"] == "forbidden"
     assert served.ledger.episode(episode).steps == ()

@@ -1,4 +1,4 @@
-"""Structured content over MCP: a client of the package gets what a tool promises, or an error."""
+"""Structured content over MCP: it matches the output schema of its tool, or is an error."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ from make.service import listening
 
 @pytest.fixture(params=["legacy", "auto"])
 def talk(request):
-    """A function that returns what is done with a client of a new episode."""
+    """A function that returns the result of `act` with a client of a new episode."""
 
     def play(act, served, **opening):
         episode = served.reset(**opening)
 
         async def converse(url):
-            address = streamable_http_client(f"{url}/episodes/{episode}/mcp")
-            async with Client(address, mode=request.param) as client:
+            transport = streamable_http_client(f"{url}/episodes/{episode}/mcp")
+            async with Client(transport, mode=request.param) as client:
                 return await act(client)
 
         with listening(served.transport.app) as url:
@@ -32,8 +32,8 @@ def talk(request):
 @pytest.mark.compute
 def test_a_simulator_of_the_mcp_domain_offers_the_tools_of_that_domain(serve, talk):
     served = serve(domains=records.pinned_domains("mcp"))
-    _, listed = talk(lambda client: client.list_tools(), served)
-    assert [tool.name for tool in listed.tools] == [tool.name for tool in domain_of("mcp").tools]
+    _, listing = talk(lambda client: client.list_tools(), served)
+    assert [tool.name for tool in listing.tools] == [tool.name for tool in domain_of("mcp").tools]
 
 
 COUNT = {
@@ -55,8 +55,8 @@ def test_a_tool_with_an_output_schema_returns_structured_content(serve, talk):
     async def act(client):
         return await client.list_tools(), await client.call_tool("count", {})
 
-    _, (listed, result) = talk(act, served, tools=[COUNT])
-    (tool,) = listed.tools
+    _, (listing, result) = talk(act, served, tools=[COUNT])
+    (tool,) = listing.tools
     assert tool.output_schema == COUNT["output_schema"]
     assert tool.annotations.read_only_hint is True
     assert (result.content[0].text, result.structured_content) == ('{"n": 3}', {"n": 3})

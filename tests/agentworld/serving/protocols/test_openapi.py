@@ -31,12 +31,12 @@ CHECKS = (
     "response_schema_conformance",
     "unsupported_method",
 )
-MADE = records.digest("made")
-EXAMPLES = 30  # of each operation, and as many walks along links
-KNOWN = 80  # runs with an episode; many are closed on the way
+ARTIFACT = records.digest("made")
+EXAMPLES = 30  # for each operation, and as many walks along links
+NUM_RUNS = 80  # runs with an episode; the requests close many of them
 
 
-class Examined(NamedTuple):
+class Examination(NamedTuple):
     """The results."""
 
     said: str
@@ -46,7 +46,7 @@ class Examined(NamedTuple):
 
 
 CATALOGUE = make.many.Catalogue()
-HOUSES = {
+SERVICES = {
     "one": (lambda folder: make.service.service(folder).app, make.service.SIMULATOR),
     "many": (lambda folder: make.many.app(folder, CATALOGUE), make.many.SECOND.digest),
 }
@@ -54,47 +54,52 @@ HOUSES = {
 
 
 @pytest.fixture(scope="module", params=[pytest.param("one", marks=pytest.mark.long), "many"])
-def examined(tmp_path_factory, request) -> Examined:
+def examination(tmp_path_factory, request) -> Examination:
     folder = tmp_path_factory.mktemp("openapi")
-    app, simulator = HOUSES[request.param]
+    app, simulator = SERVICES[request.param]
     with make.service.listening(app(folder)) as url:
-        names = [(*each, _envelope(folder)) for each in asyncio.run(_begin(url, simulator))]
+        names = [(*names, _envelope(folder)) for names in asyncio.run(_begin(url, simulator))]
         (folder / "names").write_text(json.dumps(names))
-        done = _examine(f"{url}/openapi.json", folder)
+        result = _examine(f"{url}/openapi.json", folder)
         paths = httpx.get(f"{url}/openapi.json").json()["paths"]
     operations = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
     assert operations
-    answered = {name for name, status in _answers(folder / "events") if 200 <= status < 300}
+    successes = {name for name, status in _answers(folder / "events") if 200 <= status < 300}
     if request.param == "many":
-        answered.add("GET /manifest")  # which is had by its digest alone
-    return Examined(done.stdout + done.stderr, done.returncode, operations - answered)
+        successes.add("GET /manifest")  # a manifest is read only by its digest
+    return Examination(result.stdout + result.stderr, result.returncode, operations - successes)
 
 
 async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
-    """Runs with an episode that has one step, their simulator, and what they are to make.
+    """Opens runs with an episode of one step; returns ids, the simulator and the artifact.
 
-    A run's id is an alias too, and the name of its agent.
+    A run's id is also an alias and the name of its agent.
     """
-    world = make.service.SimulatorClient(url)
+    client = make.service.SimulatorClient(url)
     opening = make.service.OPENING.model_copy(update={"simulator": simulator})
-    begun = []
-    for _ in range(KNOWN):
-        run = (await world.open_run(opening)).id
-        episode = await make.service.play(world, "echo a", run=run)
-        told = {"starting_weights": opening.starting_weights, "simulator": simulator}
-        await world.attest(Claim(agent=run, artifact=MADE, **told))
-        begun.append((run, episode, simulator, MADE))
+    names = []
+    for _ in range(NUM_RUNS):
+        run = (await client.open_run(opening)).id
+        episode = await make.service.play(client, "echo a", run=run)
+        fields = {"starting_weights": opening.starting_weights, "simulator": simulator}
+        await client.attest(Claim(agent=run, artifact=ARTIFACT, **fields))
+        names.append((run, episode, simulator, ARTIFACT))
         make.service.name(url, run, simulator)
         CATALOGUE.aliases[run] = simulator
-    await world.close()
-    return begun
+    await client.close()
+    return names
 
 
 def _envelope(folder: Path) -> str:
     """A step's signed statement."""
-    known = {"artifact": MADE, "imitated": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
-    told = Validation(report=records.agent_report(), **known)
-    return attest(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
+    fields = {
+        "artifact": ARTIFACT,
+        "imitated": ARTIFACT,
+        "step": "s",
+        "at": "2026-03-01T12:00:00+00:00",
+    }
+    validation = Validation(report=records.agent_report(), **fields)
+    return attest(validation, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
 
 
 def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -119,19 +124,19 @@ def _answers(events: Path) -> Iterator[tuple[str, int]]:
     for line in events.read_text().splitlines():
         recorder = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
         for case, interaction in recorder.get("interactions", {}).items():
-            asked = recorder["cases"][case]["value"]
+            request = recorder["cases"][case]["value"]
             status = (interaction["response"] or {}).get("status_code", 0)
-            yield f"{asked['method']} {asked['path']}", status
+            yield f"{request['method']} {request['path']}", status
 
 
 @pytest.mark.compute
-def test_every_response_conforms_to_the_openapi_document(examined):
-    assert examined.status == 0, examined.said
+def test_every_response_conforms_to_the_openapi_document(examination):
+    assert examination.status == 0, examination.said
 
 
 @pytest.mark.compute
-def test_every_operation_succeeded_at_least_once(examined):
-    assert examined.unanswered == set()
+def test_every_operation_succeeded_at_least_once(examination):
+    assert examination.unanswered == set()
 
 
 @pytest.mark.compute

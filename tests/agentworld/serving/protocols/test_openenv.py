@@ -13,7 +13,7 @@ SIMULATOR = records.manifest().digest
 
 @pytest.fixture
 def converse(serve):
-    """A function from frames to the frames that answer them, on one connection."""
+    """A function that sends frames over one connection and returns the answers."""
 
     def talk(*frames, answer=None, run=None, **manifest):
         served = serve(answer, **manifest) if answer else serve(**manifest)
@@ -36,16 +36,16 @@ RESET = {"type": "reset", "data": {}}
 
 
 def test_a_connection_plays_an_episode(converse):
-    begun, first, second, state = converse(RESET, step("echo a"), step("echo b"), {"type": "state"})
-    assert begun["data"]["observation"]["simulator"] == SIMULATOR
-    assert [frame["type"] for frame in (begun, first, second, state)] == [
+    start, first, second, state = converse(RESET, step("echo a"), step("echo b"), {"type": "state"})
+    assert start["data"]["observation"]["simulator"] == SIMULATOR
+    assert [frame["type"] for frame in (start, first, second, state)] == [
         *["observation"] * 3,
         "state",
     ]
     assert second["data"]["observation"]["text"] == "b\n[0] ~"
     assert (second["data"]["reward"], second["data"]["done"]) == (None, False)
     assert state["data"]["step_count"] == 2
-    assert state["data"]["episode_id"] == begun["data"]["observation"]["episode"]
+    assert state["data"]["episode_id"] == start["data"]["observation"]["episode"]
 
 
 @pytest.mark.parametrize("text", ["é 😀 \x00", "\ud800", "é \udfff"])
@@ -56,28 +56,28 @@ def test_any_text_is_returned_unchanged_including_lone_surrogates(converse, text
 
 def test_a_reset_returns_the_task_instruction_and_the_last_step_the_reward(converse):
     reset = {"type": "reset", "data": {"task": records.task().model_dump(mode="json")}}
-    begun, end, after = converse(reset, step("echo besa"), step("ls"))
-    assert begun["data"]["observation"]["text"] == "report rimo.txt"
+    start, end, error = converse(reset, step("echo besa"), step("ls"))
+    assert start["data"]["observation"]["text"] == "report rimo.txt"
     assert (end["data"]["reward"], end["data"]["done"]) == (1.0, True)
-    assert after["type"] == "error"
+    assert error["type"] == "error"
 
 
 def test_a_second_reset_begins_another_episode(converse):
-    first, _, second, again = converse(RESET, step("echo a"), RESET, step("echo b"))
+    first, _, second, answer = converse(RESET, step("echo a"), RESET, step("echo b"))
     names = {frame["data"]["observation"]["episode"] for frame in (first, second)}
     assert len(names) == 2
-    assert again["data"]["observation"]["step"] == 1
+    assert answer["data"]["observation"]["step"] == 1
 
 
 def test_an_engine_failure_is_an_error_frame_and_the_step_can_be_retried(converse):
     answers = iter([EngineError("gone", retry_after_seconds=2), "[0] ~"])
-    _, failed, shown = converse(
+    _, error, answer = converse(
         RESET, step("ls"), step("ls"), answer=lambda messages: next(answers)
     )
-    assert failed["type"] == "error"
-    told = failed["data"]
-    assert (told["kind"], told["retryable"], told["retry_after_seconds"]) == ("engine", True, 2)
-    assert shown["data"]["observation"]["step"] == 1
+    assert error["type"] == "error"
+    data = error["data"]
+    assert (data["kind"], data["retryable"], data["retry_after_seconds"]) == ("engine", True, 2)
+    assert answer["data"]["observation"]["step"] == 1
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from fakes.virtual_time import run
 
 def test_a_block_over_its_limit_times_out_and_the_task_continues():
     async def work():
-        patience = TimeLimit(0.02)
-        with pytest.raises(TimeoutError), patience:
+        limit = TimeLimit(0.02)
+        with pytest.raises(TimeoutError), limit:
             await asyncio.sleep(60)
         assert not asyncio.current_task().cancelling()
-        with patience:
+        with limit:
             await asyncio.sleep(0)
         return "went on"
 
@@ -21,11 +21,11 @@ def test_a_block_over_its_limit_times_out_and_the_task_continues():
 
 def test_the_limit_applies_to_each_block_and_not_to_their_sum():
     async def work():
-        patience = TimeLimit(0.05)
+        limit = TimeLimit(0.05)
         for _ in range(20):
-            with patience:
+            with limit:
                 await asyncio.sleep(0.01)
-        patience.end()
+        limit.end()
         return "went on"
 
     assert run(work()) == "went on"
@@ -33,13 +33,13 @@ def test_the_limit_applies_to_each_block_and_not_to_their_sum():
 
 def test_a_later_block_gets_its_full_time_despite_an_earlier_timer():
     async def work():
-        patience = TimeLimit(0.2)
-        with patience:
+        limit = TimeLimit(0.2)
+        with limit:
             pass
         await asyncio.sleep(0.15)
-        with patience:  # the timer fires within it
+        with limit:  # the timer fires within it
             await asyncio.sleep(0.1)
-        with pytest.raises(TimeoutError), patience:
+        with pytest.raises(TimeoutError), limit:
             await asyncio.sleep(60)
 
     run(work())
@@ -71,10 +71,10 @@ def test_an_error_in_a_block_is_raised_unchanged():
 
 def test_an_ended_time_limit_leaves_no_timer():
     async def work():
-        patience = TimeLimit(0.01)
-        with patience:
+        limit = TimeLimit(0.01)
+        with limit:
             pass
-        patience.end()
+        limit.end()
         await asyncio.sleep(0.05)
         assert not asyncio.current_task().cancelling()
 

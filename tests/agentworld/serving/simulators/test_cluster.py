@@ -27,10 +27,10 @@ def aliases(tmp_path):
 
 @pytest.fixture
 def simulators(cluster, aliases, tmp_path):
-    return made(cluster, aliases, tmp_path)
+    return new_simulators(cluster, aliases, tmp_path)
 
 
-def made(cluster, aliases, folder):
+def new_simulators(cluster, aliases, folder):
     objects = ObjectStore(str(folder / "objects"))
     return ClusterSimulators(
         cluster.read,
@@ -40,25 +40,25 @@ def made(cluster, aliases, folder):
     )
 
 
-def found(simulators, digest):
+def find(simulators, digest):
     return asyncio.run(simulators.find(digest)).manifest
 
 
-def meant(simulators, name="world", run="run", tenant="acme"):
+def resolve(simulators, name="world", run="run", tenant="acme"):
     return asyncio.run(simulators.resolve(SimulatorRequest(name, run, tenant)))
 
 
 def test_a_simulator_is_found_by_its_digest(simulators):
-    assert found(simulators, CANARY.digest) == CANARY
+    assert find(simulators, CANARY.digest) == CANARY
 
 
 def test_a_simulator_found_before_is_found_without_the_cluster(
     simulators, cluster, aliases, tmp_path
 ):
-    found(simulators, STABLE.digest)
+    find(simulators, STABLE.digest)
     cluster.objects.clear()
     cluster.failing = ClusterError("gone")
-    assert found(made(cluster, aliases, tmp_path), STABLE.digest) == STABLE
+    assert find(new_simulators(cluster, aliases, tmp_path), STABLE.digest) == STABLE
 
 
 def accelerators(simulators, digest=STABLE.digest):
@@ -69,14 +69,14 @@ def test_accelerators_are_read_from_the_status_of_the_custom_resource(simulators
     cluster.simulator()["status"]["accelerators"] = ["1 x nvidia.com/gpu"]
     assert accelerators(simulators) == ("1 x nvidia.com/gpu",)
     cluster.simulator()["status"]["accelerators"] = ["cpu"]
-    meant(simulators)  # a run is opened
+    resolve(simulators)  # a run is opened
     assert accelerators(simulators) == ("cpu",)
 
 
 def test_accelerators_are_unknown_without_a_reported_status(simulators, cluster, aliases, tmp_path):
     assert accelerators(simulators) == ("unknown",)
-    cluster.failing = ClusterError("gone")  # which is asked for no step
-    assert accelerators(made(cluster, aliases, tmp_path)) == ("unknown",)
+    cluster.failing = ClusterError("gone")  # a step does not ask the cluster
+    assert accelerators(new_simulators(cluster, aliases, tmp_path)) == ("unknown",)
 
 
 def test_a_manifest_is_read_from_its_referenced_address(simulators, cluster, tmp_path):
@@ -84,17 +84,17 @@ def test_a_manifest_is_read_from_its_referenced_address(simulators, cluster, tmp
     file.write_bytes(STABLE.canonical)
     identity = {"reference": {"url": str(file), "digest": STABLE.digest}}
     cluster.simulator()["spec"] = {"identity": identity}
-    assert found(simulators, STABLE.digest) == STABLE
+    assert find(simulators, STABLE.digest) == STABLE
 
 
 def test_an_unknown_digest_is_not_found(simulators):
     with pytest.raises(NotFound, match="no Simulator has the digest"):
-        found(simulators, records.digest("nobody's"))
+        find(simulators, records.digest("nobody's"))
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
 def test_a_run_resolves_an_alias_or_a_digest_to_its_simulator(simulators, name):
-    assert meant(simulators, name) == STABLE.digest
+    assert resolve(simulators, name) == STABLE.digest
 
 
 @pytest.mark.parametrize("spec", [{"simulator": "canary"}, None], ids=["changed", "deleted"])
@@ -103,80 +103,80 @@ def test_an_alias_is_resolved_by_the_ledger_and_not_by_its_custom_resource(
 ):
     if spec:
         cluster.objects["simulatoraliases/world"] = {"spec": spec}
-    assert meant(simulators) == STABLE.digest
+    assert resolve(simulators) == STABLE.digest
     assert {path.partition("/")[0] for path in cluster.reads()} == {"simulators"}
 
 
 def test_a_different_simulator_under_the_same_name_inherits_no_alias(simulators, cluster):
-    meant(simulators)
+    resolve(simulators)
     cluster.objects["simulators/stable"] = simulator("stable", CANARY)
     with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}"):
-        meant(simulators)
+        resolve(simulators)
 
 
 def test_a_change_of_an_alias_in_the_ledger_takes_effect_at_once(simulators, aliases):
-    meant(simulators)
+    resolve(simulators)
     aliases.set("world", CANARY.digest, "ada")
-    assert meant(simulators) == CANARY.digest
+    assert resolve(simulators) == CANARY.digest
     aliases.end("world", "ada")
     with pytest.raises(NotFound, match="there is no alias 'world'"):
-        meant(simulators)
+        resolve(simulators)
 
 
 def test_a_canary_gets_the_runs_selected_by_gets_canary(simulators, aliases):
     canary = Canary(simulator=CANARY.digest, percent=30)
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     for run in map(str, range(50)):
-        wanted = CANARY if gets_canary("world", run, 30) else STABLE
-        assert meant(simulators, run=run) == wanted.digest
+        expected = CANARY if gets_canary("world", run, 30) else STABLE
+        assert resolve(simulators, run=run) == expected.digest
 
 
 @pytest.mark.parametrize("alias", ["nobody", "../simulators/stable", "a b"])
 def test_an_unknown_alias_is_not_found(simulators, alias):
     with pytest.raises(NotFound, match="there is no alias"):
-        meant(simulators, alias)
+        resolve(simulators, alias)
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
 def test_a_simulator_with_differing_weights_opens_no_run(simulators, cluster, name):
-    meant(simulators, name)
+    resolve(simulators, name)
     refuse(cluster.simulator(), "model.safetensors differs")
     with pytest.raises(Conflict, match=r"stable is not served: model\.safetensors differs"):
-        meant(simulators, name)
+        resolve(simulators, name)
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
 def test_a_failing_cluster_raises_a_retryable_cluster_error(simulators, cluster, name):
-    meant(simulators, name)
+    resolve(simulators, name)
     cluster.failing = ClusterError("gone")
-    with pytest.raises(ClusterError) as failed:
-        meant(simulators, name)
-    assert failed.value.retryable
+    with pytest.raises(ClusterError) as caught:
+        resolve(simulators, name)
+    assert caught.value.retryable
     with pytest.raises(ClusterError):
-        found(simulators, CANARY.digest)
+        find(simulators, CANARY.digest)
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
 def test_a_simulator_serves_all_tenants_or_only_those_in_its_spec(simulators, cluster, name):
     cluster.change("stable", "rival", "acme")
-    assert meant(simulators, name) == STABLE.digest
+    assert resolve(simulators, name) == STABLE.digest
     cluster.change("stable", "rival", "third")
-    with pytest.raises(AccessError) as refused:
-        meant(simulators, name)
-    assert (refused.value.kind, refused.value.retryable) == ("forbidden", False)
-    assert str(refused.value) == (
+    with pytest.raises(AccessError) as caught:
+        resolve(simulators, name)
+    assert (caught.value.kind, caught.value.retryable) == ("forbidden", False)
+    assert str(caught.value) == (
         "tenant acme may open no run with Simulator stable; have acme added to its"
         " spec.serving.tenants, or name another simulator"
     )
     cluster.change("stable")
-    assert meant(simulators, name) == STABLE.digest
+    assert resolve(simulators, name) == STABLE.digest
 
 
 def test_missing_access_is_reported_before_differing_weights(simulators, cluster):
     cluster.change("stable", "rival")
     refuse(cluster.simulator(), "differs")
     with pytest.raises(AccessError):
-        meant(simulators)
+        resolve(simulators)
 
 
 def test_a_canary_gets_only_runs_of_its_tenants(simulators, cluster, aliases):
@@ -184,56 +184,56 @@ def test_a_canary_gets_only_runs_of_its_tenants(simulators, cluster, aliases):
     aliases.set("world", STABLE.digest, "ada", canary=canary)
     cluster.change("canary", "rival")
     run = next(run for run in map(str, range(100)) if gets_canary("world", run, 99))
-    assert meant(simulators, run=run, tenant="rival") == CANARY.digest
-    assert meant(simulators, run=run, tenant="acme") == STABLE.digest
+    assert resolve(simulators, run=run, tenant="rival") == CANARY.digest
+    assert resolve(simulators, run=run, tenant="acme") == STABLE.digest
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])
 def test_simulators_are_listed_only_for_an_unknown_digest(simulators, cluster, name):
-    meant(simulators, name)
+    resolve(simulators, name)
     assert cluster.reads() == Counter(simulators=1)
-    meant(simulators, STABLE.digest)
-    found(simulators, STABLE.digest)
+    resolve(simulators, STABLE.digest)
+    find(simulators, STABLE.digest)
     assert cluster.reads() == Counter({"simulators/stable": 2})
 
 
 def test_concurrent_requests_for_an_unknown_digest_list_simulators_once(simulators, cluster):
     async def work():
         cluster.answers.clear()
-        wanted = [SimulatorRequest(STABLE.digest, str(number), "acme") for number in range(20)]
-        asked = [asyncio.create_task(simulators.resolve(each)) for each in wanted]
+        requests = [SimulatorRequest(STABLE.digest, str(number), "acme") for number in range(20)]
+        tasks = [asyncio.create_task(simulators.resolve(request)) for request in requests]
         await asyncio.sleep(0.05)
         cluster.answers.set()
-        return await asyncio.gather(*asked)
+        return await asyncio.gather(*tasks)
 
     assert asyncio.run(work()) == [STABLE.digest] * 20
     assert cluster.reads()["simulators"] == 1
 
 
 def test_a_simulator_is_searched_again_when_its_object_has_another_digest(simulators, cluster):
-    meant(simulators, STABLE.digest)
+    resolve(simulators, STABLE.digest)
     cluster.objects["simulators/stable"] = simulator("stable", CANARY)
     cluster.objects["simulators/moved"] = simulator("moved", STABLE, "rival")
     with pytest.raises(AccessError, match="Simulator moved"):
-        meant(simulators, STABLE.digest)
+        resolve(simulators, STABLE.digest)
 
 
-@pytest.mark.parametrize("way", ["gone", "going"])
-def test_a_deleted_simulator_opens_no_run_but_is_found_for_open_runs(simulators, cluster, way):
-    meant(simulators, STABLE.digest)
-    found(simulators, STABLE.digest)
-    if way == "gone":
+@pytest.mark.parametrize("state", ["gone", "going"])
+def test_a_deleted_simulator_opens_no_run_but_is_found_for_open_runs(simulators, cluster, state):
+    resolve(simulators, STABLE.digest)
+    find(simulators, STABLE.digest)
+    if state == "gone":
         del cluster.objects["simulators/stable"]
     else:
         cluster.simulator()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     for name in ("world", STABLE.digest):
         with pytest.raises(NotFound, match=f"no Simulator has the digest {STABLE.digest}, so it"):
-            meant(simulators, name)
-    assert found(simulators, STABLE.digest) == STABLE
+            resolve(simulators, name)
+    assert find(simulators, STABLE.digest) == STABLE
 
 
-def twins(cluster, refused):
-    """Two objects of one digest, each for its own tenant."""
+def add_twins(cluster, refused):
+    """Adds two objects of one digest, each for its own tenant."""
     cluster.objects |= {
         "simulators/young": simulator("young", STABLE, "rival", created=20),
         "simulators/stable": simulator("stable", STABLE, "acme", created=10),
@@ -243,45 +243,45 @@ def twins(cluster, refused):
 
 
 @pytest.mark.parametrize(
-    ("refused", "served"), [((), "acme"), (["young"], "acme"), (["stable"], "rival")]
+    ("refused", "tenant"), [((), "acme"), (["young"], "acme"), (["stable"], "rival")]
 )
 def test_of_two_objects_with_one_digest_the_served_object_decides(
-    simulators, cluster, refused, served
+    simulators, cluster, refused, tenant
 ):
-    twins(cluster, refused)
-    other = {"acme": "rival", "rival": "acme"}[served]
-    assert meant(simulators, STABLE.digest, tenant=served) == STABLE.digest
+    add_twins(cluster, refused)
+    other_tenant = {"acme": "rival", "rival": "acme"}[tenant]
+    assert resolve(simulators, STABLE.digest, tenant=tenant) == STABLE.digest
     with pytest.raises(AccessError):
-        meant(simulators, STABLE.digest, tenant=other)
+        resolve(simulators, STABLE.digest, tenant=other_tenant)
 
 
 def test_the_newly_served_object_of_two_with_one_digest_decides(simulators, cluster):
-    twins(cluster, ["young"])
-    meant(simulators, STABLE.digest, tenant="acme")
+    add_twins(cluster, ["young"])
+    resolve(simulators, STABLE.digest, tenant="acme")
     cluster.simulator("young")["status"]["conditions"] = []
     refuse(cluster.simulator("stable"), "differs")
-    assert meant(simulators, STABLE.digest, tenant="rival") == STABLE.digest
+    assert resolve(simulators, STABLE.digest, tenant="rival") == STABLE.digest
 
 
 def test_the_error_for_two_refused_objects_names_the_older_object(simulators, cluster):
-    twins(cluster, ["stable", "young"])
+    add_twins(cluster, ["stable", "young"])
     with pytest.raises(Conflict, match="stable is refused"):
-        meant(simulators, STABLE.digest, tenant="acme")
+        resolve(simulators, STABLE.digest, tenant="acme")
 
 
 def test_an_invalid_custom_resource_is_reported_and_opens_no_run(simulators, cluster):
     cluster.simulator()["spec"]["serving"] = {"tenants": "acme"}
     with pytest.raises(Conflict, match=r"stable in the cluster is wrong at spec\.serving\.tenants"):
-        meant(simulators, STABLE.digest)
+        resolve(simulators, STABLE.digest)
 
 
 def test_a_missing_simulator_resource_definition_is_a_retryable_error(tmp_path):
     with api_server.running(tmp_path) as server:
         path = "/apis/agentworld.dev/v1alpha1/namespaces/worlds/simulators/one"
         server.absent[path] = "404 page not found"
-        with pytest.raises(ClusterError, match="does not serve simulators/one yet") as early:
+        with pytest.raises(ClusterError, match="does not serve simulators/one yet") as caught:
             cluster_reader("worlds", server.kubeconfig)("simulators/one")
-    assert early.value.retryable
+    assert caught.value.retryable
 
 
 def test_a_cluster_error_omits_the_message_of_the_api_server(tmp_path):
@@ -289,7 +289,7 @@ def test_a_cluster_error_omits_the_message_of_the_api_server(tmp_path):
         read = cluster_reader("worlds", server.kubeconfig)
         with pytest.raises(
             ClusterError, match="cannot be asked for simulators/one .status 403"
-        ) as (failed):
+        ) as (caught):
             read("simulators/one")
-    assert failed.value.status == 403
-    assert "serviceaccount" not in str(failed.value)
+    assert caught.value.status == 403
+    assert "serviceaccount" not in str(caught.value)

@@ -23,12 +23,12 @@ def simulators(tmp_path, catalogue):
 
 def test_concurrent_requests_connect_each_simulator_once(simulators, catalogue):
     async def work():
-        asked = [simulators.find(each) for each in (FIRST.digest, SECOND.digest) * 20]
-        return await asyncio.gather(*asked)
+        searches = [simulators.find(digest) for digest in (FIRST.digest, SECOND.digest) * 20]
+        return await asyncio.gather(*searches)
 
-    found = asyncio.run(work())
-    assert len(set(map(id, found))) == 2
-    assert {service.digest for service in found} == set(simulators.connected)
+    services = asyncio.run(work())
+    assert len(set(map(id, services))) == 2
+    assert {service.digest for service in services} == set(simulators.connected)
     assert catalogue.num_found == {FIRST.digest: 1, SECOND.digest: 1}
 
 
@@ -37,8 +37,8 @@ def test_a_connection_failure_reaches_all_waiting_callers_and_is_retried_later(
 ):
     async def work():
         catalogue.failing = StoreError("the object store is gone")
-        asked = [simulators.find(FIRST.digest) for _ in range(3)]
-        failures = await asyncio.gather(*asked, return_exceptions=True)
+        searches = [simulators.find(FIRST.digest) for _ in range(3)]
+        failures = await asyncio.gather(*searches, return_exceptions=True)
         catalogue.failing = None
         return failures, await simulators.find(FIRST.digest)
 
@@ -66,9 +66,9 @@ def test_a_canceled_request_does_not_cancel_the_connection_for_others(simulators
 def test_a_connection_failure_after_cancellation_is_not_logged(simulators, catalogue, caplog):
     async def work():
         catalogue.failing = StoreError("gone")
-        asked = asyncio.create_task(simulators.find(FIRST.digest))
+        task = asyncio.create_task(simulators.find(FIRST.digest))
         await asyncio.sleep(0)
-        asked.cancel()
+        task.cancel()
         await asyncio.sleep(0.05)
 
     asyncio.run(work())
@@ -76,39 +76,39 @@ def test_a_connection_failure_after_cancellation_is_not_logged(simulators, catal
     assert simulators.connected == {}
 
 
-@pytest.mark.parametrize("found", [SECOND, records.manifest(renderer="another")])
-def test_a_mismatched_or_unsupported_manifest_is_not_served(simulators, catalogue, found):
-    wanted = FIRST.digest if found is SECOND else found.digest
-    catalogue.manifests[wanted] = found
-    catalogue.engines[wanted] = engine = make.many.Closing("wrong")
-    catalogue.states[wanted] = {}
+@pytest.mark.parametrize("manifest", [SECOND, records.manifest(renderer="another")])
+def test_a_mismatched_or_unsupported_manifest_is_not_served(simulators, catalogue, manifest):
+    digest = FIRST.digest if manifest is SECOND else manifest.digest
+    catalogue.manifests[digest] = manifest
+    catalogue.engines[digest] = engine = make.many.Closing("wrong")
+    catalogue.states[digest] = {}
     with pytest.raises((EvidenceError, InputError), match="was found as|pins renderer"):
-        asyncio.run(simulators.find(wanted))
+        asyncio.run(simulators.find(digest))
     assert engine.is_closed
     assert simulators.connected == {}
 
 
 def test_a_simulator_name_must_be_a_known_alias_or_digest(simulators):
-    def meant(name):
+    def resolve(name):
         return asyncio.run(simulators.resolve(SimulatorRequest(name, "run", "acme")))
 
-    assert meant("canary") == SECOND.digest
-    assert meant(FIRST.digest) == FIRST.digest
+    assert resolve("canary") == SECOND.digest
+    assert resolve(FIRST.digest) == FIRST.digest
     with pytest.raises(InputError, match="by an alias or by its digest"):
-        meant("")
-    for unknown in ("gone", "sha256:../../secret", "sha256:"):
+        resolve("")
+    for name in ("gone", "sha256:../../secret", "sha256:"):
         with pytest.raises(NotFound):
-            meant(unknown)
+            resolve(name)
 
 
 def test_closing_closes_connected_engines_and_cancels_pending_connections(simulators, catalogue):
     async def work():
         await simulators.find(FIRST.digest)
-        late = asyncio.create_task(simulators.find(SECOND.digest))
+        task = asyncio.create_task(simulators.find(SECOND.digest))
         await asyncio.sleep(0)
         await simulators.close()
         with pytest.raises(asyncio.CancelledError):
-            await late
+            await task
 
     asyncio.run(work())
     assert catalogue.engines[FIRST.digest].is_closed

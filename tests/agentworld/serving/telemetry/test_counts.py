@@ -13,7 +13,7 @@ from make.service import OPENING, SIMULATOR, service
 
 @pytest.fixture
 def serve(tmp_path):
-    """A client of a service whose engine gives this response."""
+    """Starts a service whose engine gives this answer; returns a client of it."""
 
     def start(answer):
         client = TestClient(service(tmp_path, answer).app, "http://localhost").__enter__()
@@ -31,12 +31,12 @@ def http(serve):
     return serve(lambda _: "[0] ~")
 
 
-def run_of(http):
+def open_run(http):
     return http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
 
 
-def told(http):
-    """Every sample by its name and the values of its labels, but for the one simulator's digest."""
+def read_samples(http):
+    """Every sample by its name and the values of its labels, except the simulator's digest."""
     families = text_string_to_metric_families(http.get("/metrics").text)
     return {
         (
@@ -53,7 +53,7 @@ def step(http, episode, number, action="ls"):
 
 
 def test_each_step_is_counted_once_under_its_protocol(http):
-    run = run_of(http)
+    run = open_run(http)
     episode = http.post("/episodes", json={"run": run}).json()["episode"]
     for number in (1, 2, 2):
         step(http, episode, number)
@@ -61,56 +61,56 @@ def test_each_step_is_counted_once_under_its_protocol(http):
         for frame in ({"type": "reset"}, {"type": "step", "data": {"action": "ls"}}):
             socket.send_text(json.dumps(frame))
             socket.receive_text()
-    found = told(http)
-    assert (found["steps_total", "http"], found["steps_total", "openenv"]) == (2, 1)
+    values = read_samples(http)
+    assert (values["steps_total", "http"], values["steps_total", "openenv"]) == (2, 1)
     for phase in ("queue", "engine", "ledger", "total"):
-        assert found["step_duration_seconds_count", phase] == 3
-    assert found["step_duration_seconds_sum", "total"] >= sum(
-        found["step_duration_seconds_sum", phase] for phase in ("queue", "engine", "ledger")
+        assert values["step_duration_seconds_count", phase] == 3
+    assert values["step_duration_seconds_sum", "total"] >= sum(
+        values["step_duration_seconds_sum", phase] for phase in ("queue", "engine", "ledger")
     )
-    assert found["tokens_total", "output"] == 3 * len("[0] ~")
-    assert found["tokens_total", "input"] > 0
-    assert found["simulator_info",] == 1
+    assert values["tokens_total", "output"] == 3 * len("[0] ~")
+    assert values["tokens_total", "input"] > 0
+    assert values["simulator_info",] == 1
 
 
 def test_a_replayed_step_is_not_counted_as_an_engine_request(http):
-    run = run_of(http)
+    run = open_run(http)
     episode = http.post("/episodes", json={"run": run}).json()["episode"]
     step(http, episode, 1)
     source = {"episode": episode, "step": 1}
     replay = http.post("/episodes", json={"run": run, "replay": source}).json()["episode"]
     step(http, replay, 1)
-    found = told(http)
-    assert found["steps_total", "http"] == 2
-    assert found["step_duration_seconds_count", "engine"] == 1
+    values = read_samples(http)
+    assert values["steps_total", "http"] == 2
+    assert values["step_duration_seconds_count", "engine"] == 1
 
 
 @pytest.mark.compute
 def test_episodes_are_counted_as_they_begin_and_end(http):
-    run = run_of(http)
+    run = open_run(http)
     task = records.task().model_dump(mode="json")
-    limited, closed, _left = (
-        http.post("/episodes", json={"run": run, **more}).json()["episode"]
-        for more in ({"turn_limit": 1}, {}, {"task": task})
+    limited, closed, _open = (
+        http.post("/episodes", json={"run": run, **fields}).json()["episode"]
+        for fields in ({"turn_limit": 1}, {}, {"task": task})
     )
     step(http, limited, 1)
     http.post(f"/episodes/{closed}/close")
-    found = told(http)
-    assert (found["episodes_opened_total",], found["open_episodes",]) == (3, 1)
-    assert (found["episodes_ended_total", "limit"], found["episodes_ended_total", "closed"]) == (
+    values = read_samples(http)
+    assert (values["episodes_opened_total",], values["open_episodes",]) == (3, 1)
+    assert (values["episodes_ended_total", "limit"], values["episodes_ended_total", "closed"]) == (
         *(1, 1),
     )
     http.post(f"/runs/{run}/close", json={"final_weights": records.digest("final")})
-    found = told(http)
-    assert (found["episodes_ended_total", "closed"], found["open_episodes",]) == (2, 0)
+    values = read_samples(http)
+    assert (values["episodes_ended_total", "closed"], values["open_episodes",]) == (2, 0)
 
 
 def test_faults_and_refusals_are_counted_by_kind(serve):
-    def gone(_):
+    def fail(_):
         raise EngineError("gone")
 
-    http = serve(gone)
-    run = run_of(http)
+    http = serve(fail)
+    run = open_run(http)
     episode = http.post("/episodes", json={"run": run}).json()["episode"]
     step(http, episode, 1)
     step(http, "nobody", 1)
@@ -119,7 +119,7 @@ def test_faults_and_refusals_are_counted_by_kind(serve):
     with http.websocket_connect(f"/runs/{run}/ws") as socket:
         socket.send_text("garbage")
         socket.receive_text()
-    found = told(http)
-    assert found["faults_total", "engine"] == 1
-    assert found["refusals_total", "not-found"] == 2
-    assert found["refusals_total", "input"] == 1
+    values = read_samples(http)
+    assert values["faults_total", "engine"] == 1
+    assert values["refusals_total", "not-found"] == 2
+    assert values["refusals_total", "input"] == 1

@@ -29,7 +29,7 @@ SHARED = {
 """Metrics that are not per simulator, or have its engine's addresses."""
 
 
-def new(open_episodes=lambda: {SIMULATOR: 3}, states=lambda: STATES) -> Metrics:
+def build(open_episodes=lambda: {SIMULATOR: 3}, states=lambda: STATES) -> Metrics:
     """The metrics of a process that serves one simulator."""
     metrics = Metrics(open_episodes)
     metrics.serve(SIMULATOR, states)
@@ -41,7 +41,7 @@ def families(metrics: Metrics):
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    """The value of each series, by its name and the values of its labels, but for SIMULATOR."""
+    """The value of each series, by its name and the values of its labels, except SIMULATOR."""
     return {
         (sample.name, *(value for value in sample.labels.values() if value != SIMULATOR)): (
             sample.value
@@ -51,11 +51,11 @@ def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
     }
 
 
-def busy(metrics: Metrics) -> None:
-    """Does one of everything."""
+def count_everything(metrics: Metrics) -> None:
+    """Counts one event of each kind."""
     counts = metrics.of(SIMULATOR)
-    for door in ("http", "openenv", "openai", "mcp"):
-        counts.count_step(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    for protocol in ("http", "openenv", "openai", "mcp"):
+        counts.count_step(protocol, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
     counts.begin()
     for reason in ("done", "limit", "closed", "expired"):
         counts.end(reason)
@@ -64,7 +64,7 @@ def busy(metrics: Metrics) -> None:
 
 
 def test_a_step_is_counted_by_protocol_phase_and_tokens():
-    metrics = new()
+    metrics = build()
     counts = metrics.of(SIMULATOR)
     counts.count_step("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
     counts.count_step("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
@@ -78,7 +78,7 @@ def test_a_step_is_counted_by_protocol_phase_and_tokens():
 
 
 def test_a_step_without_an_engine_request_adds_no_queue_or_engine_duration():
-    metrics = new()
+    metrics = build()
     metrics.of(SIMULATOR).count_step("http", Timings(ledger=0.003, total=0.004))
     values = samples(metrics)
     counts = [values["agentworld_step_duration_seconds_count", phase] for phase in Timings._fields]
@@ -86,7 +86,7 @@ def test_a_step_without_an_engine_request_adds_no_queue_or_engine_duration():
 
 
 def test_a_bucket_counts_durations_up_to_and_including_its_bound():
-    metrics = new()
+    metrics = build()
     for seconds in (0.0, 0.1, 0.11, 9_999.0):
         metrics.of(SIMULATOR).count_step("http", Timings(total=seconds))
     values = samples(metrics)
@@ -96,7 +96,7 @@ def test_a_bucket_counts_durations_up_to_and_including_its_bound():
 
 
 def test_episodes_are_counted_as_they_begin_and_end():
-    metrics = new()
+    metrics = build()
     metrics.of(SIMULATOR).begin()
     metrics.of(SIMULATOR).begin()
     metrics.of(SIMULATOR).end("expired", 2)
@@ -107,22 +107,22 @@ def test_episodes_are_counted_as_they_begin_and_end():
 
 def test_open_episodes_and_engine_states_are_read_at_each_scrape():
     states, numbers = dict(STATES), iter([1, 5])
-    metrics = new(lambda: {SIMULATOR: next(numbers)}, lambda: states)
+    metrics = build(lambda: {SIMULATOR: next(numbers)}, lambda: states)
     assert samples(metrics)["agentworld_open_episodes",] == 1
     states["http://one"] = "half-open"
     values = samples(metrics)
     assert values["agentworld_open_episodes",] == 5
-    now = [values["agentworld_engine_state", "http://one", state] for state in get_args(State)]
-    assert now == [0, 0, 1]
+    counts = [values["agentworld_engine_state", "http://one", state] for state in get_args(State)]
+    assert counts == [0, 0, 1]
 
 
 def test_the_info_metric_names_the_simulator_by_its_digest():
-    (info,) = (each for each in families(new()) if each.name == "agentworld_simulator_info")
-    assert [(each.labels, each.value) for each in info.samples] == [({"simulator": SIMULATOR}, 1)]
+    (info,) = (family for family in families(build()) if family.name == "agentworld_simulator_info")
+    assert [(s.labels, s.value) for s in info.samples] == [({"simulator": SIMULATOR}, 1)]
 
 
 def test_each_simulator_of_a_process_has_separate_metrics_from_its_start():
-    metrics = new()
+    metrics = build()
     before = samples(metrics)
     metrics.serve(OTHER, lambda: {"http://third": "closed"})
     metrics.of(SIMULATOR).count_step("http", Timings(total=0.1))
@@ -130,29 +130,29 @@ def test_each_simulator_of_a_process_has_separate_metrics_from_its_start():
     assert values["agentworld_steps_total", "http"] == 1
     assert values["agentworld_steps_total", "http", OTHER] == 0
     assert values["agentworld_engine_state", "http://third", OTHER, "closed"] == 1
-    own = {frozenset({*key, OTHER}) for key in before if key[0] not in SHARED}
-    assert own - set(map(frozenset, values)) == set()
+    own_series = {frozenset({*key, OTHER}) for key in before if key[0] not in SHARED}
+    assert own_series - set(map(frozenset, values)) == set()
 
 
 def test_open_episodes_of_unserved_simulators_are_reported_down_to_zero():
-    open_now = [{OTHER: 2}, {}]
-    metrics = new(lambda: open_now.pop(0))
+    open_counts = [{OTHER: 2}, {}]
+    metrics = build(lambda: open_counts.pop(0))
     first, second = samples(metrics), samples(metrics)
     assert (first["agentworld_open_episodes",], first["agentworld_open_episodes", OTHER]) == (0, 2)
     assert second["agentworld_open_episodes", OTHER] == 0
 
 
 def test_a_ledger_failure_omits_only_the_open_episodes_metric():
-    def gone():
+    def fail():
         raise StoreError("gone")
 
-    values = samples(new(gone))
+    values = samples(build(fail))
     assert ("agentworld_open_episodes",) not in values
     assert values["agentworld_steps_total", "http"] == 0
 
 
 def test_a_problem_counts_as_a_refusal_or_as_a_fault_by_its_kind():
-    metrics = new()
+    metrics = build()
     for kind in ("capacity", "store", "store", "internal"):
         metrics.count_problem(kind)
     names = ("agentworld_refusals_total", "agentworld_faults_total")
@@ -166,29 +166,29 @@ def test_a_problem_counts_as_a_refusal_or_as_a_fault_by_its_kind():
 def test_every_problem_kind_is_either_a_refusal_or_a_fault():
     refusals, faults = set(get_args(Refusal)), set(get_args(Fault))
     assert refusals & faults == set()
-    known = {*get_args(EngineFailure), *get_args(AccessFailure), "store", "unknown", "internal"}
-    assert known - refusals - faults == set()
+    kinds = {*get_args(EngineFailure), *get_args(AccessFailure), "store", "unknown", "internal"}
+    assert kinds - refusals - faults == set()
 
 
 def test_a_service_exposes_all_series_from_its_start():
-    metrics = new()
+    metrics = build()
     before = samples(metrics)
-    busy(metrics)
+    count_everything(metrics)
     after = samples(metrics)
     assert after.keys() == before.keys()
     assert after != before
 
 
 def test_two_services_of_one_process_count_separately():
-    one, other = new(), new()
-    one.of(SIMULATOR).begin()
-    assert samples(other)["agentworld_episodes_opened_total",] == 0
+    first, second = build(), build()
+    first.of(SIMULATOR).begin()
+    assert samples(second)["agentworld_episodes_opened_total",] == 0
 
 
 def test_a_scrape_gets_the_requested_exposition_format():
-    metrics = new()
-    plain = metrics.render()
-    assert plain.content_type.startswith("text/plain; version=0.0.4")
+    metrics = build()
+    text = metrics.render()
+    assert text.content_type.startswith("text/plain; version=0.0.4")
     modern = metrics.render("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5")
     assert modern.content_type.startswith("application/openmetrics-text; version=1.0.0")
     assert modern.body.endswith(b"# EOF\n")
@@ -196,7 +196,7 @@ def test_a_scrape_gets_the_requested_exposition_format():
 
 def test_counting_a_step_takes_fewer_than_20_calls():
     timings, usage = Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
-    counts, events = new().of(SIMULATOR), []
+    counts, events = build().of(SIMULATOR), []
     sys.setprofile(lambda _frame, event, _argument: events.append(event))
     counts.count_step("http", timings, usage)
     sys.setprofile(None)
@@ -205,25 +205,25 @@ def test_counting_a_step_takes_fewer_than_20_calls():
 
 def test_the_docs_list_every_metric_with_its_type_and_labels():
     rows = [line.split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
-    words = re.compile(r"`(.+?)`")
+    code_span = re.compile(r"`(.+?)`")
     documented = {
-        name: (kind, set(words.findall(labels)))
-        for name, kind, labels in ((words.findall(row[0])[0], *row[1:3]) for row in rows)
+        name: (kind, set(code_span.findall(labels)))
+        for name, kind, labels in ((code_span.findall(row[0])[0], *row[1:3]) for row in rows)
         if not name.startswith("agentworld_operator_")
     }
-    shown = {}
-    for family in families(new()):
-        labels = [pair for each in family.samples for pair in each.labels.items()]
-        listed = {value for name, value in labels if name not in FREE}
+    exported = {}
+    for family in families(build()):
+        labels = [pair for sample in family.samples for pair in sample.labels.items()]
+        values = {value for name, value in labels if name not in FREE}
         name = family.name + "_total" * (family.type == "counter")
-        shown[name] = family.type, {name for name, _ in labels} - {"le"} | listed
-    assert documented == shown
+        exported[name] = family.type, {name for name, _ in labels} - {"le"} | values
+    assert documented == exported
 
 
 @pytest.mark.waits
 def test_promtool_finds_no_problem_in_the_metrics():
-    metrics = new()
-    busy(metrics)
+    metrics = build()
+    count_everything(metrics)
     command = [prometheus.program("promtool"), "check", "metrics"]
-    done = subprocess.run(command, input=metrics.render().body, capture_output=True, check=False)
-    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+    result = subprocess.run(command, input=metrics.render().body, capture_output=True, check=False)
+    assert (result.returncode, result.stdout + result.stderr) == (0, b"")
