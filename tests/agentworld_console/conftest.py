@@ -1,4 +1,4 @@
-"""A library that no test writes into, and one that may be written into."""
+"""A shared library that no test changes, and a copy that a test may change."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from agentworld_console.app import create_app
 SECRET = "a secret that a proxy and the console share"
 
 
-def told_by_proxy(secret=SECRET, tenant="acme", user="jo", roles="agent"):
+def proxy_headers(secret=SECRET, tenant="acme", user="jo", roles="agent"):
     return {
         "x-agentworld-proxy-secret": secret,
         "x-agentworld-tenant": tenant,
@@ -22,16 +22,16 @@ def told_by_proxy(secret=SECRET, tenant="acme", user="jo", roles="agent"):
 
 
 @pytest.fixture(scope="module")
-def behind(told):
+def proxied_client(told):
     """A console that only a proxy reaches."""
     return make.console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
 
 
 @pytest.mark.compute
 def test_every_page_without_a_credential_returns_401(app, told):
-    nobody = make.console.client(app)
+    anonymous = make.console.client(app)
     for path in told.pages.values():
-        answer = nobody.get(path)
+        answer = anonymous.get(path)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic ")
         assert "shell-agent" not in answer.text
@@ -42,9 +42,9 @@ def test_an_unknown_key_is_rejected(app):
 
 
 def test_a_key_is_accepted_as_a_basic_auth_password(app):
-    pair = base64.b64encode(f"me:{make.access.key('acme-agent')}".encode()).decode()
-    shown = make.console.client(app).get("/", headers={"authorization": f"Basic {pair}"})
-    assert (shown.status_code, "acme/agent" in shown.text) == (200, True)
+    credentials = base64.b64encode(f"me:{make.access.key('acme-agent')}".encode()).decode()
+    answer = make.console.client(app).get("/", headers={"authorization": f"Basic {credentials}"})
+    assert (answer.status_code, "acme/agent" in answer.text) == (200, True)
 
 
 def test_a_caller_with_only_the_operator_role_reads_no_page(app, told):
@@ -58,60 +58,60 @@ def test_the_health_check_needs_no_credential(app):
 
 def test_a_run_token_reads_only_its_run(app, told):
     token = make.access.TOKENS.token(told.run, "acme")
-    holder = TestClient(app, headers={"authorization": f"Bearer {token}"})
-    assert holder.get(f"/runs/{told.run}").status_code == 200
-    assert holder.get(f"/runs/{told.open_run}").status_code == 404
-    assert told.open_run not in holder.get("/runs.csv").text
-    assert str(told.rival) not in holder.get("/agents").text
-    assert holder.get("/simulators").status_code == 200
+    client = TestClient(app, headers={"authorization": f"Bearer {token}"})
+    assert client.get(f"/runs/{told.run}").status_code == 200
+    assert client.get(f"/runs/{told.open_run}").status_code == 404
+    assert told.open_run not in client.get("/runs.csv").text
+    assert str(told.rival) not in client.get("/agents").text
+    assert client.get("/simulators").status_code == 200
 
 
-def test_the_proxy_headers_identify_the_caller(behind, told):
-    answer = behind.get(f"/runs/{told.run}", headers=told_by_proxy())
+def test_the_proxy_headers_identify_the_caller(proxied_client, told):
+    answer = proxied_client.get(f"/runs/{told.run}", headers=proxy_headers())
     assert (answer.status_code, "acme/jo" in answer.text) == (200, True)
-    assert behind.get(f"/runs/{told.rival_run}", headers=told_by_proxy()).status_code == 404
+    assert proxied_client.get(f"/runs/{told.rival_run}", headers=proxy_headers()).status_code == 404
 
 
-def test_an_auditor_named_by_the_proxy_sees_all_tenants(behind, told):
-    auditor = told_by_proxy(tenant="office", roles="auditor, unknown")
-    assert behind.get(f"/runs/{told.rival_run}", headers=auditor).status_code == 200
+def test_an_auditor_named_by_the_proxy_sees_all_tenants(proxied_client, told):
+    auditor = proxy_headers(tenant="office", roles="auditor, unknown")
+    assert proxied_client.get(f"/runs/{told.rival_run}", headers=auditor).status_code == 200
 
 
 @pytest.mark.parametrize("secret", ["", "wrong", SECRET + "x", SECRET[:-1], "\u00e4" * 40])
-def test_proxy_headers_without_the_right_secret_are_rejected(behind, secret):
-    headers = {name: value.encode() for name, value in told_by_proxy(secret).items()}
-    assert behind.get("/", headers=headers).status_code == 401
+def test_proxy_headers_without_the_right_secret_are_rejected(proxied_client, secret):
+    headers = {name: value.encode() for name, value in proxy_headers(secret).items()}
+    assert proxied_client.get("/", headers=headers).status_code == 401
 
 
-def test_a_repeated_proxy_secret_header_is_rejected(behind):
-    headers = [*told_by_proxy().items(), ("x-agentworld-proxy-secret", SECRET)]
-    assert behind.get("/", headers=headers).status_code == 401
+def test_a_repeated_proxy_secret_header_is_rejected(proxied_client):
+    headers = [*proxy_headers().items(), ("x-agentworld-proxy-secret", SECRET)]
+    assert proxied_client.get("/", headers=headers).status_code == 401
 
 
-@pytest.mark.parametrize("changed", [{"tenant": ""}, {"tenant": "../office"}, {"user": ""}])
-def test_proxy_headers_without_a_valid_tenant_and_user_are_refused(behind, changed):
-    assert behind.get("/", headers=told_by_proxy(**changed)).status_code == 403
+@pytest.mark.parametrize("fields", [{"tenant": ""}, {"tenant": "../office"}, {"user": ""}])
+def test_proxy_headers_without_a_valid_tenant_and_user_are_refused(proxied_client, fields):
+    assert proxied_client.get("/", headers=proxy_headers(**fields)).status_code == 403
 
 
 @pytest.mark.parametrize("roles", ["", "operator", "admin", "AUDITOR"])
-def test_proxy_headers_without_a_reading_role_are_refused(behind, roles):
-    assert behind.get("/", headers=told_by_proxy(roles=roles)).status_code == 403
+def test_proxy_headers_without_a_reading_role_are_refused(proxied_client, roles):
+    assert proxied_client.get("/", headers=proxy_headers(roles=roles)).status_code == 403
 
 
 def test_proxy_headers_are_rejected_where_no_secret_is_set(app):
-    nobody = make.console.client(app)
-    assert nobody.get("/", headers=told_by_proxy(secret="")).status_code == 401
-    assert nobody.get("/", headers=told_by_proxy()).status_code == 401
+    anonymous = make.console.client(app)
+    assert anonymous.get("/", headers=proxy_headers(secret="")).status_code == 401
+    assert anonymous.get("/", headers=proxy_headers()).status_code == 401
 
 
 def test_a_key_works_beside_a_proxy(told, tmp_path):
-    both = make.console.app(told.library, tmp_path, proxy_secret=SECRET)
-    assert make.console.client(both, "acme-agent").get("/").status_code == 200
-    assert make.console.client(both).get("/", headers=told_by_proxy()).status_code == 200
+    console = make.console.app(told.library, tmp_path, proxy_secret=SECRET)
+    assert make.console.client(console, "acme-agent").get("/").status_code == 200
+    assert make.console.client(console).get("/", headers=proxy_headers()).status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("access", "secret", "host", "words"),
+    ("access", "secret", "host", "message"),
     [
         (None, "", "127.0.0.1", "the console has no access control yet"),
         (None, "short", "127.0.0.1", "has 5 characters; give it at least 32"),
@@ -120,9 +120,9 @@ def test_a_key_works_beside_a_proxy(told, tmp_path):
     ],
 )
 def test_missing_weak_or_conflicting_access_settings_are_refused(
-    tmp_path, access, secret, host, words
+    tmp_path, access, secret, host, message
 ):
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         Callers.of(access, secret, tmp_path, host)
 
 
@@ -132,8 +132,8 @@ def test_opening_local_access_writes_no_file(tmp_path):
 
 
 def test_local_access_refuses_foreign_hosts_and_origins(told, tmp_path):
-    local = Callers.of("local", "", tmp_path, "127.0.0.1")
-    browser = TestClient(create_app(told.library, local), base_url="http://127.0.0.1")
+    callers = Callers.of("local", "", tmp_path, "127.0.0.1")
+    browser = TestClient(create_app(told.library, callers), base_url="http://127.0.0.1")
     assert browser.get("/").status_code == 200
     assert browser.get("/", headers={"host": "evil.example"}).status_code == 403
     assert browser.get("/", headers={"origin": "https://evil.example"}).status_code == 403

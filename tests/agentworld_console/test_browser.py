@@ -46,27 +46,27 @@ STICKS_OUT = """() => [...document.querySelectorAll(".graph .node")].filter((nod
 }).length"""
 
 
-def add_agents(told: Told, num: int) -> None:
-    """So many more runs with an agent each."""
-    ledger, registry = told.library.ledger, told.library.registry
+def add_agents(history: Told, num: int) -> None:
+    """Adds `num` runs with one agent each."""
+    ledger, registry = history.library.ledger, history.library.registry
     for number in range(num):
         opening = make.console.opening("acme")
-        run = ledger.open_run(opening, told.simulator, tenant="acme").id
+        run = ledger.open_run(opening, history.simulator, tenant="acme").id
         weights = records.digest(f"weights {number}")
         ledger.close_run(run, RunClosing(final_weights=weights))
-        made = records.checkpoint("agent", artifact=weights, simulator=told.simulator)
+        checkpoint = records.checkpoint("agent", artifact=weights, simulator=history.simulator)
         name = "WWWWWWWW-agent-with-a-long-name"
-        registry.register_agent(name, Agent(checkpoint=made, run=run), told.library.store)
+        registry.register_agent(name, Agent(checkpoint=checkpoint, run=run), history.library.store)
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory) -> Told:
-    told = make.console.library(tmp_path_factory.mktemp("world"))
-    add_agents(told, MOST_RUNS)
-    # What is in use is to be validated anew, and the registry tells otherwise.
-    told.move_on()
-    told.library.registry.remove_alias(told.agent.name, "shop")
-    return told
+    history = make.console.library(tmp_path_factory.mktemp("world"))
+    add_agents(history, MOST_RUNS)
+    # The agents in use need a new validation, and the registry lacks one of their aliases.
+    history.move_on()
+    history.library.registry.remove_alias(history.agent.name, "shop")
+    return history
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +93,20 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-def barriers(browser: Browser, address: str, scheme: str) -> list[str]:
+def accessibility_problems(browser: Browser, address: str, scheme: str) -> list[str]:
     """Axe's serious findings on a page, and the browser's messages."""
     context = browser.new_context(color_scheme=scheme)
-    page, said = context.new_page(), []
-    page.on("console", lambda message: said.append(message.text))
+    page, messages = context.new_page(), []
+    page.on("console", lambda message: messages.append(message.text))
     page.goto(address)
-    found = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     context.close()
-    serious = [each["id"] for each in found if each["impact"] in ("serious", "critical")]
-    return [*serious, *(words for words in said if "404" not in words)]
+    serious = [
+        violation["id"]
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+    ]
+    return [*serious, *(text for text in messages if "404" not in text)]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +116,7 @@ def dataset(world) -> str:
 
 
 def width_beyond_a_narrow_screen(browser: Browser, address: str) -> int:
-    """Pixels by which the page, or a caption that is seen, is wider than a screen of 390."""
+    """Pixels by which the page or a caption is wider than a screen of 390 pixels."""
     context = browser.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
     page.goto(address)
@@ -134,14 +138,14 @@ def page(browser) -> Iterator[Page]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
 def test_no_page_has_a_serious_accessibility_violation(browser, url, world, scheme, name):
-    assert barriers(browser, url + world.pages[name], scheme) == []
+    assert accessibility_problems(browser, url + world.pages[name], scheme) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_of_long_texts_has_no_serious_accessibility_violation(browser, url, world, scheme):
     ledger, texts = world.library.ledger, ["x" * 9_000, "long words " * 2_000] * 30
     episode = make.console.play(ledger, world.open_run, world.simulator, *texts)
-    assert barriers(browser, f"{url}/episodes/{episode}", scheme) == []
+    assert accessibility_problems(browser, f"{url}/episodes/{episode}", scheme) == []
 
 
 def test_a_long_text_is_reachable_in_full_by_keyboard(page, url, world):
@@ -164,14 +168,14 @@ def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
 def test_data_set_pages_have_no_serious_accessibility_violation(
     browser, url, dataset, scheme, page
 ):
-    assert barriers(browser, url + dataset + page, scheme) == []
+    assert accessibility_problems(browser, url + dataset + page, scheme) == []
 
 
 def test_data_set_pages_and_reports_fit_a_narrow_screen(browser, url, dataset, tmp_path):
     for page in (dataset, f"{dataset}/contents"):
         assert width_beyond_a_narrow_screen(browser, url + page) == 0
-    stored = make.datasets.stored(tmp_path)
-    (tmp_path / "page.html").write_text(render_dataset(view_dataset(stored)))
+    stored_dataset = make.datasets.stored(tmp_path)
+    (tmp_path / "page.html").write_text(render_dataset(view_dataset(stored_dataset)))
     assert width_beyond_a_narrow_screen(browser, (tmp_path / "page.html").as_uri()) == 0
 
 
@@ -202,13 +206,13 @@ def test_every_linked_graph_node_is_reachable_by_keyboard_with_visible_focus(pag
     page.goto(url + world.pages["agent-graph"])
     links = page.locator(".graph a").count()
     page.locator(".graph").focus()
-    reached = []
+    focused_links = []
     for _ in range(links):
         page.keyboard.press("Tab")
-        reached.append(page.evaluate("document.activeElement.getAttribute('href')"))
-        focused = "getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth"
-        assert page.evaluate(focused) == "3px"
-    assert reached[-1] == f"/agents/{world.agent}"
+        focused_links.append(page.evaluate("document.activeElement.getAttribute('href')"))
+        stroke_width = "getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth"
+        assert page.evaluate(stroke_width) == "3px"
+    assert focused_links[-1] == f"/agents/{world.agent}"
     page.keyboard.press("Enter")
     page.wait_for_url(f"{url}/agents/*")
 

@@ -8,11 +8,11 @@ import make.datasets
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A console, a data set of its store, and its address."""
+    """A console and a data set of its store."""
     folder = tmp_path_factory.mktemp("contents")
-    told = make.console.library(folder)
+    history = make.console.library(folder)
     dataset = make.datasets.stored(folder)
-    return make.console.app(told.library, folder), dataset
+    return make.console.app(history.library, folder), dataset
 
 
 def address(dataset) -> str:
@@ -25,8 +25,8 @@ def test_a_data_set_page_links_its_contents_for_an_auditor(world):
     page = f"/datasets/{dataset.digest}"
     assert f'href="{address(dataset)}"' in auditor.get(page).text
     text = auditor.get(address(dataset)).text
-    for words in ("Example turns", "line 62", "Licences", '<span class="mask masked">'):
-        assert words in text
+    for fragment in ("Example turns", "line 62", "Licences", '<span class="mask masked">'):
+        assert fragment in text
     assert f'href="{page}"' in text
 
 
@@ -75,10 +75,10 @@ def test_text_of_recordings_is_escaped_and_visible(world):
 
 @pytest.mark.compute
 def test_a_changed_data_set_manifest_returns_an_error_page(tmp_path):
-    told = make.console.library(tmp_path)
+    history = make.console.library(tmp_path)
     dataset = make.datasets.stored(tmp_path)
     (dataset.folder / "dataset.json").write_text("{}")
-    auditor = make.console.client(make.console.app(told.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(history.library, tmp_path), "office-auditor")
     answer = auditor.get(address(dataset))
     assert answer.status_code == 500
     assert "garbled" in answer.text

@@ -12,7 +12,7 @@ from make import records
 pytestmark = pytest.mark.compute
 
 DATA = records.digest("data")
-OTHER = records.digest("other data")
+OTHER_DATA = records.digest("other data")
 
 
 def rows(client, path):
@@ -21,15 +21,15 @@ def rows(client, path):
 
 def test_a_data_set_page_shows_its_world_models_simulators_and_agents(auditor, told):
     text = auditor.get(f"/datasets/{DATA}").text
-    for words in (DATA, "agentworld-shell@1", "cpt, sft, rl"):
-        assert words in text
+    for fragment in (DATA, "agentworld-shell@1", "cpt, sft, rl"):
+        assert fragment in text
     for page in (f"/simulators/{told.simulator}", f"/runs/{told.run}", f"/agents/{told.agent}"):
         assert f'href="{page}"' in text
-    (served,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
-    assert (served["simulator"], served["aliases"]) == (told.simulator, "shell-stable")
-    made = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
-    assert made.keys() == {told.run, told.open_run, told.rival_run}
-    assert made[told.run]["registered agent"] == str(told.agent)
+    (simulator,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
+    assert (simulator["simulator"], simulator["aliases"]) == (told.simulator, "shell-stable")
+    runs = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
+    assert runs.keys() == {told.run, told.open_run, told.rival_run}
+    assert runs[told.run]["registered agent"] == str(told.agent)
 
 
 @pytest.mark.parametrize("page", ["agent", "simulator", "graph", "agent-graph"])
@@ -45,53 +45,55 @@ def test_a_search_for_a_digest_redirects_to_the_data_set(auditor, name):
 
 def test_a_digest_prefix_redirects_to_the_data_set_page(auditor):
     assert auditor.get(f"/datasets/{DATA[7:15]}").headers["location"] == f"/datasets/{DATA}"
-    assert auditor.get(f"/datasets/{OTHER}").status_code == 404
+    assert auditor.get(f"/datasets/{OTHER_DATA}").status_code == 404
 
 
-def read_by_others(own, folder):
-    """Data of a world model without a simulator, and unused data."""
-    stage = records.checkpoint("cpt", data=OTHER, artifact=records.digest("unserved"))
+def console_with_other_data(history, folder):
+    """A console of a store with data of an unserved world model, and unused data."""
+    stage = records.checkpoint("cpt", data=OTHER_DATA, artifact=records.digest("unserved"))
     world = WorldModel(stages=(stage,), report=records.digest("report"))
-    own.library.registry.register_world_model("agentworld-unserved", world, folder)
+    history.library.registry.register_world_model("agentworld-unserved", world, folder)
     records.finished_step(folder, "prepare", records.digest("prepared"))
-    return make.console.app(own.library, folder)
+    return make.console.app(history.library, folder)
 
 
 def test_an_auditor_sees_all_data_sets(own, tmp_path):
-    auditor = make.console.client(read_by_others(own, tmp_path), "office-auditor")
-    found = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
-    assert found == {
+    auditor = make.console.client(console_with_other_data(own, tmp_path), "office-auditor")
+    world_models = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
+    assert world_models == {
         DATA: "agentworld-shell@1",
-        OTHER: "agentworld-unserved@1",
+        OTHER_DATA: "agentworld-unserved@1",
         records.digest("prepared"): "none",
     }
     assert (
         "You may see no simulator of this store that serves one"
-        in auditor.get(f"/datasets/{OTHER}").text
+        in auditor.get(f"/datasets/{OTHER_DATA}").text
     )
 
 
-def train_on_base(own, folder, *, is_known=True):
-    """Registers an agent of acme's, from a world model that started from `rival-world`.
+def train_on_base(history, folder, *, is_known=True):
+    """Registers an agent of acme, trained with a world model whose base is `rival-world`.
 
-    That is a world model, too, where it `is_known`.
+    If `is_known`, `rival-world` is also registered as a world model.
     """
-    registry, ledger = own.library.registry, own.library.ledger
-    base = records.checkpoint("cpt", data=OTHER, artifact=records.digest("base"))
-    known = {"data": DATA, "artifact": records.digest("tuned"), "base": "models:/rival-world/1"}
-    tuned = records.checkpoint("sft", parents=[base.artifact], **known)
+    registry, ledger = history.library.registry, history.library.ledger
+    base = records.checkpoint("cpt", data=OTHER_DATA, artifact=records.digest("base"))
+    fields = {"data": DATA, "artifact": records.digest("tuned"), "base": "models:/rival-world/1"}
+    tuned = records.checkpoint("sft", parents=[base.artifact], **fields)
     worlds = {"rival-world": base} if is_known else {}
     for name, stage in {**worlds, "agentworld-tuned": tuned}.items():
         world = WorldModel(stages=(stage,), report=records.digest("report"))
         registry.register_world_model(name, world, folder)
-    return make.console.register(ledger, registry, open_run(own, folder, tuned.artifact), folder)
+    return make.console.register(
+        ledger, registry, open_run(history, folder, tuned.artifact), folder
+    )
 
 
-def open_run(own, folder, weights):
-    """A run of acme's with a simulator that serves these weights."""
+def open_run(history, folder, weights):
+    """Opens a run of acme with a simulator that serves these weights."""
     simulator = records.pinned(folder, artifact=weights).digest
-    run = own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme").id
-    make.console.play(own.library.ledger, run, simulator, "ls")
+    run = history.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme").id
+    make.console.play(history.library.ledger, run, simulator, "ls")
     return run
 
 
@@ -102,7 +104,7 @@ def test_a_tenant_sees_the_name_of_a_base_only_if_its_runs_use_the_base(own, tmp
         open_run(own, tmp_path, records.digest("base"))
     app = make.console.app(own.library, tmp_path)
     auditor, acme = (make.console.client(app, name) for name in ("office-auditor", "acme-agent"))
-    for path in (f"/agents/{agent}", f"/datasets/{OTHER}"):
+    for path in (f"/agents/{agent}", f"/datasets/{OTHER_DATA}"):
         assert "rival-world" in auditor.get(path).text
         text = acme.get(path).text
         assert "agentworld-tuned@1" in text
@@ -119,12 +121,12 @@ def test_a_tenant_sees_no_registry_address_of_a_base_that_is_no_world_model(own,
 
 
 def test_a_tenant_sees_only_the_data_behind_its_simulators(own, tmp_path):
-    app = read_by_others(own, tmp_path)
+    app = console_with_other_data(own, tmp_path)
     acme = make.console.client(app, "acme-agent")
     assert [row["data set"] for row in rows(acme, "/datasets.csv")] == [DATA]
-    text = acme.get(f"/datasets/{OTHER}").text
+    text = acme.get(f"/datasets/{OTHER_DATA}").text
     assert "unserved" not in text
-    assert acme.get(f"/datasets/{OTHER[7:15]}").status_code == 404
-    assert acme.get("/search", params={"q": OTHER[7:15]}).status_code == 404
-    assert rows(acme, f"/datasets/{OTHER}/simulators.csv") == []
+    assert acme.get(f"/datasets/{OTHER_DATA[7:15]}").status_code == 404
+    assert acme.get("/search", params={"q": OTHER_DATA[7:15]}).status_code == 404
+    assert rows(acme, f"/datasets/{OTHER_DATA}/simulators.csv") == []
     assert {row["tenant"] for row in rows(acme, f"/datasets/{DATA}/runs.csv")} == {"acme"}

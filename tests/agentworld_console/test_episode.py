@@ -1,4 +1,4 @@
-"""An episode's page: its turns, its long texts, and what was made of it."""
+"""An episode's page: its turns, its long texts, its forks and its replays."""
 
 import csv
 import io
@@ -20,13 +20,13 @@ def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
 
 
-def client(own, folder, name="office-auditor"):
-    return make.console.client(make.console.app(own.library, folder), name)
+def client(history, folder, name="office-auditor"):
+    return make.console.client(make.console.app(history.library, folder), name)
 
 
-def play(own, *texts, run="", **opening):
+def play(history, *texts, run="", **opening):
     return make.console.play(
-        own.library.ledger, run or own.open_run, own.simulator, *texts, **opening
+        history.library.ledger, run or history.open_run, history.simulator, *texts, **opening
     )
 
 
@@ -36,8 +36,8 @@ def test_an_episode_page_links_its_forks_and_replays(own, tmp_path):
     text = auditor.get(f"/episodes/{own.episode}").text
     assert f'href="/episodes/{own.fork}"' in text
     assert f'href="/episodes/{replay}"' in text
-    told = rows(auditor, f"/episodes/{own.episode}/forks.csv")
-    assert [(row["episode"], row["kind"], row["first steps"]) for row in told] == [
+    forks = rows(auditor, f"/episodes/{own.episode}/forks.csv")
+    assert [(row["episode"], row["kind"], row["first steps"]) for row in forks] == [
         (own.fork, "fork", "1"),
         (replay, "replay", "2"),
     ]
@@ -48,22 +48,22 @@ def test_a_tenant_sees_only_its_own_forks(own, tmp_path):
     rival_run = own.library.ledger.open_run(
         make.console.opening("rival"), own.simulator, tenant="rival"
     ).id
-    theirs = play(own, "ls", run=rival_run, fork=Source(episode=own.episode, step=1))
+    rival_fork = play(own, "ls", run=rival_run, fork=Source(episode=own.episode, step=1))
     for path in (f"/episodes/{own.episode}", f"/episodes/{own.episode}/forks.csv"):
         text = client(own, tmp_path, "acme-agent").get(path).text
         assert own.fork in text
-        assert theirs not in text
-        assert theirs in client(own, tmp_path).get(path).text
+        assert rival_fork not in text
+        assert rival_fork in client(own, tmp_path).get(path).text
     rival = client(own, tmp_path, "rival-agent")
     assert rival.get(f"/episodes/{own.episode}/forks.csv").status_code == 404
 
 
 def test_a_fork_recorded_only_in_the_index_is_not_shown_as_a_fork(own, tmp_path):
     with own.library.ledger._database.engine.begin() as database:
-        of = EPISODES.c.id == own.erased
-        database.execute(EPISODES.update().where(of).values(source=own.episode))
-        of = EPISODES.c.id == own.rival_episode
-        database.execute(EPISODES.update().where(of).values(source=own.episode))
+        condition = EPISODES.c.id == own.erased
+        database.execute(EPISODES.update().where(condition).values(source=own.episode))
+        condition = EPISODES.c.id == own.rival_episode
+        database.execute(EPISODES.update().where(condition).values(source=own.episode))
     (fork, erased) = rows(client(own, tmp_path), f"/episodes/{own.episode}/forks.csv")
     assert (fork["episode"], fork["kind"]) == (own.fork, "fork")
     assert (erased["episode"], erased["kind"]) == (own.erased, "cannot be read")
@@ -74,24 +74,26 @@ def test_a_long_text_is_cut_and_links_the_full_text(own, tmp_path):
     answer = auditor.get(f"/episodes/{episode}")
     assert len(answer.content) < 150_000
     assert f"{len(LONG) - 8_000:,} more characters" in answer.text
-    whole = auditor.get(f"/episodes/{episode}/3/observation.txt")
+    full_answer = auditor.get(f"/episodes/{episode}/3/observation.txt")
     assert f'href="/episodes/{episode}/3/observation.txt"' in answer.text
-    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
-    assert whole.text == LONG
+    assert full_answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert full_answer.text == LONG
     assert auditor.get(f"/episodes/{episode}/1/action.txt").text == f"echo {LONG}"
     assert [row["observation"] for row in rows(auditor, f"/episodes/{episode}.csv")] == [LONG] * 3
 
 
 def test_a_long_opening_is_cut_and_readable_in_full_as_text(own, tmp_path):
-    given = tuple(Exchange(action=f"do {n}", observation=f"done {n}") for n in range(30))
-    episode = play(own, "ls", initial_state=LONG, prior_turns=given)
+    prior_turns = tuple(Exchange(action=f"do {n}", observation=f"done {n}") for n in range(30))
+    episode = play(own, "ls", initial_state=LONG, prior_turns=prior_turns)
     auditor = client(own, tmp_path)
-    text, whole = (auditor.get(f"/episodes/{episode}{of}").text for of in ("", "/opening.txt"))
+    text, full_text = (
+        auditor.get(f"/episodes/{episode}{path}").text for path in ("", "/opening.txt")
+    )
     assert "10 more turns" in text
     assert "done 19" in text
     assert "done 20" not in text
-    assert "done 29" in whole
-    assert whole.count("a long text") == 5_000
+    assert "done 29" in full_text
+    assert full_text.count("a long text") == 5_000
 
 
 def test_an_empty_opening_is_shown_as_empty(own, tmp_path):
@@ -101,29 +103,29 @@ def test_an_empty_opening_is_shown_as_empty(own, tmp_path):
     assert 'aria-label="Initial state"></pre>' not in text
 
 
-@pytest.mark.parametrize("of", ["9/observation.txt", "1/reward.txt", "0/action.txt"])
-def test_the_text_of_a_missing_step_or_field_returns_404(auditor, told, of):
-    assert auditor.get(f"/episodes/{told.episode}/{of}").status_code == 404
+@pytest.mark.parametrize("path", ["9/observation.txt", "1/reward.txt", "0/action.txt"])
+def test_the_text_of_a_missing_step_or_field_returns_404(auditor, told, path):
+    assert auditor.get(f"/episodes/{told.episode}/{path}").status_code == 404
 
 
-@pytest.mark.parametrize("of", ["1/observation.txt", "opening.txt"])
-def test_a_text_is_shown_only_to_its_tenant_and_only_until_erasure(auditor, acme, told, of):
-    assert acme.get(f"/episodes/{told.episode}/{of}").status_code == 200
-    assert acme.get(f"/episodes/{told.rival_episode}/{of}").status_code == 404
-    gone = auditor.get(f"/episodes/{told.erased}/{of}")
-    assert (gone.status_code, "was erased" in gone.text) == (404, True)
+@pytest.mark.parametrize("path", ["1/observation.txt", "opening.txt"])
+def test_a_text_is_shown_only_to_its_tenant_and_only_until_erasure(auditor, acme, told, path):
+    assert acme.get(f"/episodes/{told.episode}/{path}").status_code == 200
+    assert acme.get(f"/episodes/{told.rival_episode}/{path}").status_code == 404
+    answer = auditor.get(f"/episodes/{told.erased}/{path}")
+    assert (answer.status_code, "was erased" in answer.text) == (404, True)
 
 
 def test_many_steps_are_paged_on_the_page_and_complete_in_the_csv(own, tmp_path):
     episode, auditor = play(own, *map(str, range(120))), client(own, tmp_path)
-    seen, path = [], f"/episodes/{episode}"
+    steps, path = [], f"/episodes/{episode}"
     while path:
         text = auditor.get(path).text
-        seen += map(int, re.findall(r">Step (\d+)<", text))
-        following = re.search(r'href="(\?from=\d+)#turns" rel="next"', text)
-        path = f"/episodes/{episode}{following[1]}" if following else ""
-    assert seen == list(range(1, 121))
-    assert [int(row["step"]) for row in rows(auditor, f"/episodes/{episode}.csv")] == seen
+        steps += map(int, re.findall(r">Step (\d+)<", text))
+        next_link = re.search(r'href="(\?from=\d+)#turns" rel="next"', text)
+        path = f"/episodes/{episode}{next_link[1]}" if next_link else ""
+    assert steps == list(range(1, 121))
+    assert [int(row["step"]) for row in rows(auditor, f"/episodes/{episode}.csv")] == steps
     assert auditor.get(f"/episodes/{episode}?from=x").status_code == 422
 
 
@@ -134,8 +136,8 @@ def test_an_episode_with_a_task_shows_its_success(own, tmp_path, reward, success
         database.exec_driver_sql("UPDATE steps SET reward = ?", (reward,))
     page = auditor.get(f"/episodes/{episode}").text
     assert re.search(rf"<dt>Success</dt><dd>[^-]*\b{success}\b", page)
-    told = {row["episode"]: row for row in rows(auditor, f"/runs/{own.open_run}/episodes.csv")}
-    assert (told[episode]["task"], told[episode]["success"]) == (records.task().id, success)
+    episodes = {row["episode"]: row for row in rows(auditor, f"/runs/{own.open_run}/episodes.csv")}
+    assert (episodes[episode]["task"], episodes[episode]["success"]) == (records.task().id, success)
     page = auditor.get(f"/runs/{own.open_run}").text
     assert f"{2 * int(reward)} of 2 rewarded episodes" in page
     assert f"<dt>Mean reward</dt><dd>{reward:.3f}</dd>" in page

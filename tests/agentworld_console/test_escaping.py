@@ -15,7 +15,7 @@ from make import records
 from make.console import NASTY
 
 WORDS = NASTY.replace("\ud800", "")
-KNOWN = {"/static/console.js"}
+ALLOWED_SCRIPTS = {"/static/console.js"}
 
 
 class Scripts(HTMLParser):
@@ -26,15 +26,15 @@ class Scripts(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag, attrs):
-        told = dict(attrs)
-        self.found += [name for name in told if name.startswith("on")]
-        if tag == "script" and told.get("src") not in KNOWN:
+        attributes = dict(attrs)
+        self.found += [name for name in attributes if name.startswith("on")]
+        if tag == "script" and attributes.get("src") not in ALLOWED_SCRIPTS:
             self.found.append("script")
-        if str(told.get("href", "")).lower().startswith(("javascript:", "data:")):
-            self.found.append(told["href"])
+        if str(attributes.get("href", "")).lower().startswith(("javascript:", "data:")):
+            self.found.append(attributes["href"])
 
 
-def harmless(text: str) -> bool:
+def is_harmless(text: str) -> bool:
     scripts = Scripts()
     scripts.feed(text)
     return scripts.found == [] and all(c.isprintable() or c in "\n\t" for c in text)
@@ -42,21 +42,21 @@ def harmless(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def nasty(tmp_path_factory):
-    """A client and addresses of pages on which everything that can be nasty is."""
+    """A client, and a run, an episode and a simulator with hostile texts."""
     folder = tmp_path_factory.mktemp("nasty")
     own = make.console.library(folder)
     ledger = own.library.ledger
     domains = records.pinned_domains(system_prompt=NASTY.replace("\ud800", ""))
-    pinned = records.pinned(folder, domains=domains)
+    simulator = records.pinned(folder, domains=domains)
     opening = RunOpening(
         agent=WORDS, starting_weights=records.digest("s"), opened_by=WORDS, simulator=WORDS
     )
-    run = ledger.open_run(opening, pinned.digest, tenant="acme").id
+    run = ledger.open_run(opening, simulator.digest, tenant="acme").id
     task = records.task(id=WORDS, instruction=NASTY.replace("\ud800", ""))
     episode = make.console.play(
-        ledger, run, pinned.digest, NASTY, task=task, simulation_instruction=WORDS
+        ledger, run, simulator.digest, NASTY, task=task, simulation_instruction=WORDS
     )
-    make.console.play(ledger, run, pinned.digest, NASTY, fork=Source(episode=episode, step=1))
+    make.console.play(ledger, run, simulator.digest, NASTY, fork=Source(episode=episode, step=1))
     make.console.use(
         own.names,
         own.library.registry,
@@ -64,10 +64,10 @@ def nasty(tmp_path_factory):
         "nasty",
         by=WORDS.replace("\x00", ""),
     )
-    ledger.aliases.set("nasty", pinned.digest, WORDS, override=WORDS)
-    own.library.ledger.aliases.set("second", pinned.digest, "=1+1", override="@SUM(A1)")
+    ledger.aliases.set("nasty", simulator.digest, WORDS, override=WORDS)
+    own.library.ledger.aliases.set("second", simulator.digest, "=1+1", override="@SUM(A1)")
     client = make.console.client(make.console.app(own.library, folder), "office-auditor")
-    return client, run, episode, pinned.digest
+    return client, run, episode, simulator.digest
 
 
 def addresses(run, episode, simulator):
@@ -96,14 +96,14 @@ def addresses(run, episode, simulator):
     ]
 
 
-@pytest.mark.parametrize("place", range(21))
-def test_no_page_or_csv_contains_active_markup_or_control_characters(nasty, place):
+@pytest.mark.parametrize("index", range(21))
+def test_no_page_or_csv_contains_active_markup_or_control_characters(nasty, index):
     client, *names = nasty
-    answer = client.get(addresses(*names)[place])
+    answer = client.get(addresses(*names)[index])
     assert answer.status_code == 200
     text = answer.content.decode().replace("\r\n", "\n")
     if answer.headers["content-type"].startswith("text/html"):
-        assert harmless(text)
+        assert is_harmless(text)
     else:
         assert all(c.isprintable() or c in "\n\t" for c in text)
 
@@ -144,7 +144,7 @@ def test_a_formula_like_name_gets_an_apostrophe_in_csv(nasty):
 def test_a_hostile_path_or_query_is_escaped_in_the_answer(auditor, path, name):
     answer = auditor.get(path.format(name) if "{}" in path else f"{path}?q={name}")
     assert answer.status_code in (303, 404, 422)
-    assert harmless(answer.text)
+    assert is_harmless(answer.text)
 
 
 def test_the_preview_of_a_long_text_is_cut():
@@ -153,12 +153,12 @@ def test_the_preview_of_a_long_text_is_cut():
 
 @given(st.text(alphabet=st.characters(), max_size=40))
 def test_a_text_is_escaped_character_by_character(text):
-    def shown(c):
+    def escape_character(c):
         if c.isprintable() or c in "\n\t":
             return str(escape(c))
         return f'<span class="unseen">{visible(c)}</span>'
 
-    one_by_one = "".join(map(shown, text)).replace('</span><span class="unseen">', "")
+    one_by_one = "".join(map(escape_character, text)).replace('</span><span class="unseen">', "")
     assert preview(text) == one_by_one
     assert visible_lines(text) == "".join(c if c in "\n\t" else visible(c) for c in text)
 

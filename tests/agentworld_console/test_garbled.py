@@ -1,4 +1,4 @@
-"""A garbled row is shown as one, and hides nothing else of a list."""
+"""A garbled row is shown as garbled, and every other row stays in the list."""
 
 import pytest
 
@@ -11,13 +11,13 @@ DEEP = "[" * 200_000
 
 
 @pytest.fixture
-def auditor_of(own, tmp_path):
-    """A client, and what it looks at."""
+def auditor_and_history(own, tmp_path):
+    """An auditor's client, and the history that it reads."""
     return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
 
 
-def change(own, statement: str, *values: object) -> None:
-    with own.library.ledger._database.engine.begin() as database:
+def change(history, statement: str, *values: object) -> None:
+    with history.library.ledger._database.engine.begin() as database:
         assert database.exec_driver_sql(statement, values).rowcount > 0
 
 
@@ -30,52 +30,52 @@ def change(own, statement: str, *values: object) -> None:
         "UPDATE runs SET signature = CAST(? || x'ff' AS TEXT) WHERE id = ?",
     ],
 )
-def test_a_garbled_run_is_listed_among_the_others(auditor_of, statement):
-    auditor, own = auditor_of
-    change(own, statement, DEEP, own.rival_run)
+def test_a_garbled_run_is_listed_among_the_others(auditor_and_history, statement):
+    auditor, history = auditor_and_history
+    change(history, statement, DEEP, history.rival_run)
     assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
     lines = auditor.get("/runs.csv").text.splitlines()
-    (garbled,) = [line for line in lines if own.rival_run in line]
-    (intact,) = [line for line in lines if own.run in line]
+    (garbled,) = [line for line in lines if history.rival_run in line]
+    (intact,) = [line for line in lines if history.run in line]
     assert "signature" in statement or "garbled,garbled" in garbled
     assert "training,shell-agent" in intact
 
 
-def test_the_page_of_a_garbled_run_reports_the_garbled_record(auditor_of):
-    auditor, own = auditor_of
-    change(own, "UPDATE runs SET opening = ? WHERE id = ?", DEEP, own.run)
-    page = auditor.get(f"/runs/{own.run}")
+def test_the_page_of_a_garbled_run_reports_the_garbled_record(auditor_and_history):
+    auditor, history = auditor_and_history
+    change(history, "UPDATE runs SET opening = ? WHERE id = ?", DEEP, history.run)
+    page = auditor.get(f"/runs/{history.run}")
     assert page.status_code == 200
-    assert f"the ledger&#39;s record of run {own.run} is garbled" in page.text
-    agent = auditor.get(f"/agents/{own.agent}")
+    assert f"the ledger&#39;s record of run {history.run} is garbled" in page.text
+    agent = auditor.get(f"/agents/{history.agent}")
     assert agent.status_code == 200
-    assert f"its run {own.run} is garbled in the ledger" in agent.text
+    assert f"its run {history.run} is garbled in the ledger" in agent.text
 
 
 @pytest.mark.parametrize("column", ["gate", "canary", "override"])
-def test_a_garbled_alias_change_leaves_all_lists_readable(auditor_of, column):
-    auditor, own = auditor_of
-    change(own, f"UPDATE aliases SET {column} = CAST(? || x'ff' AS BLOB)", DEEP)
+def test_a_garbled_alias_change_leaves_all_lists_readable(auditor_and_history, column):
+    auditor, history = auditor_and_history
+    change(history, f"UPDATE aliases SET {column} = CAST(? || x'ff' AS BLOB)", DEEP)
     assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
-    listed = auditor.get("/in-use").text
-    assert "the history of alias &#39;shell-stable&#39; is garbled" in listed
+    text = auditor.get("/in-use").text
+    assert "the history of alias &#39;shell-stable&#39; is garbled" in text
 
 
-def test_a_garbled_receipt_leaves_the_data_sets_listed(auditor_of):
-    auditor, own = auditor_of
+def test_a_garbled_receipt_leaves_the_data_sets_listed(auditor_and_history):
+    auditor, history = auditor_and_history
     for name in ("garbled", "another"):
-        folder = own.library.store / "steps/prepare" / name
+        folder = history.library.store / "steps/prepare" / name
         folder.mkdir(parents=True)
         (folder / "receipt.json").write_text(DEEP)
-    assert own.library.store.joinpath("steps/prepare/garbled/receipt.json").is_file()
+    assert history.library.store.joinpath("steps/prepare/garbled/receipt.json").is_file()
     assert make.console.records.digest("data")[7:19] in auditor.get("/datasets").text
 
 
-def test_a_garbled_report_is_shown_on_its_simulators_page(auditor_of):
-    auditor, own = auditor_of
-    (report,) = (own.library.store / "simulators").glob("*/reports/*.json")
+def test_a_garbled_report_is_shown_on_its_simulators_page(auditor_and_history):
+    auditor, history = auditor_and_history
+    (report,) = (history.library.store / "simulators").glob("*/reports/*.json")
     report.chmod(0o644)
     report.write_text(DEEP)
-    page = auditor.get(f"/simulators/{own.simulator}")
+    page = auditor.get(f"/simulators/{history.simulator}")
     assert page.status_code == 200
     assert "garbled report" in page.text

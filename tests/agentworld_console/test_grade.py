@@ -12,22 +12,22 @@ RUN = AgentRun(
     opening=RunOpening(agent="a", starting_weights=records.digest("starting")),
     simulator=records.digest("simulator"),
 )
-WHOLE = RunVerification(subject="run r", grade="verified")
+INTACT = RunVerification(subject="run r", grade="verified")
 BROKEN = RunVerification(subject="run r", grade="broken", problems=["the log is short"])
 
 
 def chain(edge, evidence):
-    made = {
+    fields = {
         "subject": "a@1",
         "grade": "proven",
         "artifact": records.digest("made"),
         "simulator": RUN.simulator,
     }
-    none = dict.fromkeys(("world_model", "world_model_artifact", "data", "live"))
-    return AgentChain(**made, **none, run=RUN, stages=(), edge=edge, evidence=evidence)
+    empty_fields = dict.fromkeys(("world_model", "world_model_artifact", "data", "live"))
+    return AgentChain(**fields, **empty_fields, run=RUN, stages=(), edge=edge, evidence=evidence)
 
 
-@pytest.mark.parametrize("evidence", [None, WHOLE])
+@pytest.mark.parametrize("evidence", [None, INTACT])
 @pytest.mark.parametrize("grade", ["proven", "observed"])
 def test_an_agent_has_the_signed_grade(grade, evidence):
     edge = EdgeAudit(subject="a", grade=grade)
@@ -35,10 +35,10 @@ def test_an_agent_has_the_signed_grade(grade, evidence):
 
 
 def test_a_broken_run_record_disputes_the_signed_grade():
-    found = grade_of(chain(EdgeAudit(subject="a", grade="proven"), BROKEN))
-    assert (found.grade, found.problems) == ("disputed", ("the log is short",))
+    edge = grade_of(chain(EdgeAudit(subject="a", grade="proven"), BROKEN))
+    assert (edge.grade, edge.problems) == ("disputed", ("the log is short",))
 
 
 def test_an_agent_without_a_signed_edge_is_disputed_with_a_reason():
-    found = grade_of(chain(None, None))
-    assert (found.grade, found.problems) == ("disputed", ("nothing of run r is signed",))
+    edge = grade_of(chain(None, None))
+    assert (edge.grade, edge.problems) == ("disputed", ("nothing of run r is signed",))

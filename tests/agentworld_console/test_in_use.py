@@ -1,4 +1,4 @@
-"""Agents in use, and what of them is proven and current."""
+"""Agents in use, their grades and their states."""
 
 import csv
 import io
@@ -15,8 +15,8 @@ def rows(client, path="/in-use.csv"):
 
 
 @pytest.fixture
-def auditor_of(own, tmp_path):
-    """A client, and what it looks at."""
+def auditor_and_history(own, tmp_path):
+    """An auditor's client, and the history that it reads."""
     return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
 
 
@@ -45,32 +45,32 @@ def test_a_tenant_sees_only_its_own_agents_in_use_without_the_by_column(acme, to
 
 
 @pytest.mark.compute
-def test_an_agent_whose_simulator_alias_moved_needs_revalidation(auditor_of):
-    auditor, own = auditor_of
-    own.move_on()
+def test_an_agent_whose_simulator_alias_moved_needs_revalidation(auditor_and_history):
+    auditor, history = auditor_and_history
+    history.move_on()
     assert {row["state"] for row in rows(auditor)} == {"revalidate"}
     assert "shell-stable moved on to" in auditor.get("/in-use").text
 
 
-def test_an_agent_out_of_use_is_not_listed(auditor_of):
-    auditor, own = auditor_of
-    own.names.end(f"{own.agent.name}@shop", "jo", "end")
+def test_an_agent_out_of_use_is_not_listed(auditor_and_history):
+    auditor, history = auditor_and_history
+    history.names.end(f"{history.agent.name}@shop", "jo", "end")
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
 
 @pytest.mark.compute
-def test_a_difference_from_the_registry_is_shown_only_to_the_auditor(auditor_of, tmp_path):
-    auditor, own = auditor_of
-    own.library.registry.remove_alias(own.agent.name, "shop")
+def test_a_difference_from_the_registry_is_shown_only_to_the_auditor(auditor_and_history, tmp_path):
+    auditor, history = auditor_and_history
+    history.library.registry.remove_alias(history.agent.name, "shop")
     assert "mirror differs in alias shop" in auditor.get("/in-use").text
-    acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")
+    acme = make.console.client(make.console.app(history.library, tmp_path), "acme-agent")
     assert "mirror differs" not in acme.get("/in-use").text
 
 
 @pytest.mark.compute
-def test_a_changed_deployment_statement_is_reported_as_unverified(auditor_of):
-    auditor, own = auditor_of
-    with own.library.ledger._database.engine.begin() as database:
+def test_a_changed_deployment_statement_is_reported_as_unverified(auditor_and_history):
+    auditor, history = auditor_and_history
+    with history.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'alias'")
     text = auditor.get("/in-use").text
     assert text.count("does not verify") == 2
@@ -78,8 +78,10 @@ def test_a_changed_deployment_statement_is_reported_as_unverified(auditor_of):
 
 
 @pytest.mark.compute
-def test_many_agents_are_compared_with_the_registry_only_on_request(auditor_of, monkeypatch):
-    auditor, own = auditor_of
+def test_many_agents_are_compared_with_the_registry_only_on_request(
+    auditor_and_history, monkeypatch
+):
+    auditor, own = auditor_and_history
     own.library.registry.remove_alias(own.agent.name, "shop")
     monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
     assert "mirror differs" not in auditor.get("/in-use").text
@@ -87,35 +89,35 @@ def test_many_agents_are_compared_with_the_registry_only_on_request(auditor_of, 
     assert "mirror differs" in auditor.get("/in-use?check=1").text
 
 
-def test_an_agent_whose_record_was_changed_is_disputed(auditor_of):
-    auditor, own = auditor_of
-    own.library.registry.version(own.agent).tags["edge"] = records.digest("another")
-    found = {row["in use as"]: row["grade"] for row in rows(auditor)}
-    assert found == {"robot": "observed", "shop": "disputed"}
+def test_an_agent_whose_record_was_changed_is_disputed(auditor_and_history):
+    auditor, history = auditor_and_history
+    history.library.registry.version(history.agent).tags["edge"] = records.digest("another")
+    grades = {row["in use as"]: row["grade"] for row in rows(auditor)}
+    assert grades == {"robot": "observed", "shop": "disputed"}
 
 
 def test_the_runs_of_a_simulator_show_grade_and_traffic_of_each_agent(auditor, told):
     path = f"/simulators/{told.simulator}/runs.csv"
-    found = {row["run"]: row for row in rows(auditor, path)}
-    made = found[told.run]
-    assert (made["registered agent"], made["grade"]) == (str(told.agent), "observed")
-    assert (made["episodes"], made["steps"]) == ("3", "3")
-    assert (found[told.open_run]["registered agent"], found[told.open_run]["grade"]) == ("open", "")
+    runs = {row["run"]: row for row in rows(auditor, path)}
+    run = runs[told.run]
+    assert (run["registered agent"], run["grade"]) == (str(told.agent), "observed")
+    assert (run["episodes"], run["steps"]) == ("3", "3")
+    assert (runs[told.open_run]["registered agent"], runs[told.open_run]["grade"]) == ("open", "")
 
 
-def test_a_closed_run_shows_the_signed_traffic(auditor_of):
-    auditor, own = auditor_of
-    with own.library.ledger._database.engine.begin() as database:
+def test_a_closed_run_shows_the_signed_traffic(auditor_and_history):
+    auditor, history = auditor_and_history
+    with history.library.ledger._database.engine.begin() as database:
         database.exec_driver_sql("UPDATE runs SET num_steps = 999")
-    found = {row["run"]: row for row in rows(auditor, f"/simulators/{own.simulator}/runs.csv")}
-    assert (found[own.run]["steps"], found[own.open_run]["steps"]) == ("3", "999")
+    runs = {row["run"]: row for row in rows(auditor, f"/simulators/{history.simulator}/runs.csv")}
+    assert (runs[history.run]["steps"], runs[history.open_run]["steps"]) == ("3", "999")
 
 
-def test_each_agent_of_a_run_has_a_row(auditor_of, tmp_path):
-    auditor, own = auditor_of
-    agent = own.library.registry.agent(own.agent)
+def test_each_agent_of_a_run_has_a_row(auditor_and_history, tmp_path):
+    auditor, history = auditor_and_history
+    agent = history.library.registry.agent(history.agent)
     twin = Agent(checkpoint=agent.checkpoint, run=agent.run)
-    ref = own.library.registry.register_agent("twin", twin, tmp_path)
-    found = rows(auditor, f"/simulators/{own.simulator}/runs.csv")
-    graded = {row["registered agent"]: row["grade"] for row in found if row["run"] == own.run}
-    assert graded == {str(own.agent): "observed", str(ref): "disputed"}
+    ref = history.library.registry.register_agent("twin", twin, tmp_path)
+    agents = rows(auditor, f"/simulators/{history.simulator}/runs.csv")
+    grades = {row["registered agent"]: row["grade"] for row in agents if row["run"] == history.run}
+    assert grades == {str(history.agent): "observed", str(ref): "disputed"}

@@ -9,7 +9,7 @@ from agentworld_console.layout import compute_layout, num_crossings
 
 @st.composite
 def graphs(draw):
-    """Nodes in layers with edges that go to later ones."""
+    """Nodes in layers, and edges to nodes of later layers."""
     layers = draw(
         st.dictionaries(st.text("abcdef", min_size=1, max_size=4), st.integers(0, 9), max_size=40)
     )
@@ -22,10 +22,10 @@ def graphs(draw):
 @given(graphs())
 def test_no_two_boxes_overlap(graph):
     boxes = list(compute_layout(*graph).boxes.values())
-    for place, one in enumerate(boxes):
-        for other in boxes[place + 1 :]:
-            beside = one.right <= other.x or other.right <= one.x
-            assert beside or one.y + one.height <= other.y or other.y + other.height <= one.y
+    for index, box in enumerate(boxes):
+        for other in boxes[index + 1 :]:
+            is_beside = box.right <= other.x or other.right <= box.x
+            assert is_beside or box.y + box.height <= other.y or other.y + other.height <= box.y
 
 
 @given(graphs())
@@ -36,10 +36,10 @@ def test_every_edge_points_right(graph):
 
 @given(graphs())
 def test_every_box_is_in_the_picture(graph):
-    laid = compute_layout(*graph)
-    assert set(laid.boxes) == set(graph[0])
-    assert all(0 <= box.x < box.right < laid.width for box in laid.boxes.values())
-    assert all(0 <= box.y < box.y + box.height < laid.height for box in laid.boxes.values())
+    layout = compute_layout(*graph)
+    assert set(layout.boxes) == set(graph[0])
+    assert all(0 <= box.x < box.right < layout.width for box in layout.boxes.values())
+    assert all(0 <= box.y < box.y + box.height < layout.height for box in layout.boxes.values())
 
 
 @given(graphs())
@@ -51,10 +51,10 @@ def test_equal_graphs_get_equal_layouts(graph):
 @given(graphs())
 def test_the_layout_order_never_adds_crossings(graph):
     layers, edges = graph
-    given_ = [[n for n in layers if layers[n] == layer] for layer in sorted(set(layers.values()))]
+    columns = [[n for n in layers if layers[n] == layer] for layer in sorted(set(layers.values()))]
     boxes = compute_layout(layers, edges).boxes
-    ordered = [sorted(column, key=lambda node: boxes[node].y) for column in given_]
-    assert num_crossings(ordered, edges) <= num_crossings(given_, edges)
+    ordered = [sorted(column, key=lambda node: boxes[node].y) for column in columns]
+    assert num_crossings(ordered, edges) <= num_crossings(columns, edges)
 
 
 def test_avoidable_crossings_are_removed():
@@ -75,26 +75,26 @@ def test_many_edges_of_one_node_widen_the_gap_between_columns():
 
 
 def test_labels_are_uncut_where_all_columns_fit_the_page():
-    laid = compute_layout({"a": 0, "b": 1}, [("a", "b")], {"a": 12, "b": 40})
-    assert laid.most_letters == 40
-    assert laid.boxes["b"].width > 2 * laid.boxes["a"].width
+    layout = compute_layout({"a": 0, "b": 1}, [("a", "b")], {"a": 12, "b": 40})
+    assert layout.most_letters == 40
+    assert layout.boxes["b"].width > 2 * layout.boxes["a"].width
 
 
 def test_the_longest_labels_are_cut_just_enough_to_fit_the_page():
     nodes = "abcdefgh"
     letters = dict.fromkeys(nodes, 12) | {"g": 32, "h": 200}
     edges = list(pairwise(nodes))
-    laid = compute_layout({node: place for place, node in enumerate(nodes)}, edges, letters)
-    assert 15 < laid.most_letters < 200
-    assert 1_150 - 2 * 7.25 <= laid.width <= 1_150
+    layout = compute_layout({node: index for index, node in enumerate(nodes)}, edges, letters)
+    assert 15 < layout.most_letters < 200
+    assert 1_150 - 2 * 7.25 <= layout.width <= 1_150
 
 
 def test_a_label_keeps_fifteen_letters_in_a_graph_wider_than_the_page():
     nodes = "abcdefghijklmnop"
-    layers = {node: place for place, node in enumerate(nodes)}
-    laid = compute_layout(layers, list(pairwise(nodes)), dict.fromkeys(nodes, 30))
-    assert laid.most_letters == 15
-    assert laid.width > 1_150
+    layers = {node: index for index, node in enumerate(nodes)}
+    layout = compute_layout(layers, list(pairwise(nodes)), dict.fromkeys(nodes, 30))
+    assert layout.most_letters == 15
+    assert layout.width > 1_150
 
 
 def test_an_empty_graph_has_no_boxes():

@@ -15,19 +15,21 @@ from waiting import DEADLINE, wait_for
 CONSOLE = [sys.executable, "-m", "agentworld_console.main"]
 
 
-def environment(store=None, **told):
-    own = {f"AGENTWORLD_CONSOLE_{name.upper()}": str(value) for name, value in told.items()}
+def environment(store=None, **settings):
+    variables = {
+        f"AGENTWORLD_CONSOLE_{name.upper()}": str(value) for name, value in settings.items()
+    }
     if store:
-        own["AGENTWORLD_CONSOLE_STORE"] = str(store)
-    # The registry is a file that nothing was registered in.
-    own["MLFLOW_TRACKING_URI"] = f"sqlite:///{store}/mlflow.db"
-    return {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
+        variables["AGENTWORLD_CONSOLE_STORE"] = str(store)
+    # The registry is an empty file.
+    variables["MLFLOW_TRACKING_URI"] = f"sqlite:///{store}/mlflow.db"
+    return {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @contextmanager
-def started(command, told):
+def running(command, env):
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, env=told, stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
     try:
         yield process
     finally:
@@ -37,7 +39,7 @@ def started(command, told):
         process.stderr.close()
 
 
-def answers(url, name=""):
+def get_status(url, name=""):
     headers = {"authorization": make.access.bearer(name)} if name else {}
     try:
         return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status
@@ -48,7 +50,7 @@ def answers(url, name=""):
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("settings", "messages"),
     [
         ({}, "CONSOLE_STORE|store"),
         ({"store": "empty", "access": "local", "port": "x"}, "port"),
@@ -59,31 +61,31 @@ def answers(url, name=""):
     ],
 )
 @pytest.mark.waits
-def test_a_wrong_environment_prints_one_line_without_secrets(told, words, tmp_path):
-    own = environment(**{**told, **({"store": tmp_path} if "store" in told else {})})
-    done = subprocess.run(
-        CONSOLE, env=own, cwd=tmp_path, capture_output=True, text=True, check=False
+def test_a_wrong_environment_prints_one_line_without_secrets(settings, messages, tmp_path):
+    env = environment(**{**settings, **({"store": tmp_path} if "store" in settings else {})})
+    result = subprocess.run(
+        CONSOLE, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert any(each in done.stderr for each in words.split("|"))
-    assert "hunter2" not in done.stderr
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert any(message in result.stderr for message in messages.split("|"))
+    assert "hunter2" not in result.stderr
 
 
 @pytest.mark.waits
 def test_the_process_serves_known_keys_and_stops_on_sigterm(tmp_path):
-    told, port = make.console.library(tmp_path), free_port()
+    history, port = make.console.library(tmp_path), free_port()
     access = make.access.access_file(tmp_path)
     url = f"http://127.0.0.1:{port}"
-    with started(CONSOLE, environment(tmp_path, access=access, port=port)) as process:
-        wait_for(lambda: answers(f"{url}/healthz") == 200)
-        run = f"{url}/runs/{told.run}"
-        assert answers(run) == 401
-        assert answers(run, "acme-agent") == 200
-        assert answers(run, "rival-agent") == 404
+    with running(CONSOLE, environment(tmp_path, access=access, port=port)) as process:
+        wait_for(lambda: get_status(f"{url}/healthz") == 200)
+        run = f"{url}/runs/{history.run}"
+        assert get_status(run) == 401
+        assert get_status(run, "acme-agent") == 200
+        assert get_status(run, "rival-agent") == 404
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=DEADLINE)
+        _, stderr = process.communicate(timeout=DEADLINE)
     assert process.returncode in (0, -signal.SIGTERM)
-    assert said == ""
+    assert stderr == ""
 
 
 @pytest.mark.waits
@@ -92,8 +94,8 @@ def test_the_command_prints_its_address(tmp_path):
     port = free_port()
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
     command += ["--port", str(port), "--access", "local"]
-    with started(command, environment(tmp_path)) as process:
-        wait_for(lambda: answers(f"http://127.0.0.1:{port}/") == 200)
+    with running(command, environment(tmp_path)) as process:
+        wait_for(lambda: get_status(f"http://127.0.0.1:{port}/") == 200)
         assert f"answers at http://127.0.0.1:{port}" in process.stdout.readline()
 
 
@@ -101,7 +103,7 @@ def test_the_command_prints_its_address(tmp_path):
 def test_the_command_reports_a_store_without_a_ledger_only_on_stderr(tmp_path):
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--access", "local"]
     command += ["--store", str(tmp_path), "--port", str(free_port())]
-    own = environment(tmp_path)
-    done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "holds no ledger.db" in done.stderr
+    env = environment(tmp_path)
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "holds no ledger.db" in result.stderr

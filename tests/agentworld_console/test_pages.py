@@ -36,17 +36,17 @@ def test_every_page_has_strict_security_headers(auditor, told, name):
 @pytest.mark.parametrize("name", ["agent", "simulator", "dataset", "run", "episode"])
 def test_a_page_shows_its_command_line_commands(auditor, told, name):
     commands = re.findall(COMMAND, auditor.get(told.pages[name]).text)
-    assert {words.split()[-1] for words in commands} == {told.pages[name].rpartition("/")[2]}
-    for words in commands:
-        assert CliRunner().invoke(command_line, [*shlex.split(words), "--help"]).exit_code == 0
+    assert {command.split()[-1] for command in commands} == {told.pages[name].rpartition("/")[2]}
+    for command in commands:
+        assert CliRunner().invoke(command_line, [*shlex.split(command), "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize(
     "name", ["agents", "in-use", "datasets", "simulators", "runs", "graph", "agent-graph"]
 )
 def test_a_list_and_a_graph_show_their_command_line_command(auditor, told, name):
-    (words,) = re.findall(COMMAND, auditor.get(told.pages[name]).text)
-    assert CliRunner().invoke(command_line, [*shlex.split(words), "--help"]).exit_code == 0
+    (command,) = re.findall(COMMAND, auditor.get(told.pages[name]).text)
+    assert CliRunner().invoke(command_line, [*shlex.split(command), "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_a_list_and_a_graph_show_their_command_line_command(auditor, told, name)
     ],
 )
 def test_the_help_of_a_command_names_its_console_page(told, command, name):
-    shown = CliRunner().invoke(command_line, [*command.split(), "--help"]).output
-    assert f"In the console: {told.pages[name].rpartition('/')[0]}/" in " ".join(shown.split())
+    help_text = CliRunner().invoke(command_line, [*command.split(), "--help"]).output
+    assert f"In the console: {told.pages[name].rpartition('/')[0]}/" in " ".join(help_text.split())
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
@@ -71,8 +71,8 @@ def test_the_console_is_read_only(auditor, told, method):
 
 def test_an_agents_page_shows_its_chain_grade_and_gap(auditor, told):
     text = auditor.get(f"/agents/{told.agent}").text
-    for words in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
-        assert words in text
+    for fragment in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
+        assert fragment in text
     assert '<span class="grade">observed</span>' in text
     assert "3 episodes and 3 steps as signed, 1 more copied by forks<br>" in text
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
@@ -155,8 +155,10 @@ def test_an_agent_version_without_a_run_tag_is_not_listed(own, tmp_path):
 
 
 def test_an_agent_whose_run_is_missing_is_shown_only_to_the_auditor(own, tmp_path):
-    made = records.checkpoint("agent", simulator=own.simulator)
-    ref = own.library.registry.register_agent("lost", Agent(checkpoint=made, run="gone"), tmp_path)
+    checkpoint = records.checkpoint("agent", simulator=own.simulator)
+    ref = own.library.registry.register_agent(
+        "lost", Agent(checkpoint=checkpoint, run="gone"), tmp_path
+    )
     app = make.console.app(own.library, tmp_path)
     text = make.console.client(app, "office-auditor").get(f"/agents/{ref}").text
     assert "its run gone is not in the ledger" in text
@@ -168,8 +170,8 @@ def test_a_simulators_page_shows_its_identity_runs_and_agents(auditor, told):
     text = auditor.get(f"/simulators/{told.simulator}").text
     short = told.simulator[7:19]
     assert f'<h1>shell-stable <code class="soft">{short}</code></h1>' in text
-    for words in ("agentworld-shell@1", "transformers-serve 5.19.0"):
-        assert words in text
+    for fragment in ("agentworld-shell@1", "transformers-serve 5.19.0"):
+        assert fragment in text
     for link in (told.run, told.open_run, told.rival_run):
         assert f'href="/runs/{link}"' in text
     assert f'href="/agents/{told.agent}"' in text
@@ -178,10 +180,10 @@ def test_a_simulators_page_shows_its_identity_runs_and_agents(auditor, told):
 
 
 def test_headline_figures_of_a_simulator_come_before_group_figures(own, tmp_path):
-    hole = records.estimate(0.7).model_copy(update={"holes": 3})
-    free_running = {"exact_match": hole, "by_tag": {"ls": records.estimate(0.2)}}
-    pinned = SimulatorStore(own.library.store).find(own.simulator)
-    pinned.attach(records.served_report(job="tags", free_running=free_running))
+    estimate = records.estimate(0.7).model_copy(update={"holes": 3})
+    free_running = {"exact_match": estimate, "by_tag": {"ls": records.estimate(0.2)}}
+    simulator = SimulatorStore(own.library.store).find(own.simulator)
+    simulator.attach(records.served_report(job="tags", free_running=free_running))
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{own.simulator}").text
     first, _, folded = text.partition("<summary>1 figure of groups, leads and gains</summary>")
@@ -195,8 +197,8 @@ def test_headline_figures_of_a_simulator_come_before_group_figures(own, tmp_path
 
 
 def test_a_lead_shows_its_sign_and_explains_its_baseline(own, tmp_path):
-    pinned = SimulatorStore(own.library.store).find(own.simulator)
-    pinned.attach(records.grouped_report(pinned.manifest.artifact, lead=0.02))
+    simulator = SimulatorStore(own.library.store).find(own.simulator)
+    simulator.attach(records.grouped_report(simulator.manifest.artifact, lead=0.02))
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{own.simulator}").text
     (row,) = re.findall(r'<th scope="row">leads.copy.exact_match</th>(.*?)</tr>', text, re.S)
@@ -254,42 +256,44 @@ def test_erased_texts_are_shown_as_erased(auditor, told):
 
 
 def test_run_lists_are_paged_and_the_csv_contains_all_runs(own, tmp_path):
-    made = [
+    runs = [
         own.library.ledger.open_run(make.console.opening("acme"), own.simulator, tenant="acme")
         for _ in range(60)
     ]
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
-    seen, path = [], "/runs"
+    run_ids, path = [], "/runs"
     while path:
         text = auditor.get(path).text
-        seen += re.findall(r'<th scope="row"><a href="/runs/(\w+)"', re.sub(r">\s+<", "><", text))
-        following = re.search(r'href="(\?from=\w+)" rel="next"', text)
-        path = f"/runs{following[1]}" if following else ""
-    assert len(seen) == len(set(seen)) == 63
-    assert {run.id for run in made} < set(seen)
-    assert [row["run"] for row in rows(auditor, "/runs.csv")] == seen
+        run_ids += re.findall(
+            r'<th scope="row"><a href="/runs/(\w+)"', re.sub(r">\s+<", "><", text)
+        )
+        next_link = re.search(r'href="(\?from=\w+)" rel="next"', text)
+        path = f"/runs{next_link[1]}" if next_link else ""
+    assert len(run_ids) == len(set(run_ids)) == 63
+    assert {run.id for run in runs} < set(run_ids)
+    assert [row["run"] for row in rows(auditor, "/runs.csv")] == run_ids
 
 
 def test_simulator_lists_are_paged_in_the_order_of_the_csv(own, tmp_path):
-    served = [records.digest(f"simulator {number}") for number in range(60)]
-    for simulator in served:
+    simulators = [records.digest(f"simulator {number}") for number in range(60)]
+    for simulator in simulators:
         own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme")
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     first = auditor.get("/simulators").text
-    following = re.search(r'href="(\?from=\w+)" rel="next"', first)
-    pages = first + auditor.get(f"/simulators{following[1]}").text
-    seen = re.findall(
+    next_link = re.search(r'href="(\?from=\w+)" rel="next"', first)
+    pages = first + auditor.get(f"/simulators{next_link[1]}").text
+    digests = re.findall(
         r'<th scope="row"><a href="/simulators/([\w:]+)"', re.sub(r">\s+<", "><", pages)
     )
-    assert sorted(seen) == sorted([*served, own.simulator])
-    assert [row["simulator"] for row in rows(auditor, "/simulators.csv")] == seen
+    assert sorted(digests) == sorted([*simulators, own.simulator])
+    assert [row["simulator"] for row in rows(auditor, "/simulators.csv")] == digests
 
 
 def test_episodes_are_listed_in_opening_order(auditor, told):
-    found = rows(auditor, f"/runs/{told.run}/episodes.csv")
-    assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
-    assert [row["copied steps"] for row in found] == ["0", "1", "0"]
-    assert [row["texts"] for row in found] == ["stored", "stored", "erased"]
+    episodes = rows(auditor, f"/runs/{told.run}/episodes.csv")
+    assert [row["episode"] for row in episodes] == [told.episode, told.fork, told.erased]
+    assert [row["copied steps"] for row in episodes] == ["0", "1", "0"]
+    assert [row["texts"] for row in episodes] == ["stored", "stored", "erased"]
 
 
 def test_the_graph_picture_and_the_graph_csv_have_the_same_edges(auditor, told):
@@ -326,13 +330,16 @@ def test_a_missing_page_returns_404_to_readers_and_401_to_anonymous_callers(audi
 @pytest.mark.parametrize(
     ("query", "page"),
     [
-        (lambda told: str(told.agent), lambda told: f"/agents/{told.agent}"),
-        (lambda told: told.run, lambda told: f"/runs/{told.run}"),
-        (lambda told: f" {told.episode} ", lambda told: f"/episodes/{told.episode}"),
-        (lambda told: told.simulator, lambda told: f"/simulators/{told.simulator}"),
-        (lambda told: told.simulator[7:14], lambda told: f"/simulators/{told.simulator}"),
-        (lambda told: "shell-stable", lambda told: f"/simulators/{told.simulator}"),
-        (lambda told: "", lambda told: "/"),
+        (lambda ids: str(ids.agent), lambda ids: f"/agents/{ids.agent}"),
+        (lambda ids: ids.run, lambda ids: f"/runs/{ids.run}"),
+        (lambda ids: f" {ids.episode} ", lambda ids: f"/episodes/{ids.episode}"),
+        (lambda ids: ids.simulator, lambda ids: f"/simulators/{ids.simulator}"),
+        (
+            lambda history: history.simulator[7:14],
+            lambda history: f"/simulators/{history.simulator}",
+        ),
+        (lambda history: "shell-stable", lambda history: f"/simulators/{history.simulator}"),
+        (lambda history: "", lambda history: "/"),
     ],
     ids=["agent", "run", "episode", "digest", "start", "alias", "nothing"],
 )
@@ -349,12 +356,12 @@ def test_a_search_for_a_part_of_a_name_lists_the_matches(auditor, told):
 
 def test_an_endpoint_simulator_is_shown_as_unverifiable(own, tmp_path):
     engine = {"kind": "openai", "url": "https://models.example/v1", "model": "somebodys-model"}
-    pinned = records.pinned(tmp_path, engine=engine, artifact=None, files={})
+    simulator = records.pinned(tmp_path, engine=engine, artifact=None, files={})
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
-    text = auditor.get(f"/simulators/{pinned.digest}").text
+    text = auditor.get(f"/simulators/{simulator.digest}").text
     assert "somebodys-model" in text
     assert "cannot be verified" in text
-    assert pinned.digest in auditor.get("/simulators").text
+    assert simulator.digest in auditor.get("/simulators").text
 
 
 def test_a_simulators_page_shows_the_prompt_of_each_of_its_domains(own, tmp_path):
@@ -362,22 +369,22 @@ def test_a_simulators_page_shows_the_prompt_of_each_of_its_domains(own, tmp_path
         **records.pinned_domains("shell", system_prompt="You are a <shell>."),
         **records.pinned_domains("text", system_prompt=""),
     }
-    pinned = records.pinned(tmp_path, domains=pins)
+    simulator = records.pinned(tmp_path, domains=pins)
     auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
-    text = auditor.get(f"/simulators/{pinned.digest}").text
+    text = auditor.get(f"/simulators/{simulator.digest}").text
     prompt = '<pre tabindex="0">You are a &lt;shell&gt;.</pre>'
     assert f"<dt>domain shell</dt><dd>shell-v1{prompt}</dd>" in text
     assert "<dt>domain text</dt><dd>text-v1</dd>" in text
 
 
 def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
-    elsewhere = records.digest("elsewhere")
-    run = own.library.ledger.open_run(make.console.opening("acme"), elsewhere, tenant="acme").id
+    simulator = records.digest("elsewhere")
+    run = own.library.ledger.open_run(make.console.opening("acme"), simulator, tenant="acme").id
     acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")
-    text = acme.get(f"/simulators/{elsewhere}").text
+    text = acme.get(f"/simulators/{simulator}").text
     assert "Its manifest is not in this store" in text
     assert f'href="/runs/{run}"' in text
-    assert acme.get(f"/graph?simulator={elsewhere}").status_code == 200
+    assert acme.get(f"/graph?simulator={simulator}").status_code == 200
 
 
 def test_a_simulators_page_links_agents_beyond_the_newest_agents_limit(own, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.waits
 LONG = "a long observation " * 1_000
 
 
-class Place(NamedTuple):
+class Deployment(NamedTuple):
     told: Told
     long: str
     """An episode whose text is an object."""
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(bucket, tmp_path_factory):
+def deployment(bucket, tmp_path_factory):
     """The output of a service and steps; only the ledger is on a disk."""
     folder, store = tmp_path_factory.mktemp("ledger"), tmp_path_factory.mktemp("store")
     server_folder, url = tmp_path_factory.mktemp("mlflow"), f"{bucket}/console"
@@ -38,11 +38,11 @@ def place(bucket, tmp_path_factory):
         address = f"http://127.0.0.1:{server.port}"
         ledger_url = make.ledger.laid(f"sqlite:///{folder}/ledger.db")
         ledger = Ledger(ledger_url, ObjectStore(f"{url}/objects"))
-        told = make.console.library(store, ledger, MlflowRegistry(address))
-        run = ledger.open_run(make.console.opening("acme"), told.simulator, tenant="acme").id
-        long = make.console.play(ledger, run, told.simulator, LONG)
-        make.console.log_signer(store, ledger, told.simulator).seal_all()
-        put(store, url)
+        history = make.console.library(store, ledger, MlflowRegistry(address))
+        run = ledger.open_run(make.console.opening("acme"), history.simulator, tenant="acme").id
+        long = make.console.play(ledger, run, history.simulator, LONG)
+        make.console.log_signer(store, ledger, history.simulator).seal_all()
+        upload(store, url)
         for name, value in (
             ("AGENTWORLD_LEDGER_URL", ledger_url),
             ("AGENTWORLD_SCRATCH", str(folder / "scratch")),
@@ -50,21 +50,21 @@ def place(bucket, tmp_path_factory):
             ("MLFLOW_TRACKING_URI", address),
         ):
             patch.setenv(name, value)
-        yield Place(told, long, url, server)
+        yield Deployment(history, long, url, server)
 
 
 @pytest.fixture(scope="module")
-def seen(place):
+def library(deployment):
     """The library as the console opens it."""
-    return open_library(place.url)
+    return open_library(deployment.url)
 
 
 @pytest.fixture
-def auditor(seen, tmp_path):
-    return make.console.client(make.console.app(seen, tmp_path), "office-auditor")
+def auditor(library, tmp_path):
+    return make.console.client(make.console.app(library, tmp_path), "office-auditor")
 
 
-def put(store, url):
+def upload(store, url):
     system, base = url_to_fs(url)
     for path in store.rglob("*"):
         if path.is_file() and "private" not in path.name:
@@ -72,56 +72,56 @@ def put(store, url):
 
 
 @pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
-def test_every_page_loads_from_a_bucket_and_an_mlflow_server(auditor, place, name):
-    answer = auditor.get(place.told.pages[name])
+def test_every_page_loads_from_a_bucket_and_an_mlflow_server(auditor, deployment, name):
+    answer = auditor.get(deployment.told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)
 
 
-def test_pages_show_the_records_in_the_bucket(auditor, place):
-    told = place.told
-    assert '<span class="state good">verified</span>' in auditor.get(f"/runs/{told.run}").text
-    simulator = auditor.get(f"/simulators/{told.simulator}").text
-    for words in ("transformers-serve 5.19.0", "free_running.exact_match", ">observed<"):
-        assert words in simulator
-    agent = auditor.get(f"/agents/{told.agent}").text
+def test_pages_show_the_records_in_the_bucket(auditor, deployment):
+    history = deployment.told
+    assert '<span class="state good">verified</span>' in auditor.get(f"/runs/{history.run}").text
+    simulator = auditor.get(f"/simulators/{history.simulator}").text
+    for fragment in ("transformers-serve 5.19.0", "free_running.exact_match", ">observed<"):
+        assert fragment in simulator
+    agent = auditor.get(f"/agents/{history.agent}").text
     assert '<th scope="row">imitated</th>' in agent
     assert records.digest("data") in agent
-    assert str(told.agent) in auditor.get("/in-use.csv").text
-    assert "world model" in auditor.get(f"/graph?agent={told.agent}").text
+    assert str(history.agent) in auditor.get("/in-use.csv").text
+    assert "world model" in auditor.get(f"/graph?agent={history.agent}").text
 
 
-def test_a_text_stored_as_an_object_is_read_from_the_bucket(auditor, place):
-    page = auditor.get(f"/episodes/{place.long}").text
+def test_a_text_stored_as_an_object_is_read_from_the_bucket(auditor, deployment):
+    page = auditor.get(f"/episodes/{deployment.long}").text
     assert "verified" in page
     assert LONG not in page
-    assert auditor.get(f"/episodes/{place.long}/1/observation.txt").text == LONG
+    assert auditor.get(f"/episodes/{deployment.long}/1/observation.txt").text == LONG
 
 
 def test_a_simulator_added_to_the_bucket_appears_once_the_cache_is_stale(
-    auditor, place, seen, tmp_path
+    auditor, deployment, library, tmp_path
 ):
     domains = records.pinned_domains(system_prompt=f"put there from {tmp_path}")
-    pinned = records.pinned(tmp_path, domains=domains)
-    put(tmp_path / "simulators", f"{place.url}/simulators")
-    assert auditor.get(f"/simulators/{pinned.digest}").status_code == 404
-    stale = seen._replace(records=Records(place.url, stale_seconds=0))
-    later = make.console.client(make.console.app(stale, tmp_path), "office-auditor")
-    assert str(tmp_path) in later.get(f"/simulators/{pinned.digest}").text
+    simulator = records.pinned(tmp_path, domains=domains)
+    upload(tmp_path / "simulators", f"{deployment.url}/simulators")
+    assert auditor.get(f"/simulators/{simulator.digest}").status_code == 404
+    stale = library._replace(records=Records(deployment.url, stale_seconds=0))
+    later_auditor = make.console.client(make.console.app(stale, tmp_path), "office-auditor")
+    assert str(tmp_path) in later_auditor.get(f"/simulators/{simulator.digest}").text
 
 
-def test_an_unreachable_registry_times_out_and_leaves_runs_readable(auditor, place):
-    with place.server.away():
+def test_an_unreachable_registry_times_out_and_leaves_runs_readable(auditor, deployment):
+    with deployment.server.away():
         failed = auditor.get("/agents")
         assert failed.status_code == 503
         assert re.search(r"did not respond for \d s", failed.text)
-        assert auditor.get(f"/runs/{place.told.open_run}").status_code == 200
-        assert auditor.get(f"/episodes/{place.told.episode}").status_code == 200
-    place.server.wait()
+        assert auditor.get(f"/runs/{deployment.told.open_run}").status_code == 200
+        assert auditor.get(f"/episodes/{deployment.told.episode}").status_code == 200
+    deployment.server.wait()
     assert auditor.get("/agents").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["AGENTWORLD_LEDGER_URL", "MLFLOW_TRACKING_URI"])
-def test_a_bucket_store_without_a_database_address_is_refused(place, monkeypatch, name):
+def test_a_bucket_store_without_a_database_address_is_refused(deployment, monkeypatch, name):
     monkeypatch.delenv(name)
     with pytest.raises(InputError, match=f"is a bucket, which cannot hold a .*; set {name}"):
-        open_library(place.url)
+        open_library(deployment.url)

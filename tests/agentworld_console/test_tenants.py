@@ -6,37 +6,37 @@ from agentworld.ledger.aliases import Aliases, History
 from agentworld_console.scoped_view import ScopedView
 
 
-def hidden(told):
-    """The rival's data."""
+def rival_paths(history):
+    """Paths of the rival's data."""
     return {
-        "run": f"/runs/{told.rival_run}",
-        "its episodes": f"/runs/{told.rival_run}/episodes.csv",
-        "agent": f"/agents/{told.rival}",
-        "its graph": f"/graph?agent={told.rival}",
-        "its edges": f"/graph.csv?agent={told.rival}",
-        "episode": f"/episodes/{told.rival_episode}",
-        "its steps": f"/episodes/{told.rival_episode}.csv",
-        "its forks": f"/episodes/{told.rival_episode}/forks.csv",
-        "its opening": f"/episodes/{told.rival_episode}/opening.txt",
-        "its texts": f"/episodes/{told.rival_episode}/1/action.txt",
+        "run": f"/runs/{history.rival_run}",
+        "its episodes": f"/runs/{history.rival_run}/episodes.csv",
+        "agent": f"/agents/{history.rival}",
+        "its graph": f"/graph?agent={history.rival}",
+        "its edges": f"/graph.csv?agent={history.rival}",
+        "episode": f"/episodes/{history.rival_episode}",
+        "its steps": f"/episodes/{history.rival_episode}.csv",
+        "its forks": f"/episodes/{history.rival_episode}/forks.csv",
+        "its opening": f"/episodes/{history.rival_episode}/opening.txt",
+        "its texts": f"/episodes/{history.rival_episode}/1/action.txt",
     }
 
 
-@pytest.mark.parametrize("what", hidden(make.console.Told(*"x" * 11)))
-def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, told, what):
-    path = hidden(told)[what]
-    theirs = acme.get(path)
+@pytest.mark.parametrize("kind", rival_paths(make.console.Told(*"x" * 11)))
+def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, told, kind):
+    path = rival_paths(told)[kind]
+    rival_answer = acme.get(path)
     for name in (told.rival_run, str(told.rival), told.rival_episode):
         path = path.replace(name, "nobody@9" if "@" in name else "0" * 32)
-    nobodys = acme.get(path)
-    assert (theirs.status_code, nobodys.status_code) == (404, 404)
+    missing_answer = acme.get(path)
+    assert (rival_answer.status_code, missing_answer.status_code) == (404, 404)
     for name in (told.rival_run, str(told.rival), told.rival_episode):
-        theirs_text = theirs.text.replace(name, "NAME")
-        if name in theirs.text:
-            assert theirs_text.replace("NAME", "nobody@9" if "@" in name else "0" * 32) == (
-                nobodys.text
+        rival_text = rival_answer.text.replace(name, "NAME")
+        if name in rival_answer.text:
+            assert rival_text.replace("NAME", "nobody@9" if "@" in name else "0" * 32) == (
+                missing_answer.text
             )
-    assert auditor.get(hidden(told)[what]).status_code == 200
+    assert auditor.get(rival_paths(told)[kind]).status_code == 200
 
 
 @pytest.mark.compute
@@ -44,7 +44,7 @@ def test_no_list_or_page_shows_data_of_another_tenant(acme, told):
     pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
     pages += [
         "/datasets.csv",
-        *(f"{told.pages['dataset']}/{of}.csv" for of in ("runs", "simulators")),
+        *(f"{told.pages['dataset']}/{kind}.csv" for kind in ("runs", "simulators")),
     ]
     pages += [f"/simulators/{told.simulator}/{kind}.csv" for kind in ("runs", "aliases")]
     for path in [*pages, f"/graph.csv?simulator={told.simulator}"]:

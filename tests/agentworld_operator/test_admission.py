@@ -27,8 +27,8 @@ class Service:
 
 
 def change(**fields):
-    known = {"alias": "stable", "simulator": records.digest("one"), "set_by": "ada", "at": NOW}
-    return AliasChange(**known, **fields)
+    defaults = {"alias": "stable", "simulator": records.digest("one"), "set_by": "ada", "at": NOW}
+    return AliasChange(**defaults, **fields)
 
 
 def delete(last):

@@ -1,4 +1,4 @@
-"""Children that were applied once, and are another thing now: before a cluster in memory."""
+"""Applied children that changed later, on a cluster in memory."""
 
 import asyncio
 import copy
@@ -25,9 +25,9 @@ class Rewording:
 
     def apply(self, built):
         self.applied += 1
-        told = copy.deepcopy(built)
-        told["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": str(self.applied)}
-        return told | {"spec": {"cpu": "1"}}
+        stored = copy.deepcopy(built)
+        stored["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": str(self.applied)}
+        return stored | {"spec": {"cpu": "1"}}
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_an_object_normalized_by_the_server_is_applied_once(cluster, apply):
     assert cluster.applied == 1
 
 
-@pytest.mark.parametrize("taken", [{"labels": {}}, {"ownerReferences": []}], ids=str)
+@pytest.mark.parametrize("changes", [{"labels": {}}, {"ownerReferences": []}], ids=str)
 def test_removed_labels_or_owners_are_restored_without_a_new_generation(
-    cluster, cache, apply, taken
+    cluster, cache, apply, changes
 ):
     apply()
-    found = copy.deepcopy(cache.get("Deployment", "engine"))
-    found["metadata"] |= {"resourceVersion": "9", **taken}
-    cache.put("Deployment", found)
+    deployment = copy.deepcopy(cache.get("Deployment", "engine"))
+    deployment["metadata"] |= {"resourceVersion": "9", **changes}
+    cache.put("Deployment", deployment)
     apply()
     assert cluster.applied == 2

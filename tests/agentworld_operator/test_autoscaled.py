@@ -1,7 +1,7 @@
-"""Kubernetes' own autoscaler stops an engine and starts it again, by the guide's object.
+"""Kubernetes' own autoscaler stops and restarts an engine, with the autoscaler of the guide.
 
-In place of an adapter the API server keeps the metric: as a custom resource in the group that the
-autoscaler asks.
+Instead of an adapter, the API server stores the metric: as a custom resource in the group that the
+autoscaler reads.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 [AUTOSCALER] = [
-    each
-    for each in guide.yamls((ROOT / "docs/guides/kubernetes.md").read_text())
-    if each.get("kind") == "HorizontalPodAutoscaler"
+    document
+    for document in guide.yamls((ROOT / "docs/guides/kubernetes.md").read_text())
+    if document.get("kind") == "HorizontalPodAutoscaler"
 ]
-# The version that 1.20 has; the fields are the same.
+# Kubernetes 1.20 has this version, with the same fields.
 AUTOSCALERS = ApiResource("autoscaling/v2beta2", "horizontalpodautoscalers")
 [METRIC] = AUTOSCALER["spec"]["metrics"]
 NAME = METRIC["external"]["metric"]["name"]
@@ -59,17 +59,17 @@ def definition():
 
 
 @pytest.fixture
-def tell(kubernetes, namespace) -> Callable[[int], None]:
-    """Sets the metric, which is 0."""
+def set_metric(kubernetes, namespace) -> Callable[[int], None]:
+    """Creates the metric with the value 0, and returns a function that sets it."""
     define(ApiServer(configuration(kubernetes.kubeconfig)), definition())
     path = VALUES.path(namespace.namespace)
     value = {"metricName": NAME, "timestamp": NOW, "value": "0"}
-    head = {"apiVersion": VALUES.api_version, "kind": "ExternalMetricValue"}
-    namespace.call("POST", path, {**head, "metadata": {"name": "only"}, **value})
+    type_fields = {"apiVersion": VALUES.api_version, "kind": "ExternalMetricValue"}
+    namespace.call("POST", path, {**type_fields, "metadata": {"name": "only"}, **value})
     return lambda number: namespace.call("PATCH", f"{path}/only", {"value": str(number)})
 
 
-def test_the_autoscaler_of_the_guide_stops_and_restarts_an_engine(namespace, start, tell):
+def test_the_autoscaler_of_the_guide_stops_and_restarts_an_engine(namespace, start, set_metric):
     start()
     name = AUTOSCALER["spec"]["scaleTargetRef"]["name"]
     engine = engine_name(pinned_manifest(name).digest)
@@ -80,16 +80,16 @@ def test_the_autoscaler_of_the_guide_stops_and_restarts_an_engine(namespace, sta
         return deployment and deployment["spec"]["replicas"]
 
     wait_for(lambda: replicas() == 1)
-    made = deepcopy(AUTOSCALER)
-    made["metadata"]["namespace"] = namespace.namespace
-    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+    autoscaler = deepcopy(AUTOSCALER)
+    autoscaler["metadata"]["namespace"] = namespace.namespace
+    autoscaler["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
     namespace.call(
         "POST",
         AUTOSCALERS.path(namespace.namespace),
-        made | {"apiVersion": AUTOSCALERS.api_version},
+        autoscaler | {"apiVersion": AUTOSCALERS.api_version},
     )
     wait_for(lambda: replicas() == 0)
-    tell(70)
+    set_metric(70)
     wait_for(lambda: replicas() == 3)
-    tell(0)
+    set_metric(0)
     wait_for(lambda: replicas() == 0)

@@ -63,13 +63,13 @@ def world(kubernetes, namespace, tmp_path) -> World:
 
 @pytest.fixture
 def step(kubernetes, running, world, monkeypatch) -> Step:
-    """In a namespace with an operator that leads, and without nodes."""
+    """A step in a namespace with a leading operator and without nodes."""
     allow(running.namespace)
-    whose = make.operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
-    made = Step(running.namespace, world.store, running.url, whose)
-    for name, value in made.told.items():
+    kubeconfig = make.operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
+    deploy_step = Step(running.namespace, world.store, running.url, kubeconfig)
+    for name, value in deploy_step.told.items():
         monkeypatch.setenv(name, value)
-    return made
+    return deploy_step
 
 
 @pytest.fixture
@@ -80,56 +80,56 @@ def nodes(namespace):
 
 def versions(namespace) -> list[str]:
     kinds = ("Simulator", "SimulatorAlias")
-    found = [each for kind in kinds for each in namespace.all(kind).objects]
-    return [each["metadata"]["resourceVersion"] for each in found]
+    resources = [resource for kind in kinds for resource in namespace.all(kind).objects]
+    return [resource["metadata"]["resourceVersion"] for resource in resources]
 
 
 @pytest.mark.usefixtures("nodes")
 def test_a_simulator_is_served_its_alias_moves_and_a_repeated_step_changes_nothing(step, running):
     folder = step.pinned()
-    made = step.run(folder)
-    found = step.namespace.get("Simulator", named(ONE))
+    step_folder = step.run(folder)
+    simulator = step.namespace.get("Simulator", named(ONE))
     weights = f"store/simulators/{ONE.digest[7:]}/model"
-    assert found["spec"]["serving"]["weights"] == {"claim": "stores", "path": weights}
+    assert simulator["spec"]["serving"]["weights"] == {"claim": "stores", "path": weights}
     assert step.namespace.conditions(named(ONE))["Ready"] == ("True", "Serving")
-    (moved,) = running.history(ALIAS)
-    assert (moved["simulator"], moved["gate"]) == (
+    (change,) = running.history(ALIAS)
+    assert (change["simulator"], change["gate"]) == (
         ONE.digest,
         [{"metric": "exact_match", "least": 0.8, "value": 0.82}],
     )
-    assert moved["set_by"] == f"system:serviceaccount:{running.name}:{ACCOUNT}"
+    assert change["set_by"] == f"system:serviceaccount:{running.name}:{ACCOUNT}"
     wait_for(lambda: step.namespace.get("SimulatorAlias", ALIAS).get("status", {}).get("digest"))
     before = versions(step.namespace)
-    assert step.run(folder) == made
-    (made / "receipt.json").unlink()  # as if it was killed before it could say so
-    assert step.run(folder) == made
+    assert step.run(folder) == step_folder
+    (step_folder / "receipt.json").unlink()  # as if the step was killed before it wrote its receipt
+    assert step.run(folder) == step_folder
     assert versions(step.namespace) == before
 
 
 @pytest.mark.usefixtures("nodes")
 def test_a_newer_simulator_takes_the_alias_and_an_older_step_does_not_return_it(step):
     first = step.pinned()
-    made = step.run(first)
-    told = {"canary": {"simulator": named(ONE), "percent": 10}, "override": {"reason": "a try"}}
-    step.namespace.patch("SimulatorAlias", ALIAS, {"spec": told})
+    step_folder = step.run(first)
+    changes = {"canary": {"simulator": named(ONE), "percent": 10}, "override": {"reason": "a try"}}
+    step.namespace.patch("SimulatorAlias", ALIAS, {"spec": changes})
     step.run(step.pinned(TWO))
     spec = step.alias()
     assert (spec["simulator"], spec["canary"]["percent"]) == (named(TWO), 10)
     assert "override" not in spec
     assert step.namespace.names("Simulator") == sorted([named(ONE), named(TWO)])
-    assert step.run(first) == made
+    assert step.run(first) == step_folder
     assert step.alias() == spec
 
 
 @pytest.mark.usefixtures("nodes")
 def test_a_repeated_step_does_not_undo_an_alias_move_by_a_person(step, running):
     folder = step.pinned()
-    made = step.run(folder)
+    step_folder = step.run(folder)
     running.use("two")
     step.namespace.patch(
         "SimulatorAlias", ALIAS, {"spec": {"simulator": "two", "gate": [], "report": None}}
     )
-    (made / "receipt.json").unlink()
+    (step_folder / "receipt.json").unlink()
     step.run(folder)
     assert step.alias()["simulator"] == "two"
 
@@ -138,9 +138,9 @@ def test_a_repeated_step_does_not_undo_an_alias_move_by_a_person(step, running):
 def test_a_failed_gate_leaves_the_alias_unchanged(step, running):
     step.run(step.pinned())
     step.least = 0.9
-    with pytest.raises(PipelineError) as refused:
+    with pytest.raises(PipelineError) as refusal:
         step.run(step.pinned(TWO))
-    assert str(refused.value).startswith(
+    assert str(refusal.value).startswith(
         "the cluster refuses it: exact_match is 0.82 in the report sha256:"
     )
     assert step.alias()["simulator"] == named(ONE)
@@ -148,15 +148,15 @@ def test_a_failed_gate_leaves_the_alias_unchanged(step, running):
 
 
 def test_the_step_waits_for_the_successor_of_a_killed_operator(step, running):
-    with ExitStack() as ending:
-        pool = ending.enter_context(ThreadPoolExecutor())
-        under_way = pool.submit(step.run, step.pinned())
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor())
+        future = pool.submit(step.run, step.pinned())
         wait_for(lambda: step.namespace.get("Simulator", named(ONE)))
         running.operators["first"].kill()
         running.namespace.end_lease()
-        ending.enter_context(kubelet(step.namespace))
+        stack.enter_context(kubelet(step.namespace))
         running.run("second")
-        under_way.result(timeout=DEADLINE)
+        future.result(timeout=DEADLINE)
     assert step.alias()["simulator"] == named(ONE)
 
 
@@ -188,18 +188,22 @@ def test_a_simulator_that_is_never_ready_fails_the_step_with_the_reason(step):
 
 
 def test_an_undeployable_simulator_is_refused_before_any_write(step):
-    other = records.pinned(
+    other_simulator = records.pinned(
         step.store, domains=records.pinned_domains(system_prompt="of another engine")
     )
     with pytest.raises(InputError, match="no evaluation of"):
-        step.run(str(other.folder))
-    attach(other, records.world_report(artifacts={"rl": other.manifest.artifact}), step.store)
+        step.run(str(other_simulator.folder))
+    attach(
+        other_simulator,
+        records.world_report(artifacts={"rl": other_simulator.manifest.artifact}),
+        step.store,
+    )
     with pytest.raises(InputError, match="pins transformers-serve, which cannot prove what it"):
-        step.run(str(other.folder))
+        step.run(str(other_simulator.folder))
     recipe, store, folder, target = step.arguments(step.pinned())
-    elsewhere = target.replace(str(step.store.parent), "/stores")
+    other_target = target.replace(str(step.store.parent), "/stores")
     with pytest.raises(InputError, match="is not on the claim stores, which is mounted at /stores"):
-        deploy_on_cluster(recipe, store, folder, elsewhere)
+        deploy_on_cluster(recipe, store, folder, other_target)
     assert versions(step.namespace) == []
 
 
@@ -216,9 +220,9 @@ class Shipped(NamedTuple):
 
 @pytest.fixture
 def shipped(step, monkeypatch) -> Shipped:
-    """After the steps before it: the weights are evaluated and pinned."""
-    claimed = PLACEMENT.read_text().replace("/stores", str(step.store))
-    fields = yaml.safe_load(claimed)
+    """The state after the earlier steps: the weights are evaluated and pinned."""
+    text = PLACEMENT.read_text().replace("/stores", str(step.store))
+    fields = yaml.safe_load(text)
     fields["deploy"]["ready_seconds"] = 60
     placement = Placement.model_validate(fields)
     for name, value in placement.of("simulate").environment.items():
@@ -229,18 +233,18 @@ def shipped(step, monkeypatch) -> Shipped:
     (store / "weights/model.safetensors").write_bytes(weights())
     artifact = SimulatorStore(store).import_model(store / "weights")
     recipe = load_recipe(recipe_path(RECIPE))
-    pinned = pin_model(artifact, store / "weights", recipe, store, ["shell"])
+    simulator = pin_model(artifact, store / "weights", recipe, store, ["shell"])
     leads = dict.fromkeys(("copy", "nearest"), Figures(exact_match=records.estimate(0.3)))
     stages = {"rl": records.world_score().model_copy(update={"leads": leads})}
     report = records.world_report(stages=stages, artifacts={"rl": artifact.digest})
-    attach(pinned, report, store)
-    return Shipped(placement, store, pinned)
+    attach(simulator, report, store)
+    return Shipped(placement, store, simulator)
 
 
 def test_the_shipped_recipe_and_placement_deploy_a_simulator_with_an_alias(
     step, running, shipped, monkeypatch, world, tmp_path, caplog
 ):
-    """It is scaled to zero, and the service asks it once."""
+    """The Simulator is scaled to zero, and the service sends it one request."""
     caplog.set_level("INFO")
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
     with pytest.raises(InputError, match="the credential cannot be read from"):
@@ -249,7 +253,7 @@ def test_the_shipped_recipe_and_placement_deploy_a_simulator_with_an_alias(
     shipped.run()
     digest = shipped.pinned.digest
     name = f"shell-{digest[7:19]}"
-    # As the step saw it: the operator may have begun to start an engine for the step's own run.
+    # The log has the state that the step saw: the operator may have started an engine since.
     assert f"{name}: Ready is True, Idle" in caplog.text
     (run,) = make.service.ledger(world.store).runs()
     assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
@@ -261,12 +265,12 @@ def test_the_shipped_recipe_and_placement_deploy_a_simulator_with_an_alias(
     assert spec["serving"]["weights"] == {"claim": "agentworld-stores", "path": path}
     assert spec["serving"]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert step.namespace.get("SimulatorAlias", "shell")["spec"]["simulator"] == name
-    (moved,) = running.history("shell")
+    (change,) = running.history("shell")
     gate = [
         {"metric": f"leads.{baseline}.exact_match", "least": 0.1, "value": 0.3}
         for baseline in ("copy", "nearest")
     ]
-    assert (moved["simulator"], moved["gate"]) == (digest, gate)
+    assert (change["simulator"], change["gate"]) == (digest, gate)
 
 
 @pytest.mark.usefixtures("nodes")
@@ -284,13 +288,13 @@ def test_the_step_waits_through_temporarily_missing_rights(step, caplog):
     path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
     rules = step.namespace.call("GET", path)["rules"]
     with ThreadPoolExecutor() as pool:
-        under_way = pool.submit(step.run, step.pinned())
+        future = pool.submit(step.run, step.pinned())
         wait_for(lambda: f"{named(ONE)}: Ready is False" in caplog.text)
         step.namespace.call("PATCH", path, {"rules": []})
-        wait_for(lambda: "is forbidden" in caplog.text or under_way.done())
+        wait_for(lambda: "is forbidden" in caplog.text or future.done())
         step.namespace.call("PATCH", path, {"rules": rules})
         with kubelet(step.namespace):
-            under_way.result(timeout=DEADLINE)
+            future.result(timeout=DEADLINE)
     assert step.alias()["simulator"] == named(ONE)
 
 

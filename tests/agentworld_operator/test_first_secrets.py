@@ -21,37 +21,37 @@ def test_each_call_generates_new_keys():
 
 
 def test_each_database_has_an_address_with_the_same_password():
-    told = database("postgres", ["agentworld", "mlflow"])
-    urls = [make_url(told[f"{name}-url"].decode()) for name in ("agentworld", "mlflow")]
+    secret = database("postgres", ["agentworld", "mlflow"])
+    urls = [make_url(secret[f"{name}-url"].decode()) for name in ("agentworld", "mlflow")]
     assert [url.database for url in urls] == ["agentworld", "mlflow"]
-    assert {url.password.encode() for url in urls} == {told["password"]}
+    assert {url.password.encode() for url in urls} == {secret["password"]}
     assert {(url.username, url.host) for url in urls} == {("agentworld", "postgres")}
 
 
 @pytest.mark.waits
 def test_a_missing_secret_is_created_and_an_existing_secret_is_kept(kubernetes, namespace):
-    assert "agentworld-keys was made" in made(kubernetes, namespace)
-    first = namespace.get("Secret", "agentworld-keys")
-    assert len(base64.b64decode(first["data"][RUN_TOKENS])) == 32
-    assert first["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    assert "agentworld-keys exists and stays unchanged" in made(kubernetes, namespace)
-    assert namespace.get("Secret", "agentworld-keys") == first
+    assert "agentworld-keys was made" in create_secrets(kubernetes, namespace)
+    secret = namespace.get("Secret", "agentworld-keys")
+    assert len(base64.b64decode(secret["data"][RUN_TOKENS])) == 32
+    assert secret["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert "agentworld-keys exists and stays unchanged" in create_secrets(kubernetes, namespace)
+    assert namespace.get("Secret", "agentworld-keys") == secret
 
 
-def made(kubernetes, namespace):
-    """Its output; it may only create Secrets."""
-    told = {
+def create_secrets(kubernetes, namespace):
+    """Runs the command, which may only create Secrets, and returns its output."""
+    variables = {
         "AGENTWORLD_NAMESPACE": namespace.namespace,
         "AGENTWORLD_KUBECONFIG": str(kubeconfig(kubernetes, namespace, "agentworld-secrets")),
         "AGENTWORLD_KEYS_SECRET": "agentworld-keys",
         "AGENTWORLD_LABELS": '{"app.kubernetes.io/part-of": "agentworld"}',
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "agentworld_operator.first_secrets"],
-        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -17,7 +17,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 DIGEST = pinned_manifest("one").digest
-OTHER = pinned_manifest("two").digest
+OTHER_DIGEST = pinned_manifest("two").digest
 GATE = [{"metric": "live_gain", "least": 0.3}]
 
 
@@ -45,7 +45,7 @@ def test_a_simulator_with_an_alias_or_an_open_run_is_not_deleted(running):
         with pytest.raises(ClusterError, match=f"{name} is what stable means; move or delete"):
             namespace.delete("Simulator", name)
     namespace.delete("SimulatorAlias", "stable")
-    assert [each["ended"] for each in running.history()] == [False, True]
+    assert [change["ended"] for change in running.history()] == [False, True]
     namespace.delete("Simulator", "two")
     run = make.service.run(running.url)
     with pytest.raises(ClusterError, match=r"one has open runs \(1\); close them first"):
@@ -71,29 +71,29 @@ def test_an_alias_moves_only_past_its_gate_and_the_history_names_the_user(runnin
     reports = ObjectStore(str(world.store / "objects"))
     good, bad = (
         reports.put(
-            records.agent_report(simulator=OTHER, live_gain=records.estimate(gain)).canonical
+            records.agent_report(simulator=OTHER_DIGEST, live_gain=records.estimate(gain)).canonical
         )
         for gain in (0.4, 0.2)
     )
-    moved = {"simulator": "two", "gate": GATE}
-    for refused, words in (
-        (moved, "no report is named"),
-        (moved | {"report": bad}, "live_gain is 0.2 in the report"),
-        (moved | {"report": records.digest("lost")}, "is not in the object store"),
-        (moved | {"simulator": "nobody"}, "there is no Simulator nobody"),
+    target = {"simulator": "two", "gate": GATE}
+    for spec, message in (
+        (target, "no report is named"),
+        (target | {"report": bad}, "live_gain is 0.2 in the report"),
+        (target | {"report": records.digest("lost")}, "is not in the object store"),
+        (target | {"simulator": "nobody"}, "there is no Simulator nobody"),
     ):
-        with pytest.raises(ClusterError, match=words):
-            namespace.patch("SimulatorAlias", "stable", {"spec": refused})
+        with pytest.raises(ClusterError, match=message):
+            namespace.patch("SimulatorAlias", "stable", {"spec": spec})
     assert len(running.history()) == 1
-    namespace.patch("SimulatorAlias", "stable", {"spec": moved | {"report": good}})
+    namespace.patch("SimulatorAlias", "stable", {"spec": target | {"report": good}})
     first, second = running.history()
     assert (first["simulator"], first["set_by"]) == (DIGEST, "admin")
-    assert (second["simulator"], second["report"], second["override"]) == (OTHER, good, None)
-    told = {"report": bad, "override": {"reason": "an outage"}}
-    namespace.patch("SimulatorAlias", "stable", {"spec": told})
+    assert (second["simulator"], second["report"], second["override"]) == (OTHER_DIGEST, good, None)
+    changes = {"report": bad, "override": {"reason": "an outage"}}
+    namespace.patch("SimulatorAlias", "stable", {"spec": changes})
     assert running.history()[-1]["override"] == "an outage"
     wait_for(lambda: conditions(namespace).get("Recorded") == ("True", "AsAsked"))
-    wait_for(lambda: namespace.get("SimulatorAlias", "stable")["status"]["digest"] == OTHER)
+    wait_for(lambda: namespace.get("SimulatorAlias", "stable")["status"]["digest"] == OTHER_DIGEST)
 
 
 def test_a_label_change_and_a_dry_run_are_not_recorded(running):
@@ -107,12 +107,12 @@ def test_a_label_change_and_a_dry_run_are_not_recorded(running):
 
 
 def test_creating_an_existing_alias_again_does_not_move_the_alias(running):
-    """The API server asks the webhook about a new object before it looks for one of its name."""
+    """The API server calls the webhook before it looks for an object with the same name."""
     running.use("one", "two")
     running.namespace.create(alias())
     with pytest.raises(ClusterError, match="there is a SimulatorAlias stable already"):
         running.namespace.create(alias("two"))
-    assert [each["simulator"] for each in running.history()] == [DIGEST]
+    assert [change["simulator"] for change in running.history()] == [DIGEST]
 
 
 def conditions(namespace, name="stable"):
@@ -120,7 +120,7 @@ def conditions(namespace, name="stable"):
 
 
 def test_without_a_service_no_alias_is_created_and_no_simulator_is_deleted(guarded):
-    """Nobody else knows what names mean it."""
+    """Only the service knows the aliases of a Simulator."""
     guarded.run(service_url=f"http://127.0.0.1:{free_port()}")
     guarded.guard()
     guarded.use("one")
@@ -145,7 +145,7 @@ def test_a_new_certificate_is_served_by_every_replica_without_a_restart(running)
     second = running.run("second", port=port)
     wait_for(lambda: running.ask(port))
     before = running.ask()
-    assert running.ask(port) == before  # who does not lead answers too
+    assert running.ask(port) == before  # a replica that does not lead answers, too
     running.renew_certificate()
     for replica in (running.port, port):
         wait_for(lambda replica=replica: running.ask(replica) not in (b"", before))

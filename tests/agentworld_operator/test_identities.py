@@ -13,7 +13,7 @@ from make.simulator import pinned_manifest
 MANIFEST = pinned_manifest()
 
 
-def thing(name="one", uid="u1"):
+def resource(name="one", uid="u1"):
     return {"metadata": {"name": name, "uid": uid}}
 
 
@@ -21,28 +21,28 @@ def inline(manifest=MANIFEST):
     return Identity(manifest=manifest)
 
 
-def kept(folder, data=MANIFEST.canonical):
+def referenced(folder, data=MANIFEST.canonical):
     path = folder / "manifest.json"
     path.write_bytes(data)
     return Identity(reference={"url": f"file://{path}", "digest": digest_bytes(MANIFEST.canonical)})
 
 
 def test_an_inline_manifest_is_the_identity():
-    found = Identities(read_file).learn(thing(), inline())
-    assert found == SimulatorIdentity(MANIFEST.digest, MANIFEST)
+    identity = Identities(read_file).learn(resource(), inline())
+    assert identity == SimulatorIdentity(MANIFEST.digest, MANIFEST)
 
 
 def test_a_referenced_manifest_is_read_only_once(tmp_path):
-    identities, identity = Identities(read_file), kept(tmp_path)
-    assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
+    identities, identity = Identities(read_file), referenced(tmp_path)
+    assert isinstance(identities.learn(resource(), identity), SimulatorIdentity)
     (tmp_path / "manifest.json").unlink()
-    assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
+    assert isinstance(identities.learn(resource(), identity), SimulatorIdentity)
 
 
 def test_a_refused_manifest_is_read_again(tmp_path):
     identities = Identities(read_file)
-    assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Problem)
-    assert isinstance(identities.learn(thing(), kept(tmp_path)), SimulatorIdentity)
+    assert isinstance(identities.learn(resource(), referenced(tmp_path, b"{}")), Problem)
+    assert isinstance(identities.learn(resource(), referenced(tmp_path)), SimulatorIdentity)
 
 
 def test_a_missing_manifest_file_is_named_in_the_error(tmp_path):
@@ -52,10 +52,10 @@ def test_a_missing_manifest_file_is_named_in_the_error(tmp_path):
 
 def test_objects_are_found_by_their_engine_until_they_are_forgotten():
     identities, engine = Identities(read_file), short(MANIFEST.digest)
-    identities.learn(thing("one", "u1"), inline())
-    identities.learn(thing("twin", "u2"), inline())
+    identities.learn(resource("one", "u1"), inline())
+    identities.learn(resource("twin", "u2"), inline())
     assert sorted(identities.names(engine)) == ["one", "twin"]
-    assert identities.engine(thing("one", "u1")) == engine
-    identities.forget(thing("one", "u1"))
+    assert identities.engine(resource("one", "u1")) == engine
+    identities.forget(resource("one", "u1"))
     assert identities.same(MANIFEST.digest) == ["twin"]
-    assert identities.engine(thing("one", "u1")) is None
+    assert identities.engine(resource("one", "u1")) is None

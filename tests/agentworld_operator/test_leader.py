@@ -25,26 +25,26 @@ class Leases:
         self._fail()
         return self.lease
 
-    def create(self, written):
+    def create(self, lease):
         self._fail()
         if self.lease:
             raise ClusterError("there is one", status=409)
-        return self._write(written, "1")
+        return self._write(lease, "1")
 
-    def replace(self, written):
+    def replace(self, lease):
         self._fail()
         version = self.lease["metadata"]["resourceVersion"]
-        if written["metadata"]["resourceVersion"] != version:
+        if lease["metadata"]["resourceVersion"] != version:
             raise ClusterError("somebody was faster", status=409)
-        return self._write(written, str(int(version) + 1))
+        return self._write(lease, str(int(version) + 1))
 
     @property
     def holder(self):
         return self.lease["spec"]["holderIdentity"]
 
-    def _write(self, written, version):
+    def _write(self, lease, version):
         metadata = {"name": "operator", "resourceVersion": version}
-        self.lease = {**written, "metadata": metadata}
+        self.lease = {**lease, "metadata": metadata}
         return self.lease
 
     def _fail(self):
@@ -63,9 +63,9 @@ def leadership(leases, name="me"):
     return Leadership(leases, "operator", name, times=TIMES, clock=clock)
 
 
-async def within(seconds, awaited):
+async def within(seconds, awaitable):
     async with asyncio.timeout(seconds):
-        await awaited
+        await awaitable
 
 
 def test_the_first_replica_leads_and_the_second_waits(leases):
@@ -80,13 +80,13 @@ def test_the_first_replica_leads_and_the_second_waits(leases):
 
 def test_a_renewing_leader_leads_longer_than_its_lease_duration(leases):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
-        keeping = asyncio.create_task(me.keep())
+        leader = leadership(leases)
+        await leader.acquire()
+        keep_task = asyncio.create_task(leader.keep())
         with pytest.raises(TimeoutError):
             await within(0.6, leadership(leases, "other").acquire())
-        assert not keeping.done()
-        keeping.cancel()
+        assert not keep_task.done()
+        keep_task.cancel()
 
     run(work())
 
@@ -103,9 +103,9 @@ def test_another_replica_takes_an_expired_lease(leases):
 
 def test_a_released_lease_is_taken_at_once(leases):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
-        await me.release()
+        leader = leadership(leases)
+        await leader.acquire()
+        await leader.release()
         await within(0.1, leadership(leases, "other").acquire())
 
     run(work())
@@ -113,13 +113,13 @@ def test_a_released_lease_is_taken_at_once(leases):
 
 def test_a_lease_is_released_despite_a_renewal_in_progress(leases):
     async def work():
-        mine = leadership(leases)
-        await mine.acquire()
+        leader = leadership(leases)
+        await leader.acquire()
         leases.slow_seconds = 0.02
-        keeping = asyncio.create_task(mine.keep())
-        await asyncio.sleep(0.01)  # it has asked, and will write
-        keeping.cancel()
-        await mine.release()
+        keep_task = asyncio.create_task(leader.keep())
+        await asyncio.sleep(0.01)  # the renewal has read the lease, and will write it
+        keep_task.cancel()
+        await leader.release()
 
     asyncio.run(work())
     assert leases.holder == ""
@@ -128,11 +128,11 @@ def test_a_lease_is_released_despite_a_renewal_in_progress(leases):
 def test_a_replica_canceled_while_acquiring_releases_the_lease(leases):
     async def work():
         leases.slow_seconds = 0.02
-        mine = leadership(leases)
-        taking = asyncio.create_task(mine.acquire())
+        leader = leadership(leases)
+        acquire_task = asyncio.create_task(leader.acquire())
         await asyncio.sleep(0.01)
-        taking.cancel()
-        await mine.release()
+        acquire_task.cancel()
+        await leader.release()
 
     asyncio.run(work())
     assert leases.holder == ""
@@ -140,10 +140,10 @@ def test_a_replica_canceled_while_acquiring_releases_the_lease(leases):
 
 def test_a_lease_held_by_another_replica_is_not_released(leases):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
+        leader = leadership(leases)
+        await leader.acquire()
         await leadership(leases, "other").acquire()
-        await me.release()
+        await leader.release()
 
     run(work())
     assert leases.holder == "other"
@@ -152,12 +152,12 @@ def test_a_lease_held_by_another_replica_is_not_released(leases):
 @pytest.mark.parametrize("thread_seconds", [0.0, 60.0], ids=["fails", "does not answer"])
 def test_a_leader_that_cannot_renew_stops_before_its_lease_expires(leases, thread_seconds):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
+        leader = leadership(leases)
+        await leader.acquire()
         loop = asyncio.get_running_loop()
         began, loop.thread_seconds = loop.time(), thread_seconds
         leases.failing = ClusterError("gone")
-        await me.keep()
+        await leader.keep()
         return loop.time() - began
 
     assert run(work()) < TIMES.duration
@@ -165,26 +165,26 @@ def test_a_leader_that_cannot_renew_stops_before_its_lease_expires(leases, threa
 
 def test_a_temporary_failure_does_not_end_leadership(leases):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
-        keeping = asyncio.create_task(me.keep())
+        leader = leadership(leases)
+        await leader.acquire()
+        keep_task = asyncio.create_task(leader.keep())
         leases.failing = ClusterError("gone")
         await asyncio.sleep(0.1)
         leases.failing = None
         await asyncio.sleep(0.3)
-        assert not keeping.done()
-        keeping.cancel()
+        assert not keep_task.done()
+        keep_task.cancel()
 
     run(work())
 
 
 def test_a_leader_whose_lease_was_taken_stops_at_once(leases):
     async def work():
-        me = leadership(leases)
-        await me.acquire()
+        leader = leadership(leases)
+        await leader.acquire()
         leases.lease["spec"]["holderIdentity"] = "other"
         leases.lease["metadata"]["resourceVersion"] = "77"
-        await within(0.1, me.keep())
+        await within(0.1, leader.keep())
 
     run(work())
 
@@ -201,9 +201,9 @@ def test_a_permanent_failure_is_raised(leases):
 
 def test_many_replicas_that_start_at_once_have_one_leader(leases):
     async def work():
-        all_ = [asyncio.create_task(leadership(leases, f"op-{n}").acquire()) for n in range(8)]
-        done, waiting = await asyncio.wait(all_, timeout=0.15)
-        for task in waiting:
+        tasks = [asyncio.create_task(leadership(leases, f"op-{n}").acquire()) for n in range(8)]
+        done, pending = await asyncio.wait(tasks, timeout=0.15)
+        for task in pending:
             task.cancel()
         return len(done)
 
@@ -212,23 +212,23 @@ def test_many_replicas_that_start_at_once_have_one_leader(leases):
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_leader_canceled_as_an_answer_arrives_stops(leases, monkeypatch, turns):
-    """So many turns of the loop after it."""
+    """The leader is canceled these turns of the loop after the answer."""
 
     async def work():
         answer = asyncio.Event()
 
-        async def answered(*_):
+        async def wait_for_answer(*_):
             await answer.wait()
             return True
 
-        monkeypatch.setattr(asyncio, "to_thread", answered)
-        keeping = asyncio.create_task(leadership(leases).keep())
+        monkeypatch.setattr(asyncio, "to_thread", wait_for_answer)
+        keep_task = asyncio.create_task(leadership(leases).keep())
         await asyncio.sleep(0.01)
         answer.set()
         for _ in range(turns):
             await asyncio.sleep(0)
-        keeping.cancel()
-        await asyncio.wait({keeping}, timeout=0.1)
-        assert keeping.cancelled()
+        keep_task.cancel()
+        await asyncio.wait({keep_task}, timeout=0.1)
+        assert keep_task.cancelled()
 
     run(work())

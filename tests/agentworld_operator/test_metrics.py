@@ -22,7 +22,7 @@ def samples_in(text):
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
-def scraped(metrics):
+def scrape(metrics):
     registry = CollectorRegistry()
     registry.register(metrics)
     return generate_latest(registry).decode()
@@ -32,28 +32,28 @@ ROUNDS, DEPTH = "agentworld_operator_reconciles_total", "agentworld_operator_que
 
 
 def test_a_waiting_replica_exports_only_that_it_does_not_lead():
-    assert samples_in(scraped(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
+    assert samples_in(scrape(OperatorMetrics())) == {("agentworld_operator_leader",): 0}
 
 
 def test_rounds_are_counted_by_result_and_the_queue_depth_is_exported():
-    endings = {"good": None, "refused": ClusterError("no"), "broken": ValueError("ours")}
+    errors = {"good": None, "refused": ClusterError("no"), "broken": ValueError("ours")}
 
     async def begin():
         async def work(name):
-            if endings[name]:
-                raise endings[name]
+            if errors[name]:
+                raise errors[name]
 
         queue = WorkQueue(work, workers=1)
         metrics = OperatorMetrics()
         metrics.lead({"Simulator": queue})
-        for name in endings:
+        for name in errors:
             queue.add(name)
-        before = samples_in(scraped(metrics))
-        running = asyncio.create_task(queue.run())
+        before = samples_in(scrape(metrics))
+        task = asyncio.create_task(queue.run())
         for _ in range(100):  # many more turns than three names take
             await asyncio.sleep(0)
-        running.cancel()
-        return before, samples_in(scraped(metrics))
+        task.cancel()
+        return before, samples_in(scrape(metrics))
 
     before, after = run(begin())
     assert before[DEPTH, "Simulator"] == 3
@@ -68,15 +68,15 @@ def test_rounds_are_counted_by_result_and_the_queue_depth_is_exported():
 
 
 def test_the_docs_and_the_alerts_cover_every_operator_metric():
-    async def nothing(_name):
+    async def do_nothing(_name):
         return None
 
     metrics = OperatorMetrics()
-    metrics.lead({"Simulator": WorkQueue(nothing, workers=1)})
-    names = {name for name, *_ in samples_in(scraped(metrics))}
+    metrics.lead({"Simulator": WorkQueue(do_nothing, workers=1)})
+    names = {name for name, *_ in samples_in(scrape(metrics))}
     page = (CHART.parents[1] / "docs/reference/metrics.md").read_text()
     assert set(re.findall(r"^\| `(agentworld_operator_\w+)`", page, re.M)) == names
     groups = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
     [rules] = [group["rules"] for group in groups if group["name"] == "agentworld-operator"]
-    asked = [re.findall(r"agentworld_\w+", rule["expr"]) for rule in rules]
-    assert {name for names_of_rule in asked for name in names_of_rule} == names
+    names_by_rule = [re.findall(r"agentworld_\w+", rule["expr"]) for rule in rules]
+    assert {name for names_of_rule in names_by_rule for name in names_of_rule} == names

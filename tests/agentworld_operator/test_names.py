@@ -67,12 +67,12 @@ class Names(Guarded):
         wait_for(lambda: self.recorded == ("True", "AsAsked"))
 
     def bypass(self):
-        """Returns when the API server asks no webhook any more."""
+        """Deletes the webhook, and waits until the API server calls none."""
         self.namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{self.name}")
         wait_for(lambda: not self._is_refused("nobody"))
 
     def refuse(self):
-        """Adds another webhook that refuses what ours admits."""
+        """Adds a second webhook that refuses what the operator's admits."""
         configuration = self.configuration
         configuration["metadata"]["name"] += "-other"
         for webhook in configuration["webhooks"]:
@@ -99,23 +99,25 @@ class Names(Guarded):
 
     @property
     def opened(self):
-        """The simulator that a new run gets by the name."""
+        """The simulator of a new run that names the alias."""
         opening = {"agent": "a", "starting_weights": records.digest("starting")}
         answer = httpx.post(f"{self.url}/runs", json={**opening, "simulator": "stable"})
         return answer.json()["run"]["simulator"] if answer.is_success else answer.status_code
 
     @property
     def told(self):
-        return [(each["set_by"], each["ended"] or each["simulator"]) for each in self.history()]
+        return [
+            (change["set_by"], change["ended"] or change["simulator"]) for change in self.history()
+        ]
 
 
 @pytest.fixture
 def names(kubernetes, namespace, start, tmp_path) -> Iterator[Names]:
     account = make.operator.kubeconfig(kubernetes, namespace, "agentworld-service")
     yield Names(namespace, start, tmp_path, account)
-    for each in namespace.all("ValidatingWebhookConfiguration").objects:
-        if namespace.namespace in each["metadata"]["name"]:
-            namespace.delete("ValidatingWebhookConfiguration", each["metadata"]["name"])
+    for configuration in namespace.all("ValidatingWebhookConfiguration").objects:
+        if namespace.namespace in configuration["metadata"]["name"]:
+            namespace.delete("ValidatingWebhookConfiguration", configuration["metadata"]["name"])
 
 
 def test_an_alias_edited_without_an_operator_is_reported_and_does_not_move(names):
@@ -134,7 +136,7 @@ def test_an_alias_edited_without_an_operator_is_reported_and_does_not_move(names
         assert names.namespace.get("SimulatorAlias", "stable")["status"]["digest"] == ONE
         assert names.told == [("admin", ONE)]
         events = names.namespace.all("Event").objects
-        assert "NotAsked" in {each["reason"] for each in events if each["type"] == "Warning"}
+        assert "NotAsked" in {event["reason"] for event in events if event["type"] == "Warning"}
 
 
 def test_an_alias_edited_without_a_service_does_not_move_when_the_service_returns(names):
@@ -166,7 +168,7 @@ def test_an_alias_deleted_without_an_operator_is_ended_by_the_next_operator(name
     with names.serve():
         names.begin()
         names.operators["first"].kill()
-        names.namespace.delete("SimulatorAlias", "stable")  # nobody is there to be asked
+        names.namespace.delete("SimulatorAlias", "stable")  # no operator runs
         assert names.opened == ONE
         names.namespace.end_lease()
         names.run("second", webhook_settle_seconds=1)
@@ -192,7 +194,7 @@ def test_a_request_is_recorded_once_with_its_object_and_generation(names):
         names.wish(simulator="two")
         names.namespace.delete("SimulatorAlias", "stable")
         uids, generations = zip(
-            *(each["request"].split("/") for each in names.history()), strict=True
+            *(change["request"].split("/") for change in names.history()), strict=True
         )
         assert (len(set(uids)), generations) == (1, ("1", "2", "2"))
         assert names.told == [("admin", ONE), ("admin", TWO), ("admin", True)]

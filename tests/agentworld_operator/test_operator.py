@@ -66,19 +66,19 @@ class Idle:
 
 
 class Refusing(BaseHTTPRequestHandler):
-    """An API server that takes no request for one."""
+    """An API server that rejects every request."""
 
     def do_GET(self):
         self.send_error(400)
 
     def log_message(self, *_arguments):
-        """Says nothing of its requests."""
+        """Logs no request."""
 
 
-def made(seed, version, name="one"):
-    found = simulator(name, seed)
-    found["metadata"] |= {"uid": f"uid-{name}-{seed}", "resourceVersion": str(version)}
-    return found
+def build_simulator(seed, version, name="one"):
+    resource = simulator(name, seed)
+    resource["metadata"] |= {"uid": f"uid-{name}-{seed}", "resourceVersion": str(version)}
+    return resource
 
 
 ENGINE = {"metadata": {"name": "engine", "uid": "uid-engine", "resourceVersion": "3"}}
@@ -102,10 +102,10 @@ def operator(cluster, cache, identities, simulators, episodes=None):
 
 def test_a_recreated_simulator_does_not_inherit_the_identity_of_the_old_simulator():
     cache, identities = Cache(), Identities(lambda _: b"")
-    old = made("one", 1)
-    cache.put("Simulator", old)
-    identities.learn(old, Identity(manifest=pinned_manifest("one")))
-    cluster = Listing(made("two", 5))
+    old_simulator = build_simulator("one", 1)
+    cache.put("Simulator", old_simulator)
+    identities.learn(old_simulator, Identity(manifest=pinned_manifest("one")))
+    cluster = Listing(build_simulator("two", 5))
     simulators = SimulatorReconciler(
         cluster, cache, identities, SETTINGS, open_episodes=lambda _: None, clock=lambda: 0.0
     )
@@ -115,7 +115,7 @@ def test_a_recreated_simulator_does_not_inherit_the_identity_of_the_old_simulato
 
 @pytest.fixture
 def login():
-    """To an API server that takes no request for one."""
+    """A login to an API server that rejects every request."""
     server = ThreadingHTTPServer((LOOPBACK, 0), Refusing)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     url = f"http://{LOOPBACK}:{server.server_port}"
@@ -127,27 +127,29 @@ def login():
 @pytest.mark.waits
 def test_reconciling_waits_for_the_full_list_and_ended_watches_raise_an_error(login):
     cache, identities, episodes = Cache(), Identities(lambda _: b""), Silent()
-    known = []
+    rounds = []
 
     class Working(Idle):
         status_type = SimulatorStatus
 
         async def reconcile(self, _simulator, _before, _now):
             engine = cache.get("Deployment", "engine")
-            known.append((engine, identities.same(DIGEST), episodes.is_asked))
+            rounds.append((engine, identities.same(DIGEST), episodes.is_asked))
             return Outcome()
 
-    wrong = made("one", 3, "wrong")
-    wrong["spec"] = {"identity": {}}
-    cluster = Listing(made("one", 1), made("one", 2, "twin"), wrong, failures=1)
-    running = operator(cluster, cache, identities, Working("Simulator"), episodes)
+    invalid_simulator = build_simulator("one", 3, "wrong")
+    invalid_simulator["spec"] = {"identity": {}}
+    cluster = Listing(
+        build_simulator("one", 1), build_simulator("one", 2, "twin"), invalid_simulator, failures=1
+    )
+    replica = operator(cluster, cache, identities, Working("Simulator"), episodes)
     with pytest.raises(ClusterError, match="the watches ended"):
-        asyncio.run(running.run(login, SETTINGS))
-    assert known == [(ENGINE, ["one", "twin"], True)] * 3
+        asyncio.run(replica.run(login, SETTINGS))
+    assert rounds == [(ENGINE, ["one", "twin"], True)] * 3
 
 
 def test_an_operator_without_list_rights_ends_with_the_reason():
     cluster = Listing(failures=10**6, status=403)
-    running = operator(cluster, Cache(), Identities(lambda _: b""), Idle("Simulator"))
+    replica = operator(cluster, Cache(), Identities(lambda _: b""), Idle("Simulator"))
     with pytest.raises(ClusterError, match="does not answer this"):
-        asyncio.run(running.run(None, SETTINGS))
+        asyncio.run(replica.run(None, SETTINGS))

@@ -8,7 +8,7 @@ from fakes.virtual_time import run
 
 
 def moments(seconds, **options):
-    """At which a work is called that fails the first time."""
+    """The times of the calls of a work that fails the first time."""
 
     async def begin():
         loop, calls = asyncio.get_running_loop(), []
@@ -18,9 +18,9 @@ def moments(seconds, **options):
             if len(calls) == 1:
                 raise ClusterError("gone")
 
-        repeated = asyncio.create_task(every(10, work, **options))
+        task = asyncio.create_task(every(10, work, **options))
         await asyncio.sleep(seconds)
-        repeated.cancel()
+        task.cancel()
         return calls
 
     return run(begin())

@@ -1,4 +1,4 @@
-"""Recurring runs of one namespace among those of others."""
+"""Recurring runs of one namespace among those of other namespaces."""
 
 from copy import copy
 
@@ -20,7 +20,7 @@ def server():
         yield server
 
 
-def of(server, namespace="worlds", placement=None, image=""):
+def recurring_runs(server, namespace="worlds", placement=None, image=""):
     return RecurringRuns(namespace, ServerSettings(url=server.url), placement, image)
 
 
@@ -29,75 +29,79 @@ def spec(**fields):
 
 
 def test_ensuring_an_unchanged_recurring_run_only_reads(server):
-    runs = of(server)
-    made = runs.ensure("nightly", spec(), [])
-    asked = len(server.asked)
-    assert runs.ensure("nightly", spec(), runs.all()["nightly"]).id == made.id
-    assert {each.split()[0] for each in server.asked[asked:]} == {"GET"}
-    assert len(server.asked) - asked == 4
+    runs = recurring_runs(server)
+    recurring_run = runs.ensure("nightly", spec(), [])
+    num_requests = len(server.asked)
+    assert runs.ensure("nightly", spec(), runs.all()["nightly"]).id == recurring_run.id
+    assert {request.split()[0] for request in server.asked[num_requests:]} == {"GET"}
+    assert len(server.asked) - num_requests == 4
 
 
 def test_a_second_operator_keeps_the_recurring_run(server):
-    made = of(server).ensure("nightly", spec(), [])
-    second = of(server)
-    assert second.ensure("nightly", spec(), second.all()["nightly"]).id == made.id
+    recurring_run = recurring_runs(server).ensure("nightly", spec(), [])
+    second = recurring_runs(server)
+    assert second.ensure("nightly", spec(), second.all()["nightly"]).id == recurring_run.id
     assert len(server.versions) == 1
 
 
 def test_recurring_runs_of_other_namespaces_and_of_people_are_ignored(server):
-    ours, theirs = of(server), of(server, "worlds-2")
-    ours.ensure("a.b", spec(), [])
-    theirs.ensure("nightly", spec(), [])
-    made = next(iter(server.schedules.values()))
-    server.schedules["by-hand"] = copy(made)
+    own_runs, other_runs = recurring_runs(server), recurring_runs(server, "worlds-2")
+    own_runs.ensure("a.b", spec(), [])
+    other_runs.ensure("nightly", spec(), [])
+    recurring_run = next(iter(server.schedules.values()))
+    server.schedules["by-hand"] = copy(recurring_run)
     server.schedules["by-hand"].display_name = "nightly"
-    assert {name: len(found) for name, found in ours.all().items()} == {"a.b": 1}
-    ours.remove("a.b")
-    ours.remove("nightly")
-    assert sorted(each.display_name for each in server.schedules.values()) == [
+    assert {name: len(runs) for name, runs in own_runs.all().items()} == {"a.b": 1}
+    own_runs.remove("a.b")
+    own_runs.remove("nightly")
+    assert sorted(recurring_run.display_name for recurring_run in server.schedules.values()) == [
         "nightly",
         "worlds-2.nightly",
     ]
 
 
 def test_steps_run_in_the_configured_image(server):
-    of(server, image="mirror.example/train:1").ensure("nightly", spec(), [])
+    recurring_runs(server, image="mirror.example/train:1").ensure("nightly", spec(), [])
     (version,) = server.versions.values()
     executors = version.pipeline_spec["pipeline_spec"]["deploymentSpec"]["executors"].values()
-    assert {each["container"]["image"] for each in executors} == {"mirror.example/train:1"}
+    assert {executor["container"]["image"] for executor in executors} == {"mirror.example/train:1"}
 
 
 def test_steps_follow_the_placement_and_use_the_schedules_queue_by_default(server, tmp_path):
     placement = tmp_path / "placement.yaml"
     placement.write_text("default: {volumes: {stores: /stores}}\nsteps: {rl: {queue: h100}}\n")
-    of(server, placement=placement).ensure("nightly", spec(queue="training"), [])
+    recurring_runs(server, placement=placement).ensure("nightly", spec(queue="training"), [])
     (version,) = server.versions.values()
-    told = version.pipeline_spec["platform_spec"]["platforms"]["kubernetes"]
-    placed = told["deploymentSpec"]["executors"]
-    mounts = {name: each["pvcMount"][0]["mountPath"] for name, each in placed.items()}
+    platform = version.pipeline_spec["platform_spec"]["platforms"]["kubernetes"]
+    executors = platform["deploymentSpec"]["executors"]
+    mounts = {name: executor["pvcMount"][0]["mountPath"] for name, executor in executors.items()}
     assert set(mounts.values()) == {"/stores"}
-    queues = {name: each["podMetadata"]["labels"].popitem()[1] for name, each in placed.items()}
-    assert queues == {name: "h100" if name == "exec-rl" else "training" for name in placed}
+    queues = {
+        name: executor["podMetadata"]["labels"].popitem()[1] for name, executor in executors.items()
+    }
+    assert queues == {name: "h100" if name == "exec-rl" else "training" for name in executors}
 
 
 def test_an_invalid_placement_is_refused_with_its_wrong_key(server, tmp_path):
     placement = tmp_path / "placement.yaml"
     placement.write_text("default: {node_selectr: {pool: h100}}\n")
     with pytest.raises(InputError, match=r"placement\.yaml.*node_selectr"):
-        of(server, placement=placement).ensure("nightly", spec(), [])
+        recurring_runs(server, placement=placement).ensure("nightly", spec(), [])
     assert server.schedules == {}
 
 
 def test_an_unknown_pipeline_is_refused_with_the_known_pipelines(server):
     with pytest.raises(InputError, match="no pipeline 'wrold'; pipelines are world_model"):
-        of(server).ensure("nightly", spec(pipeline="wrold"), [])
+        recurring_runs(server).ensure("nightly", spec(pipeline="wrold"), [])
 
 
 def test_a_pipeline_gets_the_simulator_of_its_schedule(server):
-    of(server).ensure("nightly", spec(pipeline="nightly", simulator="production"), [])
-    of(server).ensure("recipes-own", spec(pipeline="nightly"), [])
-    told = [each.runtime_config.parameters for each in server.schedules.values()]
-    assert told == [
+    recurring_runs(server).ensure("nightly", spec(pipeline="nightly", simulator="production"), [])
+    recurring_runs(server).ensure("recipes-own", spec(pipeline="nightly"), [])
+    parameters = [
+        recurring_run.runtime_config.parameters for recurring_run in server.schedules.values()
+    ]
+    assert parameters == [
         {"recipe": "demo", "store": "/store", "simulator": "production"},
         {"recipe": "demo", "store": "/store"},
     ]
@@ -105,15 +109,15 @@ def test_a_pipeline_gets_the_simulator_of_its_schedule(server):
 
 def test_a_simulator_for_a_pipeline_that_takes_none_is_refused_without_a_request(server):
     with pytest.raises(InputError, match="world_model takes no simulator; leave it out"):
-        of(server).ensure("nightly", spec(simulator="production"), [])
+        recurring_runs(server).ensure("nightly", spec(simulator="production"), [])
     assert server.asked == []
 
 
 def test_a_server_that_lost_its_data_gets_the_recurring_run_again(server):
-    runs = of(server)
+    runs = recurring_runs(server)
     runs.ensure("nightly", spec(), [])
-    for lost in (server.experiments, server.pipelines, server.versions, server.schedules):
-        lost.clear()
+    for table in (server.experiments, server.pipelines, server.versions, server.schedules):
+        table.clear()
     with pytest.raises(NotFound):
         runs.ensure("nightly", spec(), [])
     runs.ensure("nightly", spec(), [])
@@ -121,4 +125,4 @@ def test_a_server_that_lost_its_data_gets_the_recurring_run_again(server):
 
 
 def test_a_missing_run_is_none(server):
-    assert of(server).run("gone") is None
+    assert recurring_runs(server).run("gone") is None

@@ -25,39 +25,43 @@ CAUSES = ("EngineReady", "Ready", "Degraded")
 
 
 def reasons(namespace):
-    """Why it is not ready, by all conditions that say so."""
-    found = namespace.conditions("one")
-    return {found[name][1] for name in CAUSES if name in found}
+    """The reasons of all conditions about a Simulator that is not ready."""
+    states = namespace.conditions("one")
+    return {states[name][1] for name in CAUSES if name in states}
 
 
 def message(namespace):
     status = namespace.get("Simulator", "one")["status"]
-    return next(each["message"] for each in status["conditions"] if each["type"] == "Degraded")
+    return next(
+        condition["message"]
+        for condition in status["conditions"]
+        if condition["type"] == "Degraded"
+    )
 
 
 def events(namespace, reason):
-    found = namespace.all("Event").objects
-    own = [each for each in found if each["involvedObject"]["kind"] == "Simulator"]
-    return [each["message"] for each in own if each["reason"] == reason]
+    objects = namespace.all("Event").objects
+    own_events = [event for event in objects if event["involvedObject"]["kind"] == "Simulator"]
+    return [event["message"] for event in own_events if event["reason"] == reason]
 
 
 def rules(namespace):
     return namespace.call("GET", RIGHTS["Role"].path(namespace.namespace, ROLE))["rules"]
 
 
-def allow(namespace, told):
+def allow(namespace, new_rules):
     """Waits until the API server, which watches these rules, enforces them."""
     path = RIGHTS["Role"].path(namespace.namespace, ROLE)
-    namespace.call("PATCH", path, {"rules": told})
-    of_engines = [each for each in told if "deployments" in each["resources"]]
-    is_wanted = any("patch" in each["verbs"] for each in of_engines)
+    namespace.call("PATCH", path, {"rules": new_rules})
+    engine_rules = [rule for rule in new_rules if "deployments" in rule["resources"]]
+    is_wanted = any("patch" in rule["verbs"] for rule in engine_rules)
     wait_for(lambda: may_change_engines(namespace) == is_wanted)
 
 
 def may_change_engines(namespace):
-    asked = {"namespace": namespace.namespace, "group": "apps", "resource": "deployments"}
+    attributes = {"namespace": namespace.namespace, "group": "apps", "resource": "deployments"}
     user = f"system:serviceaccount:{namespace.namespace}:{ROLE}"
-    spec = {"user": user, "resourceAttributes": asked | {"verb": "patch"}}
+    spec = {"user": user, "resourceAttributes": attributes | {"verb": "patch"}}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return namespace.call("POST", path, {"spec": spec})["status"]["allowed"]
 
@@ -68,71 +72,71 @@ def test_an_exceeded_quota_is_a_condition_and_an_event(namespace, start):
     namespace.create(simulator())
     wait_for(lambda: reasons(namespace) == {"FailedCreate"})
     assert "exceeded quota: team" in message(namespace)
-    told = events(namespace, "FailedCreate")
-    assert any("Degraded is True" in each and "exceeded quota" in each for each in told)
+    messages = events(namespace, "FailedCreate")
+    assert any("Degraded is True" in text and "exceeded quota" in text for text in messages)
 
 
 def test_a_missing_right_is_a_condition_until_granted(namespace, start):
-    whole = rules(namespace)
-    fewer = [
-        each | {"verbs": ["list", "watch"]} if "deployments" in each["resources"] else each
-        for each in whole
+    all_rules = rules(namespace)
+    reduced_rules = [
+        rule | {"verbs": ["list", "watch"]} if "deployments" in rule["resources"] else rule
+        for rule in all_rules
     ]
-    allow(namespace, fewer)
+    allow(namespace, reduced_rules)
     start()
     namespace.create(simulator())
     wait_for(lambda: reasons(namespace) == {"Forbidden"})
     assert "deployments" in message(namespace)
     assert namespace.get("Service", ENGINE)
-    assert any("Ready is False" in each for each in events(namespace, "Forbidden"))
-    allow(namespace, whole)
+    assert any("Ready is False" in text for text in events(namespace, "Forbidden"))
+    allow(namespace, all_rules)
     wait_for(lambda: namespace.conditions("one")["Ready"] == ("False", "Starting"))
     assert namespace.conditions("one")["Degraded"] == ("False", "AsWanted")
 
 
 def test_an_immutable_field_is_a_condition_and_an_event(namespace, start):
-    taken = {**type_fields("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
-    namespace.create(taken | {"data": {"manifest.json": "somebody else's"}})
+    config_map = {**type_fields("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
+    namespace.create(config_map | {"data": {"manifest.json": "somebody else's"}})
     start()
     namespace.create(simulator())
     wait_for(lambda: reasons(namespace) == {"Invalid"})
     assert "immutable" in message(namespace)
-    assert any("immutable" in each for each in events(namespace, "Invalid"))
+    assert any("immutable" in text for text in events(namespace, "Invalid"))
 
 
 def test_a_suspended_simulator_whose_engine_may_not_be_stopped_is_degraded(namespace, start):
     start()
     namespace.create(simulator())
     wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
-    whole = rules(namespace)
-    allow(namespace, [each for each in whole if "deployments" not in each["resources"]])
+    all_rules = rules(namespace)
+    allow(namespace, [rule for rule in all_rules if "deployments" not in rule["resources"]])
     namespace.change("one", suspend=True)
     wait_for(lambda: namespace.conditions("one")["Degraded"] == ("True", "Forbidden"))
     assert namespace.get("Deployment", ENGINE)["spec"]["replicas"] == 1
 
 
 class Killed(Exception):
-    """The operator is gone."""
+    """The operator was killed."""
 
 
 class KilledBeforeStatus(Cluster):
     """An operator whose last write is an event."""
 
-    def write_status(self, *_told):
+    def write_status(self, *_arguments):
         raise Killed
 
 
 def test_a_crash_between_an_event_and_its_status_loses_neither_and_repeats_none(namespace):
-    found = namespace.create(simulator())
+    resource = namespace.create(simulator())
     now = "2026-01-01T00:00:00Z"
-    said = [ConditionState("Ready", "False", "FailedCreate", "exceeded quota")]
+    states = [ConditionState("Ready", "False", "FailedCreate", "exceeded quota")]
     before = SimulatorStatus()
-    after = before.model_copy(update={"conditions": conditions((), said, 1, now)})
+    after = before.model_copy(update={"conditions": conditions((), states, 1, now)})
     killed = KilledBeforeStatus(namespace._server, namespace.namespace, OPERATOR)
     with pytest.raises(Killed):
-        asyncio.run(write_status(killed, "Simulator", found, before, after, now))
+        asyncio.run(write_status(killed, "Simulator", resource, before, after, now))
     assert not namespace.conditions("one")
-    later = "2026-01-01T00:00:09Z"
-    asyncio.run(write_status(namespace, "Simulator", found, before, after, later))
+    later_time = "2026-01-01T00:00:09Z"
+    asyncio.run(write_status(namespace, "Simulator", resource, before, after, later_time))
     assert events(namespace, "FailedCreate") == ["Ready is False: exceeded quota"]
     assert namespace.conditions("one") == {"Ready": ("False", "FailedCreate")}

@@ -11,7 +11,7 @@ from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.status import write_status
 from waiting import DEADLINE
 
-FOUND = {"metadata": {"name": "nightly", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
+RESOURCE = {"metadata": {"name": "nightly", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
 BEFORE = ScheduleStatus()
 
 
@@ -48,16 +48,16 @@ AT = "2026-01-01T00:00:00Z"
 CONDITIONS = conditions((), [ConditionState("Scheduled", "False", "Suspended")], 1, AT)
 
 
-def write(cluster, at=AT, found=FOUND):
+def write(cluster, at=AT, resource=RESOURCE):
     after = BEFORE.model_copy(update={"conditions": CONDITIONS})
-    return asyncio.run(write_status(cluster, "TrainingSchedule", found, BEFORE, after, at))
+    return asyncio.run(write_status(cluster, "TrainingSchedule", resource, BEFORE, after, at))
 
 
 def test_an_event_is_written_before_its_status(cluster):
-    written = write(cluster)
+    resource = write(cluster)
     assert cluster.kinds == ["Event", "TrainingSchedule"]
     assert list(cluster.events.values()) == ["Scheduled is False"]
-    assert written["status"]["conditions"][0]["reason"] == "Suspended"
+    assert resource["status"]["conditions"][0]["reason"] == "Suspended"
 
 
 def test_a_retried_status_write_has_one_event(cluster, caplog):
@@ -81,8 +81,8 @@ def test_a_write_canceled_during_its_event_writes_no_status():
 
     async def lose_the_lease(server):
         after = BEFORE.model_copy(update={"conditions": CONDITIONS})
-        write = write_status(server, "TrainingSchedule", FOUND, BEFORE, after, AT)
-        task = asyncio.create_task(write)
+        status_write = write_status(server, "TrainingSchedule", RESOURCE, BEFORE, after, AT)
+        task = asyncio.create_task(status_write)
         await asyncio.to_thread(is_asked.wait, DEADLINE)
         task.cancel()
         may_end.set()
@@ -90,14 +90,14 @@ def test_a_write_canceled_during_its_event_writes_no_status():
             await task
 
     server = SlowServer()
-    asyncio.run(lose_the_lease(server))  # which waits for its threads
+    asyncio.run(lose_the_lease(server))  # `asyncio.run` waits for its threads
     assert is_created.is_set()
     assert server.kinds == ["Event"]
 
 
 def test_the_same_change_of_a_later_version_has_a_second_event(cluster):
     write(cluster)
-    write(cluster, found={"metadata": FOUND["metadata"] | {"resourceVersion": "8"}})
+    write(cluster, resource={"metadata": RESOURCE["metadata"] | {"resourceVersion": "8"}})
     assert len(cluster.events) == 2
 
 

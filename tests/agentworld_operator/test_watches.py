@@ -1,4 +1,4 @@
-"""Kopf's view of an API server, without one."""
+"""Kopf's view of an API server, without a server."""
 
 import asyncio
 

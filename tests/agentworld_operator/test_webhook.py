@@ -34,12 +34,12 @@ REVIEW = {
 }
 
 
-async def let_in(_asked):
+async def admit(_asked):
     return None
 
 
 @asynccontextmanager
-async def served(folder, decide=let_in, seconds=60.0, shown=None, **settings):
+async def webhook_client(folder, decide=admit, seconds=60.0, shown=None, **settings):
     """A client of a webhook with the certificate that the folder has."""
     webhook = WebhookSettings(
         port=free_port(), host=LOOPBACK, folder=folder, reload_seconds=0.02, **settings
@@ -58,8 +58,8 @@ async def served(folder, decide=let_in, seconds=60.0, shown=None, **settings):
         yield client
 
 
-async def answered(client, body=None):
-    """The first answer, once it listens."""
+async def first_answer(client, body=None):
+    """The first answer of the webhook, once it listens."""
     while True:
         try:
             return await client.post("/admit", content=body or json.dumps(REVIEW))
@@ -72,15 +72,15 @@ def post_review(folder, body=None, *args, **settings):
 
     async def ask():
         mount(FILES, folder)
-        async with served(folder, *args, **settings) as client:
-            return await answered(client, body)
+        async with webhook_client(folder, *args, **settings) as client:
+            return await first_answer(client, body)
 
     return asyncio.run(ask())
 
 
 def test_a_review_is_answered_with_the_decision(tmp_path):
-    async def refuse(asked):
-        return Denial(f"{asked.object_name} is not wanted", 409)
+    async def refuse(request):
+        return Denial(f"{request.object_name} is not wanted", 409)
 
     response = post_review(tmp_path, None, refuse).json()["response"]
     assert (response["allowed"], response["status"]["message"]) == (False, "one is not wanted")
@@ -113,20 +113,20 @@ def test_a_programming_error_denies_the_request(tmp_path):
 def test_with_a_client_ca_a_client_without_a_certificate_is_rejected(tmp_path):
     clients = trustme.CA()
     clients.cert_pem.write_to_path(tmp_path / "clients.crt")
-    shown = clients.issue_cert("kube-apiserver")
-    known = {"client_ca": tmp_path / "clients.crt"}
-    assert post_review(tmp_path, shown=shown, **known).status_code == 200
+    certificate = clients.issue_cert("kube-apiserver")
+    settings = {"client_ca": tmp_path / "clients.crt"}
+    assert post_review(tmp_path, shown=certificate, **settings).status_code == 200
     with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-        post_review(tmp_path, **known)
+        post_review(tmp_path, **settings)
 
 
 def test_the_webhook_listens_once_a_certificate_exists(tmp_path, caplog):
     async def ask():
-        async with served(tmp_path) as client:
+        async with webhook_client(tmp_path) as client:
             while "cannot listen" not in caplog.text:
                 await asyncio.sleep(0.01)
             mount(FILES, tmp_path)
-            return await answered(client)
+            return await first_answer(client)
 
     assert asyncio.run(asyncio.wait_for(ask(), DEADLINE)).is_success
     assert f"with the certificate in {tmp_path}" in caplog.text
@@ -140,23 +140,23 @@ async def new_connection(client):
 
 
 def test_a_new_certificate_is_served_while_a_request_is_in_progress(tmp_path):
-    asked, certificate_changed = asyncio.Event(), asyncio.Event()
+    request_arrived, certificate_changed = asyncio.Event(), asyncio.Event()
 
     async def decide(_asked):
-        asked.set()
+        request_arrived.set()
         await certificate_changed.wait()
 
     async def renew():
         mount(FILES, tmp_path)
-        async with served(tmp_path, decide) as client:
-            in_progress = asyncio.create_task(answered(client))
-            await asked.wait()
+        async with webhook_client(tmp_path, decide) as client:
+            task = asyncio.create_task(first_answer(client))
+            await request_arrived.wait()
             first = await new_connection(client)
             mount(new_files(AUTHORITY), tmp_path)
             while await new_connection(client) == first:
                 await asyncio.sleep(0.01)
             certificate_changed.set()
-            return await in_progress
+            return await task
 
     assert asyncio.run(asyncio.wait_for(renew(), DEADLINE)).json()["response"]["allowed"]
 
@@ -164,8 +164,8 @@ def test_a_new_certificate_is_served_while_a_request_is_in_progress(tmp_path):
 def test_a_certificate_that_cannot_be_loaded_leaves_the_previous_one(tmp_path, caplog):
     async def renew():
         mount(FILES, tmp_path)
-        async with served(tmp_path) as client:
-            await answered(client)
+        async with webhook_client(tmp_path) as client:
+            await first_answer(client)
             first = await new_connection(client)
             mount(FILES | {"tls.crt": new_files(AUTHORITY)["tls.crt"]}, tmp_path)
             while "keeps its certificate" not in caplog.text:
@@ -179,15 +179,15 @@ def test_a_certificate_that_cannot_be_loaded_leaves_the_previous_one(tmp_path, c
 def test_a_client_that_sends_no_body_does_not_delay_the_end(tmp_path):
     async def end():
         mount(FILES, tmp_path)
-        async with served(tmp_path, seconds=0.2) as client:
-            await answered(client)
+        async with webhook_client(tmp_path, seconds=0.2) as client:
+            await first_answer(client)
             context = ssl.create_default_context()
             AUTHORITY.configure_trust(context)
             url = client.base_url
             reader, writer = await asyncio.open_connection(url.host, url.port, ssl=context)
             writer.write(b"POST /admit HTTP/1.1\r\nHost: webhook\r\nContent-Length: 9\r\n\r\n")
             await writer.drain()
-            await new_connection(client)  # it has read the request before
+            await new_connection(client)  # the webhook has read the request above
         writer.close()
         return await reader.read()
 
@@ -195,13 +195,13 @@ def test_a_client_that_sends_no_body_does_not_delay_the_end(tmp_path):
 
 
 def test_a_port_in_use_is_logged(tmp_path, caplog):
-    async def twice():
+    async def serve_twice():
         mount(FILES, tmp_path)
-        with_port = WebhookSettings(port=free_port(), host=LOOPBACK, folder=tmp_path)
-        other = await asyncio.start_server(lambda *_: None, LOOPBACK, with_port.port)
-        async with other, serve(let_in, with_port):
+        webhook = WebhookSettings(port=free_port(), host=LOOPBACK, folder=tmp_path)
+        other_server = await asyncio.start_server(lambda *_: None, LOOPBACK, webhook.port)
+        async with other_server, serve(admit, webhook):
             while "cannot listen" not in caplog.text:
                 await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(twice(), DEADLINE))
+    asyncio.run(asyncio.wait_for(serve_twice(), DEADLINE))
     assert "address already in use" in caplog.text

@@ -8,68 +8,68 @@ from agentworld_operator.work_queue import WorkQueue
 from fakes.virtual_time import run
 
 
-def worked(names, do, *, workers=2, until):
-    """Works on names that are added at once, until something holds."""
+def run_queue(names, do, *, workers=2, until):
+    """Runs a queue with these names until a condition holds."""
 
     async def begin():
         queue = WorkQueue(do, workers=workers)
         for name in names:
             queue.add(name)
-        running = asyncio.create_task(queue.run())
+        task = asyncio.create_task(queue.run())
         async with asyncio.timeout(5):
             while not until():
                 await asyncio.sleep(0.001)
-        running.cancel()
+        task.cancel()
         return queue
 
     return run(begin())
 
 
 def test_a_name_that_is_added_twice_is_worked_on_once():
-    done = []
+    processed = []
 
     async def do(name):
-        done.append(name)
+        processed.append(name)
 
-    worked(["a", "a", "b"], do, until=lambda: len(done) >= 2)
-    assert sorted(done) == ["a", "b"]
+    run_queue(["a", "a", "b"], do, until=lambda: len(processed) >= 2)
+    assert sorted(processed) == ["a", "b"]
 
 
 def test_a_name_has_one_worker_at_a_time_and_is_repeated_if_added_meanwhile():
-    at_work, done = set(), []
+    active, processed = set(), []
 
     async def begin():
         async def do(name):
-            assert name not in at_work
-            at_work.add(name)
-            if not done:
+            assert name not in active
+            active.add(name)
+            if not processed:
                 queue.add(name)
             await asyncio.sleep(0.005)
-            at_work.discard(name)
-            done.append(name)
+            active.discard(name)
+            processed.append(name)
 
         queue = WorkQueue(do, workers=4)
         queue.add("a")
-        running = asyncio.create_task(queue.run())
+        task = asyncio.create_task(queue.run())
         await asyncio.sleep(0.05)
-        running.cancel()
+        task.cancel()
 
     run(begin())
-    assert done == ["a", "a"]
+    assert processed == ["a", "a"]
 
 
 @pytest.mark.parametrize("error", [ClusterError("gone"), ValueError("a mistake of ours")])
 def test_a_failed_name_is_retried_and_does_not_delay_other_names(monkeypatch, error):
     monkeypatch.setattr(work_queue, "_FIRST_PAUSE", 0.001)
-    done = []
+    processed = []
 
     async def do(name):
-        done.append(name)
-        if name == "bad" and done.count("bad") < 3:
+        processed.append(name)
+        if name == "bad" and processed.count("bad") < 3:
             raise error
 
-    worked(["bad", "good"], do, workers=1, until=lambda: done.count("bad") == 3)
-    assert done[:2] == ["bad", "good"]
+    run_queue(["bad", "good"], do, workers=1, until=lambda: processed.count("bad") == 3)
+    assert processed[:2] == ["bad", "good"]
 
 
 def moments(seconds, pauses, *, adds=()):
@@ -87,9 +87,9 @@ def moments(seconds, pauses, *, adds=()):
         queue = WorkQueue(do, workers=2)
         for moment in (0, *adds):
             loop.call_later(moment, queue.add, "a")
-        running = asyncio.create_task(queue.run())
+        task = asyncio.create_task(queue.run())
         await asyncio.sleep(seconds)
-        running.cancel()
+        task.cancel()
         return calls
 
     return run(begin())

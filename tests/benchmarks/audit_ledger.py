@@ -47,7 +47,7 @@ class Sink(Protocol):
         ...
 
     def settle(self) -> None:
-        """Commits, and updates the database's statistics, as it does itself in time."""
+        """Commits, and updates the statistics that the database would update itself later."""
         ...
 
 
@@ -74,8 +74,8 @@ class PostgresSink:
 
     def __init__(self, url: str) -> None:
         Ledger(url).close()
-        plain = make_url(url).set(drivername="postgresql")
-        self._connection = psycopg.connect(plain.render_as_string(hide_password=False))
+        plain_url = make_url(url).set(drivername="postgresql")
+        self._connection = psycopg.connect(plain_url.render_as_string(hide_password=False))
         self._connection.execute("SET session_replication_role = replica")
 
     def add(self, table: Table, rows: Sequence[Row]) -> None:
@@ -119,8 +119,8 @@ class Book:
             self._serve([item._replace(id=new_name()) for item in group], texts, run_log)
         if run.closing:
             self._tell(run_log, [log.run_closed(run.closing)])
-        counted = {"num_episodes": num_episodes, "num_steps": num_episodes * NUM_STEPS}
-        row = {"id": run.id, "simulator": run.simulator, "tenant": run.tenant, **counted}
+        counts = {"num_episodes": num_episodes, "num_steps": num_episodes * NUM_STEPS}
+        row = {"id": run.id, "simulator": run.simulator, "tenant": run.tenant, **counts}
         row |= {"opening": run.opening.model_dump_json(), "log_length": run_log.length}
         row |= run.closing.model_dump() if run.closing else {}
         self.add(RUNS, *[tuple(row.get(column.name) for column in RUNS.columns)])
@@ -139,22 +139,22 @@ class Book:
             sink.settle()
 
     def _serve(self, episodes: list[Episode], texts: dict[Digest, bytes], run_log: "_Told") -> None:
-        """The rows of concurrent episodes, from their openings to their ends."""
+        """Adds the rows of concurrent episodes, from their openings to their ends."""
         at = time.time()
         self._tell(run_log, [log.episode_opened(episode) for episode in episodes])
         first_key, entry = self._key + 1, run_log.length
         self._key += len(episodes)
         chains = []
-        for place, episode in enumerate(episodes):
-            key, digest = first_key + place, episode.opening_digest
-            begins = episode.id, episode.run, texts[digest], False, digest, 0
-            self.add(EPISODES, (key, *begins, at, "done", None))
+        for index, episode in enumerate(episodes):
+            key, digest = first_key + index, episode.opening_digest
+            opening_columns = episode.id, episode.run, texts[digest], False, digest, 0
+            self.add(EPISODES, (key, *opening_columns, at, "done", None))
             script = self._scripts[key % _NUM_SCRIPTS]
             chains.append([*_heads(episode.first_head, script)])
             self.add(
                 STEPS,
                 *(
-                    (key, number, *turn.row, head, entry + number, place, at)
+                    (key, number, *turn.row, head, entry + number, index, at)
                     for number, (turn, head) in enumerate(zip(script, chains[-1], strict=True), 1)
                 ),
             )
@@ -220,8 +220,8 @@ def _script(seed: int) -> list[_Turn]:
 def _turn(seed: int, number: int) -> _Turn:
     texts = f"cat notes-{seed}-{number}.txt", f"line {number} of {seed}\n[0] ~/work"
     digests = [text_digest(text) for text in texts]
-    done = number == NUM_STEPS
-    outcome = (float(seed % 2) if done else None, done, False, None, None, False)
+    is_done = number == NUM_STEPS
+    outcome = (float(seed % 2) if is_done else None, is_done, False, None, None, False)
     usage = 400 + 20 * number, 300, 12, 0.25
     lines = str(number), *digests, rfc8785.dumps(list(outcome)).decode()
     data = [text.encode() for text in texts]

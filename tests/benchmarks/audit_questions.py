@@ -66,24 +66,28 @@ class MlflowAnswers(Record):
     inverse: Times
 
 
-def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers:
+def answers(audit_store: AuditStore, large: Trained, url: str, num_questions: int) -> Answers:
     """Times questions to the ledger at a URL; first closes and registers the last agent."""
     with _ledger(url), closing(Ledger(url)) as ledger:
-        sources = Sources(MlflowRegistry(_uri(of)), ledger, of.store, of.evidence)
-        first = _seconds(lambda: _whole(of.agents[0], sources))
-        agents = random.Random(1).choices(of.agents, k=num_asked)
+        sources = Sources(
+            MlflowRegistry(_uri(audit_store)), ledger, audit_store.store, audit_store.evidence
+        )
+        first = _seconds(lambda: _whole(audit_store.agents[0], sources))
+        agents = random.Random(1).choices(audit_store.agents, k=num_questions)
         forward = [_seconds(lambda ref=ref: _whole(ref, sources)) for ref in agents]
-        simulators = random.Random(2).choices(of.simulators, k=num_asked)
+        simulators = random.Random(2).choices(audit_store.simulators, k=num_questions)
         inverse = [_seconds(lambda name=name: _touched(name, sources)) for name in simulators]
-        close_seconds = _seconds(lambda: _close(of, large))
+        close_seconds = _seconds(lambda: _close(audit_store, large))
         start = time.perf_counter()
-        ref = _register(of, large, ledger, f"{large.name}-{make_url(url).get_backend_name()}")
+        ref = _register(
+            audit_store, large, ledger, f"{large.name}-{make_url(url).get_backend_name()}"
+        )
         register_seconds = time.perf_counter() - start
         large_forward = _seconds(lambda: audit_agent(ref, sources))
-        verified = _verified(large.run.id, ledger, of)
-        of.forget(large)
-        sample = random.Random(3).choices(of.runs, k=20)
-        problems = [verify_run(run, ledger, of.evidence).problems for run in sample]
+        verification = _verified(large.run.id, ledger, audit_store)
+        audit_store.forget(large)
+        sample = random.Random(3).choices(audit_store.runs, k=20)
+        problems = [verify_run(run, ledger, audit_store.evidence).problems for run in sample]
         return Answers(
             forward=Times.of(forward),
             inverse=Times.of(inverse),
@@ -91,17 +95,17 @@ def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers
             large_forward_ms=round(1e3 * large_forward, 1),
             close_seconds=round(close_seconds, 2),
             register_seconds=round(register_seconds, 3),
-            verify_steps_per_second=round(verified.steps / verified.seconds),
-            verified_steps=verified.steps,
-            problems=sum(map(len, problems)) + verified.problems,
+            verify_steps_per_second=round(verification.steps / verification.seconds),
+            verified_steps=verification.steps,
+            problems=sum(map(len, problems)) + verification.problems,
         )
 
 
-def mlflow_answers(of: AuditStore, num_asked: int) -> MlflowAnswers:
+def mlflow_answers(audit_store: AuditStore, num_questions: int) -> MlflowAnswers:
     """The simulator in a version's tags, and the versions that name a simulator."""
-    client: MlflowClient = of.registry.client
-    agents = random.Random(1).choices(of.agents, k=num_asked)
-    simulators = random.Random(2).choices(of.simulators, k=num_asked)
+    client: MlflowClient = audit_store.registry.client
+    agents = random.Random(1).choices(audit_store.agents, k=num_questions)
+    simulators = random.Random(2).choices(audit_store.simulators, k=num_questions)
 
     def forward(ref: VersionRef) -> None:
         version = client.get_model_version(ref.name, str(ref.version))
@@ -123,9 +127,9 @@ class _Verified(NamedTuple):
     problems: int
 
 
-def _verified(run: str, ledger: Ledger, of: AuditStore) -> _Verified:
+def _verified(run: str, ledger: Ledger, audit_store: AuditStore) -> _Verified:
     start = time.perf_counter()
-    verification = verify_run(run, ledger, of.evidence)
+    verification = verify_run(run, ledger, audit_store.evidence)
     return _Verified(
         verification.num_steps, time.perf_counter() - start, len(verification.problems)
     )
@@ -144,29 +148,29 @@ def _touched(simulator: Digest, sources: Sources) -> None:
     assert all(agent.edge and agent.edge.grade == "proven" for agent in audit.agents), simulator
 
 
-def _close(of: AuditStore, large: Trained) -> None:
+def _close(audit_store: AuditStore, large: Trained) -> None:
     """Closes the run with the service's code, which signs the whole log at once."""
-    simulator = SimulatorStore(of.store).find(large.run.simulator)
+    simulator = SimulatorStore(audit_store.store).find(large.run.simulator)
 
     async def close() -> AgentRun:
-        async with run_backend(simulator, of.store) as at:
-            return await at.close(large.run.id, large.closing)
+        async with run_backend(simulator, audit_store.store) as backend:
+            return await backend.close(large.run.id, large.closing)
 
     asyncio.run(close())
 
 
-def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
+def _register(audit_store: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
     """Registers as the step does, with a different name for each ledger, which is thus new to the
     registry.
     """
-    run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
-    edge = request_edge(name, large.checkpoint, run, registry, of.store)
+    run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(audit_store))
+    edge = request_edge(name, large.checkpoint, run, registry, audit_store.store)
     agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
-    return registry.register_agent(name, agent, of.store / "model")
+    return registry.register_agent(name, agent, audit_store.store / "model")
 
 
-def _uri(of: AuditStore) -> str:
-    return f"sqlite:///{of.store}/mlflow.db"
+def _uri(audit_store: AuditStore) -> str:
+    return f"sqlite:///{audit_store.store}/mlflow.db"
 
 
 @contextmanager

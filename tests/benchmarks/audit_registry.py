@@ -87,14 +87,14 @@ class BulkRegistry(MlflowRegistry):
             tag = {"key": key, "value": value}
             self._rows[_RUN_TAGS].append({**tag, "run_uuid": version_row.run})
             self._rows[_VERSION_TAGS].append({**tag, "name": name, "version": version})
-            tagged = {"tag_key": key, "tag_value": value, "experiment_id": self._experiment_id}
-            self._rows[_MODEL_TAGS].append({**tagged, "model_id": version_row.model})
+            model_tag = {"tag_key": key, "tag_value": value, "experiment_id": self._experiment_id}
+            self._rows[_MODEL_TAGS].append({**model_tag, "model_id": version_row.model})
         ref = VersionRef(name=name, version=version)
         self.links[ref] = Links(run=version_row.run, model=version_row.model)
         return ref
 
     def _made(self, version_row: "_Made") -> dict[Table, Columns]:
-        of = {
+        common = {
             "experiment_id": self._experiment_id,
             "lifecycle_stage": "active",
             "name": version_row.name,
@@ -109,7 +109,7 @@ class BulkRegistry(MlflowRegistry):
             "end_time": version_row.at,
             "artifact_uri": f"{self._files.as_uri()}/{version_row.run}/artifacts",
         }
-        logged = {
+        model = {
             "model_id": version_row.model,
             "artifact_location": files,
             "creation_timestamp_ms": version_row.at,
@@ -128,7 +128,7 @@ class BulkRegistry(MlflowRegistry):
             "status": "READY",
             "storage_location": files,
         }
-        return {_RUNS: {**of, **run}, _MODELS: {**of, **logged}, _VERSIONS: version}
+        return {_RUNS: {**common, **run}, _MODELS: {**common, **model}, _VERSIONS: version}
 
 
 class _Made(NamedTuple):

@@ -72,8 +72,10 @@ class AuditStore:
         self._signer = ensure_signer(keys / SIMULATOR_KEYS)
         self._step_signer = ensure_signer(keys / STEP_KEYS)
         self._copies = store / "mirror"
-        trusted, steps = (load_trusted(keys / name) for name in (SIMULATOR_KEYS, STEP_KEYS))
-        self.evidence = Evidence(trusted, WriteOnce(str(self._copies)), steps)
+        trusted_keys, step_keys = (
+            load_trusted(keys / name) for name in (SIMULATOR_KEYS, STEP_KEYS)
+        )
+        self.evidence = Evidence(trusted_keys, WriteOnce(str(self._copies)), step_keys)
 
     def grow(self, size: Size) -> Trained:
         """Adds the missing rows; returns the agent with a tenth of all episodes, not yet closed."""
@@ -81,9 +83,9 @@ class AuditStore:
             self.simulators.append(self._pin())
         num_large = size.episodes // 10
         num_agents = size.agents - len(self.agents) - 1
-        share, left = divmod(size.episodes - self._num_episodes - num_large, num_agents)
-        for place in range(num_agents):
-            self._train(share + (place < left))
+        share, remainder = divmod(size.episodes - self._num_episodes - num_large, num_agents)
+        for index in range(num_agents):
+            self._train(share + (index < remainder))
         # In a simulator without questions: its signed statements differ between ledgers.
         large = self._trained("large-agent", self._pin())
         self._book.write(large.run, num_large)
@@ -99,14 +101,14 @@ class AuditStore:
         (self._copies / GENESIS).unlink()  # identifies the ledger of an evidence mirror
 
     def _pin(self) -> Digest:
-        """A simulator, and the world model that it serves."""
+        """Adds a simulator, and the world model that it serves."""
         stage = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
         cpt = records.checkpoint("cpt", data=_DATA)
         sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
         rl = records.checkpoint("rl", parents=[sft.artifact], **stage)
-        what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
-        ref = self.registry.register_world_model("agentworld-shell", what, self._model)
-        self._sign_registration(ref, what)
+        world_model = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
+        ref = self.registry.register_world_model("agentworld-shell", world_model, self._model)
+        self._sign_registration(ref, world_model)
         manifest = records.manifest(artifact=rl.artifact)
         folder = self.store / "simulators" / manifest.digest.removeprefix("sha256:")
         manifest.write(folder / "manifest.json")
@@ -135,9 +137,9 @@ class AuditStore:
         run = trained.run.model_copy(update={"closing": trained.closing})
         checkpoint = self._book.write(run, num_episodes)
         run = run.model_copy(update={"log_length": checkpoint.length})
-        sealed = sign_checkpoint(checkpoint, self._signer)
-        self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
-        self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
+        signed_checkpoint = sign_checkpoint(checkpoint, self._signer)
+        self._book.add(CHECKPOINTS, (run.id, checkpoint.length, signed_checkpoint))
+        self._copy(checkpoint_name(run.id, checkpoint.length), signed_checkpoint)
         edge = join(self._claim(trained), RunEvidence(run, checkpoint), _AT)
         statement = attest(edge, self._signer)
         self._keep(statement)
@@ -165,32 +167,32 @@ class AuditStore:
     def _validate(self, agent: Trained) -> Digest:
         report = records.agent_report(simulator=agent.run.simulator)
         artifact = agent.checkpoint.artifact
-        read = {"agent": artifact, "imitated": _STARTED, "simulator": agent.run.simulator}
-        folder = records.finished_step(self.store, "validate", report.digest, **read)
+        inputs = {"agent": artifact, "imitated": _STARTED, "simulator": agent.run.simulator}
+        folder = records.finished_step(self.store, "validate", report.digest, **inputs)
         report.write(folder / "report.json")
         fields = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
         self._keep(attest(Validation(report=report, **fields), self._step_signer))
         return report.digest
 
-    def _sign_registration(self, ref: VersionRef, what: WorldModel | Agent) -> None:
+    def _sign_registration(self, ref: VersionRef, model: WorldModel | Agent) -> None:
         statement = RegisteredVersion(
             registered_as=ref.name,
             version=ref.version,
-            artifact=what.artifact,
-            run=what.run if isinstance(what, Agent) else "",
-            record=digest_json(what.model_dump(mode="json")),
+            artifact=model.artifact,
+            run=model.run if isinstance(model, Agent) else "",
+            record=digest_json(model.model_dump(mode="json")),
             links=self.registry.links[ref],
             at=_AT,
         )
         self._keep(attest(statement, self._step_signer))
 
     def _keep(self, statement: Attestation) -> None:
-        """In the ledger and in the evidence mirror."""
+        """Stores a statement in the ledger and in the evidence mirror."""
         self._book.add(ATTESTATIONS, statement)
         self._copy(statement.name, statement.envelope)
 
     def _copy(self, name: str, envelope: bytes) -> None:
-        """In the evidence mirror's form, without its syncs."""
+        """Writes an envelope as the evidence mirror does, without its syncs."""
         path = self._copies / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(envelope)

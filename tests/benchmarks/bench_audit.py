@@ -34,7 +34,7 @@ def main() -> int:
     store = empty_folder("audit")
     start = time.monotonic()
     try:
-        results = measured(store, sizes, arguments.asked)
+        results = measure(store, sizes, arguments.asked)
     finally:
         shutil.rmtree(store)
     result = {
@@ -50,24 +50,26 @@ def main() -> int:
     return publish("audit", result, options=options)
 
 
-def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:
+def measure(store: Path, sizes: Sequence[Size], num_questions: int) -> list[dict[str, object]]:
     """The times at each size, by the kind of database."""
     sqlite = f"sqlite:///{store}/ledger.db"
     with postgres.running() as server, server.database() as postgresql:
         urls = {"sqlite": sqlite, "postgresql": postgresql}
-        of = AuditStore(store, Book(SqliteSink(sqlite), PostgresSink(postgresql)))
-        return [at_size(of, size, urls, num_asked) for size in sizes]
+        audit_store = AuditStore(store, Book(SqliteSink(sqlite), PostgresSink(postgresql)))
+        return [at_size(audit_store, size, urls, num_questions) for size in sizes]
 
 
-def at_size(of: AuditStore, size: Size, urls: dict[str, str], num_asked: int) -> dict[str, object]:
+def at_size(
+    audit_store: AuditStore, size: Size, urls: dict[str, str], num_questions: int
+) -> dict[str, object]:
     """Grows the store, and times its questions."""
     start = time.monotonic()
-    large = of.grow(size)
+    large = audit_store.grow(size)
     write_seconds = time.monotonic() - start
     figures: dict[str, object] = {**size._asdict(), "write_seconds": round(write_seconds)}
-    figures["mlflow"] = mlflow_answers(of, num_asked).model_dump()
+    figures["mlflow"] = mlflow_answers(audit_store, num_questions).model_dump()
     for kind, url in urls.items():
-        figures[kind] = answers(of, large, url, num_asked).model_dump()
+        figures[kind] = answers(audit_store, large, url, num_questions).model_dump()
     figures["seconds"] = round(time.monotonic() - start)
     print(json.dumps(figures), file=sys.stderr)
     return figures

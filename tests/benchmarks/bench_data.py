@@ -52,7 +52,7 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
     runs = {size: at_size(folder, size) for size in sizes}
     small, large = (total_seconds(runs[size]) for size in (sizes[0], sizes[-1]))
     logs = logs_of(folder, sizes[-1])
-    light, one = run_ours(logs, folder, "light"), run_ours(logs, folder, "one")
+    light, one_worker = run_ours(logs, folder, "light"), run_ours(logs, folder, "one")
     peers = {kind: run("data_peer", logs, folder, kind) for kind in ("light", "all")}
     results = {"light": light, "all": runs[sizes[-1]]}
     leak_recall, leak_false = leak_shares()
@@ -66,7 +66,7 @@ def measure(folder: Path, sizes: list[int]) -> dict[str, Any]:
         },
         "peer_seconds": {kind: peer.output["seconds"] for kind, peer in peers.items()},
         "light_seconds": round(total_seconds(light), 2),
-        "digests_equal": one.output["digest"] == results["all"].output["digest"]
+        "digests_equal": one_worker.output["digest"] == results["all"].output["digest"]
         and all(peers[kind].output["pools"] == results[kind].output["pools"] for kind in peers),
         "dedup_recall": dedup_recall(),
         "dedup_false": dedup_false(),
@@ -117,26 +117,26 @@ def run(module: str, logs: Path, folder: Path, kind: str) -> Completed:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )
-    ended, peaks = threading.Event(), [0.0]
-    watch = threading.Thread(target=watch_memory, args=(process.pid, ended, peaks))
+    end_event, peaks = threading.Event(), [0.0]
+    watch = threading.Thread(target=watch_memory, args=(process.pid, end_event, peaks))
     watch.start()
     output, _ = process.communicate()
-    ended.set()
+    end_event.set()
     watch.join()
     shutil.rmtree(work)
     assert process.returncode == 0, command
     return Completed(json.loads(output.splitlines()[-1]), max(peaks))
 
 
-def watch_memory(pid: int, ended: threading.Event, peaks: list[float]) -> None:
+def watch_memory(pid: int, end_event: threading.Event, peaks: list[float]) -> None:
     """Records the memory of a process and its children, with shared pages divided."""
-    while not ended.wait(_EVERY_SECONDS):
+    while not end_event.wait(_EVERY_SECONDS):
         try:
-            top = psutil.Process(pid)
-            tree = [top, *top.children(recursive=True)]
+            root = psutil.Process(pid)
+            tree = [root, *root.children(recursive=True)]
             peaks.append(sum(item.memory_full_info().pss for item in tree) / _MIB)
         except psutil.Error:
-            continue  # one of them ended in the meantime
+            continue  # a process has ended
 
 
 def total_seconds(completed: Completed) -> float:

@@ -53,13 +53,13 @@ def measure_domain(name: str, folder: Path) -> dict[str, object]:
 def _shares(quality: Quality) -> dict[str, object]:
     names = ("replay_agreement", "verdict_coverage", "second_truth_pass", "tolerated_pass")
     shares = {name: getattr(quality, name) for name in names}
-    killed = {kind: share for kind, share in quality.killed.items() if share.total}
+    killed_shares = {kind: share for kind, share in quality.killed.items() if share.total}
     return {
         **{name: share.value for name, share in shares.items()},
-        "killed": {kind: share.value for kind, share in killed.items()},
+        "killed": {kind: share.value for kind, share in killed_shares.items()},
         "num": {
             **{name: share.total for name, share in shares.items()},
-            **{kind: share.total for kind, share in killed.items()},
+            **{kind: share.total for kind, share in killed_shares.items()},
         },
     }
 

@@ -32,20 +32,20 @@ from waiting import wait_for
 _COLD, _FETCH = "cold", "fetch"
 _OURS, _PLAIN = "machines.older_operator", "benchmarks.plain_kopf"
 _SIZES = (100, 300, 1_000)
-_RATE, _RATED = 20.0, 300
+_RATE, _NUM_RATED = 20.0, 300
 _IDLE_SECONDS = 60.0
 _SETTLE_SECONDS = 30.0
 """The time in which Kubernetes' own controllers create the parts of Deployments."""
 _MIB = 2**20
 
-Found = dict[str, object]
+Figures = dict[str, object]
 
 
 def main(*parts: str) -> int:
     """Exit status 1 if a required target is missed."""
     API_RESOURCES["PodDisruptionBudget"] = OLDER_BUDGETS
     machine_fields = measured_on()
-    figures: Found = {}
+    figures: Figures = {}
     folder = empty_folder("operator")
     selected = parts or (*_PARTS, _COLD, _FETCH)
     with running(folder) as cluster:
@@ -61,18 +61,18 @@ def main(*parts: str) -> int:
     return publish("operator", {**machine_fields, **figures}, parts=parts)
 
 
-def rate(cluster: ControlPlane, folder: Path) -> Found:
+def rate(cluster: ControlPlane, folder: Path) -> Figures:
     """Twenty creations a second, alternating with the yardstick's."""
-    figures: Found = {}
+    figures: Figures = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
-            waits = sorted(burst(cluster, namespace, _RATED, a_second=_RATE).waits)
+            waits = sorted(burst(cluster, namespace, _NUM_RATED, a_second=_RATE).waits)
         figures[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
         figures[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
     return figures
 
 
-def bursts(cluster: ControlPlane, folder: Path) -> Found:
+def bursts(cluster: ControlPlane, folder: Path) -> Figures:
     """All at once, each size in a separate namespace."""
     converge: dict[str, float] = {}
     plain: dict[str, float] = {}
@@ -95,7 +95,7 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
     }
 
 
-def idle(cluster: ControlPlane, folder: Path) -> Found:
+def idle(cluster: ControlPlane, folder: Path) -> Figures:
     """Writes while nothing changes, without leases."""
     with operator(cluster, folder, _OURS) as (namespace, _):
         burst(cluster, namespace, 100)
@@ -106,12 +106,12 @@ def idle(cluster: ControlPlane, folder: Path) -> Found:
     return {"idle_writes_per_minute": writes * 60 / _IDLE_SECONDS}
 
 
-def failover(cluster: ControlPlane, folder: Path) -> Found:
+def failover(cluster: ControlPlane, folder: Path) -> Figures:
     """From the leader's death to the next leader's first write."""
     engine = engine_name(pinned_manifest("one").digest)
     with (
         operator(cluster, folder, _OURS) as (namespace, first),
-        started(cluster, namespace, folder, _OURS, "second"),
+        run_operator(cluster, namespace, folder, _OURS, "second"),
     ):
         namespace.create(simulator())
         wait_for(lambda: namespace.get("Deployment", engine))
@@ -135,19 +135,19 @@ def operator(
 ) -> Iterator[tuple[Namespace, Operator]]:
     """A leading operator, in a separate namespace."""
     namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
-    with started(cluster, namespace, folder, module, "first") as replica:
+    with run_operator(cluster, namespace, folder, module, "first") as replica:
         wait_for(replica.leads, 60)
         time.sleep(2)
         yield namespace, replica
 
 
 @contextmanager
-def started(
+def run_operator(
     cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
 ) -> Iterator[Operator]:
     service = Service()
     settings = make.operator.settings(cluster, namespace, service) | {"identity": name}
-    replica = spawned(folder / f"{namespace.namespace}-{name}.log", settings, module)
+    replica = start_operator(folder / f"{namespace.namespace}-{name}.log", settings, module)
     try:
         yield replica
     finally:
@@ -155,7 +155,7 @@ def started(
         service.close()
 
 
-def spawned(log: Path, settings: Mapping[str, object], module: str) -> Operator:
+def start_operator(log: Path, settings: Mapping[str, object], module: str) -> Operator:
     """An operator with the start-up time and the memory of a real one, so no fork."""
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
     with log.open("ab") as log_file:
@@ -168,7 +168,7 @@ def spawned(log: Path, settings: Mapping[str, object], module: str) -> Operator:
     return Operator(log, process)
 
 
-_PARTS: dict[str, Callable[[ControlPlane, Path], Found]] = {
+_PARTS: dict[str, Callable[[ControlPlane, Path], Figures]] = {
     "idle": idle,  # before thousands of Deployments exist, whose controllers write
     "failover": failover,
     "rate": rate,

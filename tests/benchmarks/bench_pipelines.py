@@ -42,14 +42,18 @@ def main() -> int:
     store = empty_folder("pipelines")
     first = job(store)
     repetitions = [job(store) for _ in range(_ROUNDS)]
-    overheads = sorted(overhead for one in [first, *repetitions] for overhead in one.overheads)
+    overheads = sorted(
+        overhead for job_run in [first, *repetitions] for overhead in job_run.overheads
+    )
     plain = sorted(import_seconds(step) for step in MAIN_JOB)
     figures: dict[str, float] = {
         "overhead_p50_seconds": round(percentile(overheads, 0.5), 3),
         "overhead_p99_seconds": round(percentile(overheads, 0.99), 3),
         "plain_process_p50_seconds": round(percentile(plain, 0.5), 3),
         "first_run_seconds": round(first.seconds, 1),
-        "all_reused_seconds": round(percentile(sorted(one.seconds for one in repetitions), 0.5), 2),
+        "all_reused_seconds": round(
+            percentile(sorted(job_run.seconds for job_run in repetitions), 0.5), 2
+        ),
         "steps": len(MAIN_JOB),
         "bytes_copied_between_steps": copied_bytes(store),
         "bytes_alike_in_steps": alike_bytes(store),
@@ -61,12 +65,12 @@ def main() -> int:
 def job(store: Path) -> Round:
     """Runs every step, or finds it finished."""
     forget_progress(store)
-    started = time.monotonic()
+    start_time = time.monotonic()
     assert start(str(recipe_path(_RECIPE).resolve()), store).wait() == 0, store / LOG
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - start_time
     tasks = seconds_of_tasks((store / LOG).read_text())
-    own = {step: own_seconds(store, step) for step in MAIN_JOB}
-    return Round(seconds, [tasks[step] - own[step] for step in MAIN_JOB])
+    own_times = {step: own_seconds(store, step) for step in MAIN_JOB}
+    return Round(seconds, [tasks[step] - own_times[step] for step in MAIN_JOB])
 
 
 def own_seconds(store: Path, step: str) -> float:
@@ -79,9 +83,9 @@ def own_seconds(store: Path, step: str) -> float:
 
 def import_seconds(step: str) -> float:
     """A process that only imports the step."""
-    started = time.monotonic()
+    start_time = time.monotonic()
     subprocess.run([sys.executable, "-c", f"import agentworld.steps.{step}"], check=True)
-    return time.monotonic() - started
+    return time.monotonic() - start_time
 
 
 def copied_bytes(store: Path) -> int:
@@ -97,7 +101,7 @@ def alike_bytes(store: Path) -> int:
         digest = digest_file(path)
         steps.setdefault(digest, set()).add(path.relative_to(store / "steps").parts[0])
         sizes[digest] = path.stat().st_size
-    return sum(sizes[digest] * (len(of) - 1) for digest, of in steps.items())
+    return sum(sizes[digest] * (len(storing_steps) - 1) for digest, storing_steps in steps.items())
 
 
 def files_of(folder: Path) -> Iterator[Path]:

@@ -70,10 +70,10 @@ class Walk:
     def run(self, *words: str) -> str:
         """A command's first line of output, which is the output's folder or name."""
         start = time.monotonic()
-        done = subprocess.run(self.command(*words), stdout=subprocess.PIPE, text=True, check=True)
+        result = subprocess.run(self.command(*words), stdout=subprocess.PIPE, text=True, check=True)
         self.seconds[" ".join(words[:2])] = round(time.monotonic() - start, 1)
         print(f"{words[0]} {words[1]}: {self.seconds[' '.join(words[:2])]} s", file=sys.stderr)
-        return done.stdout.splitlines()[0]
+        return result.stdout.splitlines()[0]
 
 
 def main() -> int:
@@ -81,17 +81,17 @@ def main() -> int:
     machine_fields = measured_on()
     walk = Walk(empty_folder("recordings"))
     source = str(Path(os.environ["RECORDINGS"]) / _SOURCE)
-    collected = walk.run("data", "import", source)
-    data = Path(walk.run("data", "prepare", "--collected", collected))
+    collection = walk.run("data", "import", source)
+    data = Path(walk.run("data", "prepare", "--collected", collection))
     cpt = walk.run("train", "cpt", "--data", str(data))
     sft = walk.run("train", "sft", "--data", str(data), "--parent", cpt)
     stages = ["--cpt", cpt, "--sft", sft]
     folder = walk.run("evaluate", "stages", "--data", str(data), *stages)
     report = WorldModelReport.read(Path(folder) / "report.json")
     version = walk.run("world-model", "register", "--report", folder, *stages)
-    pinned = walk.run("simulator", "pin", version)
+    simulator_folder = walk.run("simulator", "pin", version)
     episode = next(read_pool(data, read_dataset(data), "held_out"))
-    steps = _served(walk, Path(pinned), episode)
+    steps = _served(walk, Path(simulator_folder), episode)
     scores = {**report.baselines, **report.stages}
     estimates = {name: _estimates(score) for name, score in scores.items()}
     means = {
@@ -112,14 +112,16 @@ def _estimates(score: WorldModelScore) -> dict[str, Estimate]:
     return {"exact_match": score.exact_match, **score.metrics, **score.by_tag}
 
 
-def _served(walk: Walk, pinned: Path, episode: Sample) -> dict[str, int]:
+def _served(walk: Walk, simulator_folder: Path, episode: Sample) -> dict[str, int]:
     """Plays the actions of a held-out episode in the simulator; returns the number of responses."""
-    command = walk.command("simulator", "serve", str(pinned), "--access", "local", recipe=False)
+    command = walk.command(
+        "simulator", "serve", str(simulator_folder), "--access", "local", recipe=False
+    )
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
         try:
             assert service.stdout
             url = service.stdout.readline().split()[-1]
-            return asyncio.run(_play(url, PinnedSimulator.read(pinned).digest, episode))
+            return asyncio.run(_play(url, PinnedSimulator.read(simulator_folder).digest, episode))
         finally:
             service.terminate()
 
@@ -129,12 +131,12 @@ async def _play(url: str, simulator: Digest, episode: Sample) -> dict[str, int]:
     opening = RunOpening(agent="recorded", starting_weights=simulator, simulator=simulator)
     run = await client.open_run(opening)
     start = episode.prompt.initial_state
-    opened = await client.begin(EpisodeOpening(run=run.id, initial_state=start))
+    begun_episode = await client.begin(EpisodeOpening(run=run.id, initial_state=start))
     num_answered = 0
     failures = Counter[str]()
     for turn in episode.turns:
         try:
-            await client.step(opened.episode, turn.action)
+            await client.step(begun_episode.episode, turn.action)
         except SimulatorError as error:
             failures[error.kind] += 1
         else:

@@ -62,8 +62,8 @@ def main() -> int:
 def rates(kind: str, folder: Path) -> dict[str, float]:
     """Useful tokens per second of the trainers in a new process."""
     command = [sys.executable, "-m", "benchmarks.train_kinds", kind, str(folder)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    figures: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
     return figures
 
 

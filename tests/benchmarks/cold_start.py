@@ -55,16 +55,18 @@ def cold_starts(folder: Path) -> dict[str, object]:
 
 
 def _cold_start(release: Release, model: Path, name: str) -> Phases:
-    pinned = manifest(model, name)
+    simulator_manifest = manifest(model, name)
     start = time.time()
-    release.create(simulator(name, pinned))
+    release.create(simulator(name, simulator_manifest))
     wait_for(
         lambda: release.namespace.conditions(name).get("Ready") == ("True", "Serving"), _SECONDS
     )
-    ended = time.time()
-    selector = f"agentworld.dev/simulator={engine_name(pinned.digest).removeprefix('engine-')}"
+    end = time.time()
+    selector = (
+        f"agentworld.dev/simulator={engine_name(simulator_manifest.digest).removeprefix('engine-')}"
+    )
     [pod] = release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items
-    phases = _phases(release, pod, start, ended)
+    phases = _phases(release, pod, start, end)
     release.namespace.delete("Simulator", name)
     wait_for(
         lambda: not release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items,
@@ -73,29 +75,29 @@ def _cold_start(release: Release, model: Path, name: str) -> Phases:
     return phases
 
 
-def _phases(release: Release, pod: V1Pod, start: float, ended: float) -> Phases:
+def _phases(release: Release, pod: V1Pod, start: float, end: float) -> Phases:
     """`verify` and the parts of `engine` are the programs' own times; the rest is in whole seconds,
     from Kubernetes.
     """
     [verifier], [engine] = pod.status.init_container_statuses, pod.status.container_statuses
-    checking, started = verifier.state.terminated, engine.state.running.started_at
+    verifier_state, engine_start = verifier.state.terminated, engine.state.running.started_at
     log_text = _log(release, pod, "engine")
-    load, compiled = _found(_LOADED, log_text), _found(_COMPILED, log_text)
-    seconds = ended - started.timestamp()
+    load_seconds, compile_seconds = _found(_LOADED, log_text), _found(_COMPILED, log_text)
+    seconds = end - engine_start.timestamp()
     return {
-        "pod": max(0.0, checking.started_at.timestamp() - start),
-        "verifier": _seconds(checking.started_at, checking.finished_at),
+        "pod": max(0.0, verifier_state.started_at.timestamp() - start),
+        "verifier": _seconds(verifier_state.started_at, verifier_state.finished_at),
         "verify": _found(_CHECKED, _log(release, pod, "verify")),
         "engine": seconds,
-        "load": load,
-        "compile": compiled,
-        "ready": seconds - load - compiled,
-        "all": ended - start,
+        "load": load_seconds,
+        "compile": compile_seconds,
+        "ready": seconds - load_seconds - compile_seconds,
+        "all": end - start,
     }
 
 
-def _seconds(start: datetime, ended: datetime) -> float:
-    return (ended - start).total_seconds()
+def _seconds(start: datetime, end: datetime) -> float:
+    return (end - start).total_seconds()
 
 
 def _log(release: Release, pod: V1Pod, container: str) -> str:

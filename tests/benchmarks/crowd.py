@@ -74,12 +74,12 @@ class BadClient(NamedTuple):
             await loop.sock_sendall(connection, start.data)
             if not self.reads:
                 return b""
-            sending = asyncio.create_task(self._send(connection))
+            send_task = asyncio.create_task(self._send(connection))
             try:
                 return await self._read(connection)
             finally:
-                sending.cancel()
-                await asyncio.gather(sending, return_exceptions=True)
+                send_task.cancel()
+                await asyncio.gather(send_task, return_exceptions=True)
 
     async def _send(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class Crowd(NamedTuple):
         self.process.send("come")
 
     def leave(self) -> Seen:
-        """Returns when all have ended."""
+        """Ends all clients, and returns their observations."""
         self.process.send("leave")
         if not self.process.poll(_LEAVE_SECONDS):
             raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
@@ -192,7 +192,7 @@ class Crowd(NamedTuple):
 
 @contextmanager
 def crowd_of(url: str, slow: int, rude: int, within: float) -> Iterator[Crowd]:
-    """They first connect within this many seconds; `url` is of an open run's WebSocket."""
+    """Clients that first connect within this many seconds; `url` is an open run's WebSocket."""
     spawn = multiprocessing.get_context("spawn")
     own_end, child_end = spawn.Pipe()
     process = spawn.Process(target=_run, args=(child_end, url, slow, rude, within), daemon=True)
@@ -218,7 +218,7 @@ async def _gather(storm: Connection, url: str, names: list[str], within: float) 
     rounds: Counter[str] = Counter()
     num_errors = 0
 
-    async def come_again_and_again(name: str) -> None:
+    async def reconnect(name: str) -> None:
         """Errors of such a client are expected; healthy clients notice a service that is down."""
         nonlocal num_errors
         await asyncio.sleep(random.uniform(0, within))
@@ -230,10 +230,12 @@ async def _gather(storm: Connection, url: str, names: list[str], within: float) 
             rounds[name] += 1
             num_errors += beginning.startswith(b"HTTP/1.1 5")
 
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(storm.fileno(), ended.set)
-    tasks = [asyncio.create_task(come_again_and_again(name)) for name in names]
-    await asyncio.wait({*tasks, asyncio.create_task(ended.wait())}, return_when="FIRST_COMPLETED")
+    end_event = asyncio.Event()
+    asyncio.get_running_loop().add_reader(storm.fileno(), end_event.set)
+    tasks = [asyncio.create_task(reconnect(name)) for name in names]
+    await asyncio.wait(
+        {*tasks, asyncio.create_task(end_event.wait())}, return_when="FIRST_COMPLETED"
+    )
     for task in tasks:
         task.cancel()
     for problem in await asyncio.gather(*tasks, return_exceptions=True):

@@ -31,18 +31,18 @@ def vocabulary(seed: int = 0) -> list[str]:
 
 
 def _chats(rng: random.Random, count: int) -> Iterator[Messages]:
-    words, last = vocabulary(), [[]]
+    words, recent = vocabulary(), [[]]
     for _ in range(count):
-        place = rng.random()
-        if last[0] and place < _COPY_SHARE:
-            yield rng.choice(last)
-        elif last[0] and place < _COPY_SHARE + _NEAR_SHARE:
-            yield [*rng.choice(last), *_turn(rng, words, 99)]
+        share = rng.random()
+        if recent[0] and share < _COPY_SHARE:
+            yield rng.choice(recent)
+        elif recent[0] and share < _COPY_SHARE + _NEAR_SHARE:
+            yield [*rng.choice(recent), *_turn(rng, words, 99)]
         else:
             chat = [{"role": "user", "content": " ".join(rng.choices(words, k=12))}]
             for number in range(rng.randint(4, 14)):
                 chat += _turn(rng, words, number)
-            last = [*last[-50:], chat] if last[0] else [chat]
+            recent = [*recent[-50:], chat] if recent[0] else [chat]
             yield chat
 
 

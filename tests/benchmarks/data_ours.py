@@ -18,14 +18,14 @@ RECIPES = {"light": LIGHT, "all": PrepareRecipe(), "one": PrepareRecipe(num_work
 def main() -> None:
     """Prints the seconds of both, and the digests."""
     logs, folder, recipe = sys.argv[1], Path(sys.argv[2]), RECIPES[sys.argv[3]]
-    started = time.perf_counter()
+    start = time.perf_counter()
     collect = CollectRecipe(trajectories=logs)
     import_trajectories(collect, digest_of(logs), folder / "collected", ignore_progress)
-    imported = time.perf_counter()
+    import_end = time.perf_counter()
     dataset = prepare(recipe, folder / "collected", folder / "data", ignore_progress)
     result = {
-        "import_seconds": round(imported - started, 2),
-        "prepare_seconds": round(time.perf_counter() - imported, 2),
+        "import_seconds": round(import_end - start, 2),
+        "prepare_seconds": round(time.perf_counter() - import_end, 2),
         "digest": dataset.digest,
         "pools": {pool: file.content for pool, file in dataset.pools.items()},
         "filtered": dataset.filtered,

@@ -57,25 +57,25 @@ def main() -> None:
     """Prints the seconds, and the digests of the pools."""
     logs, folder, recipe = sys.argv[1], Path(sys.argv[2]), RECIPES[sys.argv[3]]
     datasets.disable_progress_bars()
-    started = time.perf_counter()
+    start = time.perf_counter()
     pools = run(logs, folder, recipe)
-    print(json.dumps({"seconds": round(time.perf_counter() - started, 2), "pools": pools}))
+    print(json.dumps({"seconds": round(time.perf_counter() - start, 2), "pools": pools}))
 
 
 def run(logs: str, folder: Path, recipe: PrepareRecipe) -> dict[str, str]:
     """The digest of each pool."""
     rows = datasets.load_dataset("json", data_files=logs, split="train", cache_dir=folder / "cache")
-    rows = mapped(rows, import_row)
-    rows = mapped(rows, partial(filter_row, recipe))
+    rows = map_rows(rows, import_row)
+    rows = map_rows(rows, partial(filter_row, recipe))
     rows = rows.filter(lambda turns: len(turns) > 0, input_columns="turns", num_proc=_PROCESSES)
     rows = rows.select(survivors(rows, recipe))
     if recipe.leaks is not None:
         rows = without_leaks(rows, recipe.leaks)
-    rows = mapped(rows, partial(sample_row, recipe))
+    rows = map_rows(rows, partial(sample_row, recipe))
     return {pool: write(rows, pool, folder) for pool in POOLS}
 
 
-def mapped(rows, function):
+def map_rows(rows, function):
     """A step whose rows replace those before."""
     return rows.map(function, num_proc=_PROCESSES, remove_columns=rows.column_names)
 
@@ -96,12 +96,12 @@ def trajectory_of(row: Row) -> Trajectory:
 
 def filter_row(recipe: PrepareRecipe, row: Row) -> Row:
     """Removes empty turns; adds columns for copies, near-duplicates and leaks."""
-    recorded = trajectory_of(row)
-    shortened = shorten(recorded, recipe.min_turns, Counter())
-    trajectory = shortened or recorded.model_copy(update={"turns": ()})
+    original = trajectory_of(row)
+    shortened = shorten(original, recipe.min_turns, Counter())
+    trajectory = shortened or original.model_copy(update={"turns": ()})
     columns = {
         **trajectory.model_dump(mode="json"),
-        "digest": recorded.digest,
+        "digest": original.digest,
         "content": np.uint64(content_key(trajectory)),
     }
     if recipe.leaks is not None:
@@ -115,8 +115,8 @@ def survivors(rows, recipe: PrepareRecipe) -> list[int]:
     """Without copies and near-duplicates, in their order."""
     rows = rows.with_format("numpy")
     order = np.argsort(~rows["held_out"][:], kind="stable")
-    _, firsts = np.unique(rows["content"][:][order], return_index=True)
-    order = order[np.sort(firsts)]
+    _, first_rows = np.unique(rows["content"][:][order], return_index=True)
+    order = order[np.sort(first_rows)]
     if recipe.near_duplicates is not None:
         signatures = np.stack(rows["signature"][:]).astype(np.uint32)[order]
         order = order[~near_duplicates(signatures, recipe.near_duplicates)]
@@ -127,9 +127,9 @@ def without_leaks(rows, share: float):
     """Without rows that share 13-grams with held-out rows."""
     held_out = np.array(rows["held_out"][:])
     numbers = np.flatnonzero(held_out)
-    judged = index_grams([np.array(row, np.uint64) for row in rows[numbers]["grams"]])
+    gram_index = index_grams([np.array(row, np.uint64) for row in rows[numbers]["grams"]])
     hits = rows.map(
-        partial(hits_of, judged.grams),
+        partial(hits_of, gram_index.grams),
         batched=True, with_indices=True, num_proc=_PROCESSES, remove_columns=rows.column_names,
     ).with_format("numpy")  # fmt: skip
     sizes = rows.map(
@@ -140,18 +140,18 @@ def without_leaks(rows, share: float):
     all_hits = Hits(hits["row"][:][is_training], hits["gram"][:][is_training], np.array(sizes))
     tasks = np.unique(rows["task_id"][:], return_inverse=True)[1]
     num_tasks = len(set(tasks))
-    rare = RareGrams(judged, most_tasks(num_tasks), num_tasks)
+    rare = RareGrams(gram_index, most_tasks(num_tasks), num_tasks)
     rare.add(all_hits.pairs(tasks, num_tasks))
-    is_leak = find_leaks(all_hits, judged, rare.mask(), share)
+    is_leak = find_leaks(all_hits, gram_index, rare.mask(), share)
     return rows.select(np.flatnonzero(held_out | ~is_leak).tolist())
 
 
-def hits_of(judged, batch: Row, indices: list[int]) -> Row:
+def hits_of(gram_index, batch: Row, indices: list[int]) -> Row:
     """The 13-grams of rows to check."""
     grams = np.concatenate([np.array(item, np.uint64) for item in batch["grams"]])
     numbers = np.repeat(indices, [len(item) for item in batch["grams"]])
-    places = np.minimum(np.searchsorted(judged, grams), len(judged) - 1)
-    is_hit = judged[places] == grams
+    places = np.minimum(np.searchsorted(gram_index, grams), len(gram_index) - 1)
+    is_hit = gram_index[places] == grams
     return {"row": numbers[is_hit], "gram": places[is_hit]}
 
 

@@ -19,17 +19,17 @@ _WORDS_PER_SHINGLE = 5
 
 
 def dedup_recall() -> float:
-    """Of pairs at Jaccard 0.9: 180 shingles in common, 10 more on each side."""
+    """The removed share of pairs at Jaccard 0.9: 180 shingles in common, 10 more on each side."""
     return _removed_of_pairs(180, 10)
 
 
 def dedup_false() -> float:
-    """Of pairs at Jaccard 0.5: 120 in common, 60 more on each side."""
+    """The removed share of pairs at Jaccard 0.5: 120 in common, 60 more on each side."""
     return _removed_of_pairs(120, 60)
 
 
 def leak_shares() -> tuple[float, float]:
-    """Of trajectories with half of a held-out one, and of the others: the shares removed.
+    """The removed shares of trajectories with half of a held-out one, and of the others.
 
     All texts have the same words and the same harness's sentence after every 40 of them.
     """
@@ -37,8 +37,8 @@ def leak_shares() -> tuple[float, float]:
     held_out = [_text(rng, words) for _ in range(_NUM_LEAKS)]
     leaks = [[*text[: len(text) // 2], *_text(rng, words)[: len(text) // 2]] for text in held_out]
     clean = [_text(rng, words) for _ in range(_NUM_LEAKS)]
-    removed = _leaks_of([_grams(text) for text in [*leaks, *clean]], list(map(_grams, held_out)))
-    return float(removed[:_NUM_LEAKS].mean()), float(removed[_NUM_LEAKS:].mean())
+    is_removed = _leaks_of([_grams(text) for text in [*leaks, *clean]], list(map(_grams, held_out)))
+    return float(is_removed[:_NUM_LEAKS].mean()), float(is_removed[_NUM_LEAKS:].mean())
 
 
 def _removed_of_pairs(num_shared: int, num_own: int) -> float:
@@ -47,8 +47,8 @@ def _removed_of_pairs(num_shared: int, num_own: int) -> float:
     for _ in range(_NUM_PAIRS):
         common = rng.choices(words, k=num_shared + _WORDS_PER_SHINGLE - 1)
         texts += [" ".join([*common, *rng.choices(words, k=num_own)]) for _ in range(2)]
-    removed = near_duplicates(sign(hash_words(texts)), _RECIPE.near_duplicates or 1)
-    return float(removed[1::2].mean())
+    is_removed = near_duplicates(sign(hash_words(texts)), _RECIPE.near_duplicates or 1)
+    return float(is_removed[1::2].mean())
 
 
 def _text(rng: random.Random, words: list[str]) -> list[str]:
@@ -61,13 +61,13 @@ def _grams(text: list[str]) -> Hashes:
 
 
 def _leaks_of(texts: list[Hashes], held_out: list[Hashes]) -> np.ndarray:
-    judged = index_grams(held_out)
+    gram_index = index_grams(held_out)
     sizes = np.array([len(text) for text in texts])
-    flat, rows = np.concatenate(texts), np.repeat(np.arange(len(texts)), sizes)
-    places = np.minimum(np.searchsorted(judged.grams, flat), len(judged.grams) - 1)
-    is_hit = judged.grams[places] == flat
-    most = most_tasks(len(texts) + len(held_out))
+    grams, rows = np.concatenate(texts), np.repeat(np.arange(len(texts)), sizes)
+    places = np.minimum(np.searchsorted(gram_index.grams, grams), len(gram_index.grams) - 1)
+    is_hit = gram_index.grams[places] == grams
+    max_tasks = most_tasks(len(texts) + len(held_out))
     hits = Hits(rows[is_hit], places[is_hit], sizes)
-    rare = RareGrams(judged, most, num_tasks=len(texts))
+    rare = RareGrams(gram_index, max_tasks, num_tasks=len(texts))
     rare.add(hits.pairs(tasks=np.arange(len(texts)), num_tasks=len(texts)))
-    return find_leaks(hits, judged, rare.mask(), _RECIPE.leaks or 1)
+    return find_leaks(hits, gram_index, rare.mask(), _RECIPE.leaks or 1)

@@ -17,9 +17,9 @@ def fsync_p50_ms(folder: Path) -> float:
     path, durations = folder / "fsync", []
     with path.open("wb", buffering=0) as file:
         for _ in range(_NUM_WRITES):
-            started = time.perf_counter()
+            start = time.perf_counter()
             file.write(_STEP)
             os.fdatasync(file.fileno())
-            durations.append(1e3 * (time.perf_counter() - started))
+            durations.append(1e3 * (time.perf_counter() - start))
     path.unlink()
     return percentile(sorted(durations), 0.5)

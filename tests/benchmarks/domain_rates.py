@@ -36,16 +36,20 @@ class Rates(NamedTuple):
 
 
 async def measure_rates(name: str) -> Rates:
-    """Of environments in this process."""
-    before = _memory()
+    """The rates of environments in this process."""
+    memory_before = _memory()
     async with AsyncExitStack() as stack:
-        opened = [open_environment(name) for _ in range(NUM_SIDE_BY_SIDE)]
-        environments = [await stack.enter_async_context(item) for item in opened]
+        contexts = [open_environment(name) for _ in range(NUM_SIDE_BY_SIDE)]
+        environments = [await stack.enter_async_context(item) for item in contexts]
         resets = [await _reset(name, environments[0], seed) for seed in range(_NUM_RESETS)]
-        one = [await _steps_per_second(name, environments[:1], seed) for seed in range(_ROUNDS)]
-        many = [await _steps_per_second(name, environments, seed) for seed in range(_ROUNDS)]
-        memory = (_memory() - before) / NUM_SIDE_BY_SIDE
-    return Rates(median(one), median(many), median(resets), memory)
+        single_rates = [
+            await _steps_per_second(name, environments[:1], seed) for seed in range(_ROUNDS)
+        ]
+        parallel_rates = [
+            await _steps_per_second(name, environments, seed) for seed in range(_ROUNDS)
+        ]
+        memory = (_memory() - memory_before) / NUM_SIDE_BY_SIDE
+    return Rates(median(single_rates), median(parallel_rates), median(resets), memory)
 
 
 async def _reset(name: str, environment: Environment, seed: int) -> float:
@@ -87,14 +91,14 @@ async def _steps_per_second(name: str, environments: Sequence[Environment], seed
 
 def _memory() -> float:
     """MiB of this process and its children, with shared pages divided."""
-    top = psutil.Process(os.getpid())
-    return sum(_pss(process) for process in [top, *top.children(recursive=True)]) / _MIB
+    root = psutil.Process(os.getpid())
+    return sum(_pss(process) for process in [root, *root.children(recursive=True)]) / _MIB
 
 
 def _pss(process: psutil.Process) -> int:
     try:
         return process.memory_full_info().pss
-    except psutil.Error:  # it has ended in the meantime
+    except psutil.Error:  # it has ended
         return 0
 
 

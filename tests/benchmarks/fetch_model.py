@@ -92,27 +92,29 @@ def fetches(folder: Path) -> dict[str, object]:
 
 def _in_turns(folder: Path, url: str, artifact: ArtifactManifest) -> dict[str, float]:
     without_digests = dict.fromkeys(artifact.files, "sha256:none")
-    hashed: list[float] = []
-    plain: list[float] = []
+    hashed_seconds: list[float] = []
+    plain_seconds: list[float] = []
     for _ in range(_ROUNDS):
-        hashed.append(_seconds(folder, lambda copy: fetch_files(url, artifact.files, copy)))
+        hashed_seconds.append(_seconds(folder, lambda copy: fetch_files(url, artifact.files, copy)))
         with _instead(fetch, "hashlib", _NoHash):
-            plain.append(_seconds(folder, lambda copy: fetch_files(url, without_digests, copy)))
+            plain_seconds.append(
+                _seconds(folder, lambda copy: fetch_files(url, without_digests, copy))
+            )
     return {
-        "seconds": round(median(hashed), 2),
-        "without_hash_seconds": round(median(plain), 2),
-        "hash_share": round(1 - median(plain) / median(hashed), 4),
+        "seconds": round(median(hashed_seconds), 2),
+        "without_hash_seconds": round(median(plain_seconds), 2),
+        "hash_share": round(1 - median(plain_seconds) / median(hashed_seconds), 4),
     }
 
 
 @contextmanager
-def _instead(owner: object, name: str, other: object) -> Iterator[None]:
-    own = getattr(owner, name)
-    setattr(owner, name, other)
+def _instead(owner: object, name: str, replacement: object) -> Iterator[None]:
+    original = getattr(owner, name)
+    setattr(owner, name, replacement)
     try:
         yield
     finally:
-        setattr(owner, name, own)
+        setattr(owner, name, original)
 
 
 def _write(path: Path) -> None:

@@ -39,14 +39,14 @@ def measure_gspo(
             callbacks=[RlMetrics(lambda _step, figures: metrics.append(dict(figures)))],
         )
         trainer.train()
-    _, *timed = metrics
+    _, *step_figures = metrics
     names = ("answer_tokens", "reward_std", "gradient_norm")
     return {
         "settings": recipe.model_dump(include={"num_steps", "prompts_per_step", "group_size"}),
         "prompt_tokens": prompt_tokens,
-        "tokens_per_second": [round(figures["tokens_per_second"]) for figures in timed],
-        **{name: timed[-1][name] for name in names},
-        "peak_gib": round(timed[-1]["memory_gib"], 1),
+        "tokens_per_second": [round(figures["tokens_per_second"]) for figures in step_figures],
+        **{name: step_figures[-1][name] for name in names},
+        "peak_gib": round(step_figures[-1]["memory_gib"], 1),
     }
 
 

@@ -15,9 +15,9 @@ def seconds_of_tasks(log: str) -> dict[str, float]:
     """
     starts: dict[str, datetime] = {}
     durations: dict[str, float] = {}
-    for moment, words, task, finished in _LINE.findall(log):
+    for moment, event, task, finished in _LINE.findall(log):
         at, step = datetime.strptime(moment, "%H:%M:%S.%f"), task.replace("-", "_")
-        if words == "Executing task":
+        if event == "Executing task":
             starts[step] = at
         elif finished:
             durations[step] = (at - starts[step]) % timedelta(days=1) / timedelta(seconds=1)

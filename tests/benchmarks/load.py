@@ -98,8 +98,8 @@ async def load(target: Target, episodes: int, warm_up: float, seconds: float) ->
         usage = asyncio.create_task(_used(target.pid, window))
         share = episodes // len(players)
 
-        def note(asked: float, answered: float) -> bool:
-            return all(window.note(asked, answered) for _ in range(share))
+        def note(start: float, end: float) -> bool:
+            return all(window.note(start, end) for _ in range(share))
 
         await asyncio.gather(*(play(player, note) for player in players))
     return window.round(episodes, await usage)
@@ -113,10 +113,10 @@ async def play(
         if pause_seconds:
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause_seconds)
         start = time.perf_counter()
-        done = await player.step(action)
+        is_done = await player.step(action)
         if not note(start, time.perf_counter()):
             return
-        if done:
+        if is_done:
             await player.begin()
 
 

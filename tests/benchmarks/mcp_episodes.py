@@ -38,7 +38,7 @@ async def rate(options: Options, num_episodes: int, pause: float = 0.0) -> float
     return num_episodes / seconds
 
 
-async def rate_anew(options: Options, num_episodes: int) -> float:
+async def rate_of_new_environments(options: Options, num_episodes: int) -> float:
     """Episodes per second in new environments."""
     seconds = 0.0
     for number in range(num_episodes):
@@ -58,14 +58,19 @@ async def _play(environment: Environment, options: Options, seed: int) -> float:
 
 async def main(num_episodes: int) -> None:
     print(f"shop, reset in place: {await rate({}, num_episodes):.1f}", flush=True)
-    print(f"shop, started anew: {await rate_anew({}, num_episodes):.1f}", flush=True)
+    print(f"shop, started anew: {await rate_of_new_environments({}, num_episodes):.1f}", flush=True)
     for name in ("memory", "everything"):
         options: Options = {"servers": {name: node_server(name)}}
         num = num_episodes // 10
         for pause in (0.0, 2.0):
-            ahead = await rate(options, num, pause)
-            print(f"{name}, started ahead, {pause:g} s of pause: {ahead:.2f}", flush=True)
-        print(f"{name}, started anew: {await rate_anew(options, num):.2f}", flush=True)
+            episodes_per_second = await rate(options, num, pause)
+            print(
+                f"{name}, started ahead, {pause:g} s of pause: {episodes_per_second:.2f}",
+                flush=True,
+            )
+        print(
+            f"{name}, started anew: {await rate_of_new_environments(options, num):.2f}", flush=True
+        )
 
 
 if __name__ == "__main__":

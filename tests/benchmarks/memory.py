@@ -42,11 +42,11 @@ def measure_growth(folder: Path, few: int = FEW, many: int = MANY) -> EpisodeGro
             async with playing(target, _WARM_UP) as players:
                 await _take_turns(players)
             before = await _settled_kib(target.pid)
-            async with playing(target, few) as first:
-                await _take_turns(first)
+            async with playing(target, few) as few_players:
+                await _take_turns(few_players)
                 few_kib = await _settled_kib(target.pid) - before
-                async with playing(target, many - few) as others:
-                    await _take_turns(others)
+                async with playing(target, many - few) as more_players:
+                    await _take_turns(more_players)
                     many_kib = await _settled_kib(target.pid) - before
             return EpisodeGrowth(few_kib / few, many_kib / many)
 
@@ -91,7 +91,7 @@ class Growth(NamedTuple):
 
 
 async def watch(pid: int | None, samples: list[Resident]) -> None:
-    """Adds samples until it is cancelled."""
+    """Adds samples until it is canceled."""
     process, start = psutil.Process(pid), time.perf_counter()
     while True:
         rss = process.memory_info().rss / _MIB
@@ -100,7 +100,7 @@ async def watch(pid: int | None, samples: list[Resident]) -> None:
 
 
 def growth(samples: Sequence[Resident]) -> Growth:
-    """Of at least three samples."""
+    """The growth of at least three samples."""
     third = len(samples) // 3
     slope, _ = linear_regression(
         [sample.seconds for sample in samples], [sample.mib for sample in samples]

@@ -31,10 +31,10 @@ class Idle(Environment[Command, Shown, State]):
     SUPPORTS_CONCURRENT_SESSIONS = True
     text = ""
 
-    def reset(self, *_given, **_more):
+    def reset(self, *_arguments, **_options):
         return Shown(text="")
 
-    def step(self, *_given, **_more):
+    def step(self, *_arguments, **_options):
         return Shown(text=self.text)
 
     @property
@@ -45,10 +45,10 @@ class Idle(Environment[Command, Shown, State]):
 class AsyncIdle(Idle):
     """The same without a thread."""
 
-    async def reset_async(self, *_given, **_more):
+    async def reset_async(self, *_arguments, **_options):
         return Shown(text="")
 
-    async def step_async(self, *_given, **_more):
+    async def step_async(self, *_arguments, **_options):
         return Shown(text=self.text)
 
 

@@ -37,25 +37,25 @@ def burst(
 ) -> Burst:
     """Creates `number` Simulators, as fast as possible or at a rate."""
     names = [f"world-{number}-{item:04d}" for item in range(number)]
-    created: dict[str, float] = {}
+    creation_times: dict[str, float] = {}
 
     def create(name: str) -> None:
         namespace.create(simulator(name))
-        created[name] = time.perf_counter()
+        creation_times[name] = time.perf_counter()
 
-    with _reconciled(namespace) as reconciled:
+    with _reconciled(namespace) as reconcile_times:
         before = num_requests(cluster, namespace)
         start = time.perf_counter()
         with ThreadPoolExecutor(_WRITERS) as writers:
-            for place, name in enumerate(names):
+            for index, name in enumerate(names):
                 if a_second:
-                    time.sleep(max(0.0, start + place / a_second - time.perf_counter()))
+                    time.sleep(max(0.0, start + index / a_second - time.perf_counter()))
                 writers.submit(create, name)
-        wait_for(lambda: reconciled.keys() >= {*names}, _LONGEST_SECONDS)
+        wait_for(lambda: reconcile_times.keys() >= {*names}, _LONGEST_SECONDS)
         requests = num_requests(cluster, namespace) - before
-    waits = [max(0.0, reconciled[name] - created[name]) for name in names]
-    ended = max(reconciled[name] for name in names)
-    return Burst(number, ended - start, waits, requests)
+    waits = [max(0.0, reconcile_times[name] - creation_times[name]) for name in names]
+    end = max(reconcile_times[name] for name in names)
+    return Burst(number, end - start, waits, requests)
 
 
 @contextmanager
@@ -70,12 +70,12 @@ def _reconciled(namespace: Namespace) -> Iterator[dict[str, float]]:
                 times.setdefault(resource["metadata"]["name"], time.perf_counter())
 
     with ThreadPoolExecutor(1) as watcher:
-        watching = watcher.submit(watch)
+        watch_task = watcher.submit(watch)
         try:
             yield times
         finally:
             stop.set()
-        watching.result()
+        watch_task.result()
 
 
 def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bool = False) -> int:

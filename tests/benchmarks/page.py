@@ -187,17 +187,17 @@ def page(text: str, measured: Mapping[str, Measured]) -> str:
     """
 
     def block(match: re.Match[str]) -> str:
-        begin, name, before, end = match.groups()
+        begin, name, old_table, end = match.groups()
         if name == _ALL:
             return f"{begin}{_summary(text, measured)}{end}"
-        return f"{begin}{_tables(name, measured[name]) if name in measured else before}{end}"
+        return f"{begin}{_tables(name, measured[name]) if name in measured else old_table}{end}"
 
     return _BLOCK.sub(block, text)
 
 
 def _summary(text: str, measured: Mapping[str, Measured]) -> str:
     rows = [("benchmark", "command", "machine", "missed")]
-    for _, name, before, _ in _BLOCK.findall(text):
+    for _, name, old_table, _ in _BLOCK.findall(text):
         if name == _ALL:
             continue
         link = f"[{name}](#{name})"
@@ -205,8 +205,8 @@ def _summary(text: str, measured: Mapping[str, Measured]) -> str:
             figures = measured[name]
             rows.append((link, f"`{figures['command']}`", _machine(figures), _missed(figures)))
         else:
-            by_hand = _BY_HAND.search(before)
-            reason = f"an earlier run: {by_hand[1]}" if by_hand else "not measured since"
+            missed_line = _BY_HAND.search(old_table)
+            reason = f"an earlier run: {missed_line[1]}" if missed_line else "not measured since"
             rows.append((link, f"`make bench-{name}`", "see there", reason))
     return _table(rows)
 
@@ -299,8 +299,8 @@ def _missed(measured: Measured) -> str:
 
 def _table(rows: Sequence[Sequence[str]], rule: str = "---") -> str:
     """The first row is the heading, and `rule` aligns all columns but the first."""
-    head, *others = rows
-    lines = [head, ["---", *[rule] * (len(head) - 1)], *others]
+    head, *body = rows
+    lines = [head, ["---", *[rule] * (len(head) - 1)], *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -20,13 +20,13 @@ from agentworld_operator.children.pod import PodSource
 from agentworld_operator.connection import login
 from make.operator import older_budgets
 
-_TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
-_CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
+_CONFIGURATION = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
+_CLUSTER = Cluster(ApiServer(_CONFIGURATION), os.environ["AGENTWORLD_NAMESPACE"], "plain-kopf")
 
 
 @kopf.on.login()
 def log_in(**_: Any) -> kopf.ConnectionInfo:
-    return login(_TOLD)
+    return login(_CONFIGURATION)
 
 
 @kopf.on.startup()
@@ -36,7 +36,7 @@ def quiet(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 
 @kopf.on.create("simulators.agentworld.dev")
-def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
+def create_children(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
     """Creates the children and sets the digest."""
     spec = SimulatorSpec.model_validate(dict(body["spec"]))
     manifest, serving = spec.identity.manifest, spec.serving
@@ -44,9 +44,9 @@ def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
     assert isinstance(manifest.engine, EnginePin)
     assert serving.weights is not None
     digest: Digest = manifest.digest
-    pinned = PodSource(digest, manifest, manifest.engine, serving, serving.weights, "image")
+    source = PodSource(digest, manifest, manifest.engine, serving, serving.weights, "image")
     owner = {"metadata": dict(body["metadata"])}
-    for child in children(pinned, owner, serving.replicas):
+    for child in children(source, owner, serving.replicas):
         _CLUSTER.create(child)
     patch.status["digest"] = digest
     patch.status["observedGeneration"] = body["metadata"]["generation"]

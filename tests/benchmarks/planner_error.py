@@ -43,12 +43,12 @@ def planner_memory_error() -> float:
 
 def compared() -> Iterator[Compared]:
     """Each training with a measured peak, for the same code as the plan's."""
-    measured = json.loads(_MEASURED.read_text())
+    published = json.loads(_MEASURED.read_text())
     small, large = Planner(QWEN3_06B), Planner(QWEN3_8B)
-    for name, figures in measured["cpt"].items():
+    for name, figures in published["cpt"].items():
         if isinstance(figures, dict) and "peak_gib" in figures and name != _OF_OLDER_CODE:
             yield _compare(name, small, figures)
-    yield _compare("full-8b", large, measured["full-8b"])
+    yield _compare("full-8b", large, published["full-8b"])
 
 
 def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compared:
@@ -60,8 +60,8 @@ def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compare
 
 
 if __name__ == "__main__":
-    for each in compared():
+    for comparison in compared():
         sys.stdout.write(
-            f"{each.name:<28} {each.planned:6.1f} GiB planned,"
-            f" {each.measured:6.1f} measured, {each.error:+.1%}\n"
+            f"{comparison.name:<28} {comparison.planned:6.1f} GiB planned,"
+            f" {comparison.measured:6.1f} measured, {comparison.error:+.1%}\n"
         )

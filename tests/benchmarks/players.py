@@ -130,10 +130,10 @@ class HttpPlayer:
         messages = [*self._turn.messages, {"role": "user", "content": action}]
         turn = self._turn._replace(number=self._turn.number + 1, messages=messages)
         path = self._protocol.path.format(run=turn.run, episode=turn.episode)
-        text, done = await self._post(path, self._protocol.body(turn), self._protocol.read)
+        text, is_done = await self._post(path, self._protocol.body(turn), self._protocol.read)
         conversation = [*messages, {"role": "assistant", "content": text}]
         self._turn = turn._replace(messages=conversation)
-        return done and text != ""
+        return is_done and text != ""
 
     async def _post(self, path: str, body: Fields, read: Callable):
         headers = self._protocol.headers

@@ -50,7 +50,7 @@ def summary(rounds: Sequence[Round]) -> Summary:
 
 def ratio(rounds: Rounds, name: str, base: str) -> Spread:
     """Of steps per second, round by round."""
-    return ratios(*([item.steps_per_second for item in rounds[of]] for of in (name, base)))
+    return ratios(*([item.steps_per_second for item in rounds[server]] for server in (name, base)))
 
 
 class StepRates(NamedTuple):
@@ -88,11 +88,11 @@ class StepRates(NamedTuple):
 
 def measure_servers(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS) -> StepRates:
     """Starts all servers once; they are idle while another one is measured."""
-    with ExitStack() as started:
+    with ExitStack() as stack:
         targets = {
-            PEER: started.enter_context(start_peer(folder)),
-            ASYNC: started.enter_context(start_peer(folder, "async")),
-            OURS: started.enter_context(start_ours(folder)),
+            PEER: stack.enter_context(start_peer(folder)),
+            ASYNC: stack.enter_context(start_peer(folder, "async")),
+            OURS: stack.enter_context(start_ours(folder)),
         }
         rounds_by_size = {
             n: take_turns(targets, n, rounds=rounds, seconds=seconds) for n in EPISODES
@@ -133,8 +133,8 @@ def show(rounds: Rounds, base: str) -> None:
     episodes = next(iter(rounds.values()))[0].episodes
     print(f"{episodes:>5} episodes {'steps/s [low, high]':>26} p50 ms  p99 ms  CPU us of {base}")
     for name, own_rounds in rounds.items():
-        of, share = summary(own_rounds), ratio(rounds, name, base).median
-        low, high = of.steps_per_second_interval
-        rate = f"{of.steps_per_second:.0f} [{low:.0f}, {high:.0f}]"
-        costs = f"{of.p50_ms:6.2f} {of.p99_ms:7.2f} {of.server_us:7.0f}"
+        medians, share = summary(own_rounds), ratio(rounds, name, base).median
+        low, high = medians.steps_per_second_interval
+        rate = f"{medians.steps_per_second:.0f} [{low:.0f}, {high:.0f}]"
+        costs = f"{medians.p50_ms:6.2f} {medians.p99_ms:7.2f} {medians.server_us:7.0f}"
         print(f"{name:<14} {rate:>26} {costs} {share:6.2f}")

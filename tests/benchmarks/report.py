@@ -54,14 +54,14 @@ def _write(folder: Path, name: str, entries: Mapping[str, object]) -> None:
 def measure_parts(
     name: str,
     parts: Mapping[str, Callable[[Path], Mapping[str, object]]],
-    chosen: Sequence[str],
-    known: Mapping[str, object],
+    chosen_parts: Sequence[str],
+    static_entries: Mapping[str, object],
 ) -> int:
     """Measures the chosen parts, or all, each in an empty folder, and publishes their keys."""
-    measured = {**measured_on(), **known}
-    for part in chosen or parts:
+    measured = {**measured_on(), **static_entries}
+    for part in chosen_parts or parts:
         measured |= parts[part](empty_folder(name, part))
-    return publish(name, measured, parts=chosen)
+    return publish(name, measured, parts=chosen_parts)
 
 
 def measured_on() -> dict[str, object]:

@@ -120,7 +120,7 @@ class Health:
         self._seconds = array("d")
 
     async def stay_healthy(self, player: Player) -> None:
-        """Takes steps at a steady rate until it is cancelled."""
+        """Takes steps at a steady rate until it is canceled."""
         try:
             await play(player, self._note, _STEP_PAUSE_SECONDS)
         except (OSError, SimulatorError) as error:
@@ -152,19 +152,21 @@ async def _storm(
     health, samples = Health(), list[Resident]()
     async with AsyncExitStack() as stack:
         for protocol in _PROTOCOLS:
-            healthy = playing(target._replace(protocol=protocol), num_healthy // len(_PROTOCOLS))
-            players = await stack.enter_async_context(healthy)
-            stepping = _running(health.stay_healthy(player) for player in players)
-            await stack.enter_async_context(stepping)
+            player_context = playing(
+                target._replace(protocol=protocol), num_healthy // len(_PROTOCOLS)
+            )
+            players = await stack.enter_async_context(player_context)
+            step_tasks = _running(health.stay_healthy(player) for player in players)
+            await stack.enter_async_context(step_tasks)
         await asyncio.sleep(_WARM_UP_SECONDS)
-        alone, alone_shares = await health.latency([target.pid], alone_seconds)
+        latency_alone, alone_shares = await health.latency([target.pid], alone_seconds)
         crowd.come()
         await asyncio.sleep(gathering_seconds)
         async with _running([watch(target.pid, samples)]):
             latency_during, among_shares = await health.latency([target.pid, crowd.pid], seconds)
         observations = await asyncio.to_thread(crowd.leave)
     return Storm(
-        *(alone, latency_during, alone_shares, among_shares),
+        *(latency_alone, latency_during, alone_shares, among_shares),
         health.errors,
         growth(samples),
         *observations,
@@ -174,15 +176,15 @@ async def _storm(
 
 @asynccontextmanager
 async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Runs it while the block runs."""
+    """Runs the work while the block runs."""
     tasks = [asyncio.create_task(item) for item in work]
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for problem in ended:
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for problem in results:
         if isinstance(problem, Exception):
             raise problem
 

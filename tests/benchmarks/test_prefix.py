@@ -5,23 +5,23 @@ import pytest
 from benchmarks.prefix import Asked, CacheCounts, hit_bound, read_counts
 
 FIRST = Asked([1, 2, 3], [1, 2, 3, 4, 5])
-AGAIN = Asked([1, 2, 3, 4], [1, 2, 3, 4])
+LONGER = Asked([1, 2, 3, 4], [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(
-    ("asked", "bound"),
+    ("requests", "bound"),
     [
         ([FIRST], 0),
         ([FIRST, Asked([1, 2, 3, 4, 5, 6, 7], [])], 4),
-        ([AGAIN, AGAIN], 2),
-        ([AGAIN, Asked([1, 2, 3, 4, 5], [])], 4),
-        ([AGAIN, Asked([3, 4, 1, 2, 5], [])], 0),
+        ([LONGER, LONGER], 2),
+        ([LONGER, Asked([1, 2, 3, 4, 5], [])], 4),
+        ([LONGER, Asked([3, 4, 1, 2, 5], [])], 0),
         ([Asked([1, 2, 3, 7], [1, 2, 3, 7]), Asked([1, 2, 3, 8], [1, 2, 3, 8])], 2),
     ],
     ids=["first", "grown-history", "last-token", "whole-blocks", "other-order", "shared-beginning"],
 )
-def test_a_prompt_hits_the_computed_whole_blocks_before_its_last_token(asked, bound):
-    assert hit_bound(asked, 2) == bound
+def test_a_prompt_hits_the_computed_whole_blocks_before_its_last_token(requests, bound):
+    assert hit_bound(requests, 2) == bound
 
 
 def test_the_counters_are_read_from_the_text_of_metrics():

@@ -1,4 +1,4 @@
-"""The measure of verifiers finds those that forgive too much, and those that forgive too little."""
+"""The quality measure finds verifiers that are too lenient and verifiers that are too strict."""
 
 import re
 from random import Random
@@ -23,7 +23,7 @@ MCP = domain_of("mcp")
 ALL = tuple(FORMS.values())
 
 
-def recorded(seed):
+def recorded_episode(seed):
     """An episode in a shop in this process, twice; for `stale`, without earlier writes."""
     episode = shop_episodes.episode(seed)
     rows = zip(episode.turns, shop_episodes.replay(episode), strict=True)
@@ -38,7 +38,7 @@ def recorded(seed):
     ]
 
 
-EPISODES = [recorded(seed) for seed in range(15)]
+EPISODES = [recorded_episode(seed) for seed in range(15)]
 
 
 def is_error(text):
@@ -48,11 +48,11 @@ def is_error(text):
 def verdicts_by(form):
     """The domain with a verifier that compares a form of two observations."""
 
-    class Other(type(MCP)):
+    class FormVerifier(type(MCP)):
         def verify(self, predicted, truth):
             return {"consistency": form(predicted) == form(truth)}
 
-    return measure_quality(Other(), EPISODES)
+    return measure_quality(FormVerifier(), EPISODES)
 
 
 @pytest.mark.compute
@@ -112,21 +112,21 @@ def test_a_change_is_the_smallest_of_its_kind_or_none(change, text, results):
     ],
 )
 def test_a_key_change_replaces_a_name_and_keeps_its_value(text, pattern):
-    name, other = (
+    name, new_name = (
         re.fullmatch(pattern, item)[1] for item in (text, other_key(Random(1), text, ALL))
     )
-    assert name != other
-    assert len(name) == len(other)
+    assert name != new_name
+    assert len(name) == len(new_name)
 
 
 def test_a_tolerated_change_replaces_times_ids_and_paths_and_keeps_the_meaning():
     line = "2026-11-27T03:41:22.5+02:00 Nov 27 03:41 /tmp/a1/b.txt tmp.0123456789"
     rows = "[1] 17\n 17 pts/6  07:08:09 ps\nFri Nov 27 03:41:22 UTC 2026"
     text = f"{line}\n{rows}\n{'0123abcd' * 2} {'0123abcd' * 2}"
-    changed = tolerated_change(Random(1), text, ALL)
-    assert "/b.txt" in changed
-    assert "+02:00" in changed
-    assert changed.rpartition("\n")[2][:16] == changed[-16:]
-    assert not {*text.split()} & {*changed.split()} - {"[1]", "ps", "UTC", "2026"}
-    assert meaning(changed, ALL) == meaning(text, ALL)
+    changed_text = tolerated_change(Random(1), text, ALL)
+    assert "/b.txt" in changed_text
+    assert "+02:00" in changed_text
+    assert changed_text.rpartition("\n")[2][:16] == changed_text[-16:]
+    assert not {*text.split()} & {*changed_text.split()} - {"[1]", "ps", "UTC", "2026"}
+    assert meaning(changed_text, ALL) == meaning(text, ALL)
     assert tolerated_change(Random(1), "kolu 17\n[0] ~", ALL) is None

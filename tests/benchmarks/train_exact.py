@@ -39,17 +39,19 @@ def packing_differences() -> tuple[float, float]:
     model, own_rows = new_model(), rows()[:8]
     model.set_attn_implementation(PACKED_ATTENTION)
     loss, gradient = _loss_and_gradient(model, [own_rows])
-    alone, apart = _loss_and_gradient(model, [[row] for row in own_rows])
-    return abs(loss - alone) / alone, ((gradient - apart).norm() / apart.norm()).item()
+    single_loss, single_gradient = _loss_and_gradient(model, [[row] for row in own_rows])
+    return abs(loss - single_loss) / single_loss, (
+        (gradient - single_gradient).norm() / single_gradient.norm()
+    ).item()
 
 
 def resume_differences(folder: Path) -> int:
     """The number of weights that differ between a resumed training and an uninterrupted one."""
-    whole = _weights(folder / "whole", ignore_progress)
+    uninterrupted = _weights(folder / "whole", ignore_progress)
     with suppress(Killed):
         _weights(folder / "killed", _kill)
     resumed = _weights(folder / "killed", ignore_progress)
-    return sum(not torch.equal(weight, resumed[name]) for name, weight in whole.items())
+    return sum(not torch.equal(weight, resumed[name]) for name, weight in uninterrupted.items())
 
 
 def _kill(done: int, _total: int) -> None:

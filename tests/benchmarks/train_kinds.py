@@ -57,12 +57,12 @@ def packed(folder: Path) -> dict[str, float]:
     A step with rows of new lengths takes longer than the next one with the same, because oneDNN
     prepares each shape once. Therefore, the plain loop comes first at every other batch.
     """
-    plain = _plain_steps()
+    plain_steps = _plain_steps()
     seconds_of_plain: list[float] = []
 
     def take_turns(step: int, _total: int) -> None:
         if step % 2:
-            seconds_of_plain.extend(islice(plain, 2))
+            seconds_of_plain.extend(islice(plain_steps, 2))
 
     seconds = _seconds_of_ours(RECIPE, folder, take_turns)
     return {
@@ -82,13 +82,13 @@ def _seconds_of_ours(
 ) -> list[float]:
     """For each step, without the time between two of them."""
     seconds: list[float] = []
-    started = time.perf_counter()
+    start = time.perf_counter()
 
     def on_step(step: int, total: int) -> None:
-        nonlocal started
-        seconds.append(time.perf_counter() - started)
+        nonlocal start
+        seconds.append(time.perf_counter() - start)
         between(step, total)
-        started = time.perf_counter()
+        start = time.perf_counter()
 
     train_rows(LanguageModel(new_model(), None), recipe, rows(), folder, on_step)
     return seconds
@@ -101,7 +101,7 @@ def _plain_steps() -> Iterator[float]:
     optimizer = make_optimizer(model, RECIPE)
     data = Rows(rows())
     for batch in packed_batches():
-        started = time.perf_counter()
+        start = time.perf_counter()
         inputs = pack([data[index] for index in batch])
         is_target = inputs.pop("is_target")[:, 1:]
         with torch.autocast("cpu", torch.bfloat16):
@@ -113,7 +113,7 @@ def _plain_steps() -> Iterator[float]:
         torch.nn.utils.clip_grad_norm_(model.parameters(), RECIPE.max_gradient_norm)
         optimizer.step()
         optimizer.zero_grad()
-        yield time.perf_counter() - started
+        yield time.perf_counter() - start
 
 
 def _rate(seconds: list[float], *, is_packed: bool) -> float:
@@ -144,8 +144,8 @@ def trl(folder: Path) -> dict[str, float]:
 
 def _tokenizer() -> PreTrainedTokenizerFast:
     vocabulary = {f"<{number}>": number for number in range(_VOCABULARY)}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<0>"))
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<1>", eos_token="<2>")
+    word_level = Tokenizer(models.WordLevel(vocabulary, unk_token="<0>"))
+    return PreTrainedTokenizerFast(tokenizer_object=word_level, pad_token="<1>", eos_token="<2>")
 
 
 def packed_batches() -> TokenBatches:

@@ -49,14 +49,14 @@ def start_pair(folder: Path) -> Iterator[Pair]:
     """Starts both; vLLM takes a minute."""
     model = counting_model(folder / "model", **_SIZE)
     manifest = _pin(model)
-    served = serve(
+    engine_context = serve(
         model,
         _ENGINE,
         sampling=SAMPLING,
         context_tokens=CONTEXT_TOKENS,
         log=folder / "engine.log",
     )
-    with served as engine, start_ours_on(engine, manifest, folder) as service:
+    with engine_context as engine, start_ours_on(engine, manifest, folder) as service:
         yield Pair(engine, service)
 
 

@@ -52,11 +52,13 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     await client.open_run(OPENING)
     numbers = count()  # no prompt repeats, because the engine may have cached it
     await _rate([_ask_engine(engine, next(numbers))])  # the first responses take longer
-    alone = await _rate([_ask_engine(engine, next(numbers))])
-    raw, service_rates, hits = [], [], 0.0
+    rate_alone = await _rate([_ask_engine(engine, next(numbers))])
+    engine_rates, service_rates, hits = [], [], 0.0
 
     async def ask_engine() -> None:
-        raw.append(await _rate([_ask_engine(engine, n) for n in islice(numbers, EPISODES)]))
+        engine_rates.append(
+            await _rate([_ask_engine(engine, n) for n in islice(numbers, EPISODES)])
+        )
 
     async def ask_service() -> None:
         nonlocal hits
@@ -72,14 +74,19 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
             await side()
     await client.close()
     await engine.close()
-    return VllmShare(ratios(service_rates, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
+    return VllmShare(
+        ratios(service_rates, engine_rates), 1e3 / rate_alone, hits / (rounds * _bound(pair))
+    )
 
 
 def _bound(pair: Pair) -> int:
-    """For a round after another one, which leaves the common prefix of all prompts."""
+    """The bound of a round after another one, which leaves the common prefix in the cache."""
     size = pair.counts().block_tokens
-    one, other = _asked(pair, range(EPISODES)), _asked(pair, range(EPISODES, 2 * EPISODES))
-    return hit_bound([*one, *other], size) - hit_bound(one, size)
+    first_round, second_round = (
+        _asked(pair, range(EPISODES)),
+        _asked(pair, range(EPISODES, 2 * EPISODES)),
+    )
+    return hit_bound([*first_round, *second_round], size) - hit_bound(first_round, size)
 
 
 def _ask_engine(engine: OpenAIEngine, number: int) -> Step:
@@ -101,9 +108,9 @@ async def _ask_service(client: SimulatorClient, number: int) -> Step:
 
 async def _rate(steps: Sequence[Step]) -> float:
     """Steps per second of concurrent episodes."""
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     await asyncio.gather(*map(_play, steps))
-    return len(steps) * TURNS / (time.perf_counter() - started)
+    return len(steps) * TURNS / (time.perf_counter() - start_time)
 
 
 async def _play(step: Step) -> None:
@@ -116,7 +123,7 @@ async def _play(step: Step) -> None:
 
 
 def _asked(pair: Pair, episodes: range) -> list[Asked]:
-    """The prompts of these, turn by turn, as the engine's tokens."""
+    """The prompts of these episodes, turn by turn, as the engine's tokens."""
     return [
         Asked(
             pair.tokens(messages(number, turn), asks=True),

@@ -40,11 +40,9 @@ CAMPAIGNS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="name", required=True)
-    for name, known_campaign in CAMPAIGNS.items():
-        command = commands.add_parser(name, help=known_campaign.help)
-        command.add_argument(
-            f"--{known_campaign.unit}", dest="num", type=int, default=known_campaign.num
-        )
+    for name, entry in CAMPAIGNS.items():
+        command = commands.add_parser(name, help=entry.help)
+        command.add_argument(f"--{entry.unit}", dest="num", type=int, default=entry.num)
         command.add_argument("--seed", default="1", help="decides what is done, in which order")
     arguments = parser.parse_args()
     name, module = arguments.name, CAMPAIGNS[arguments.name].module

@@ -1,4 +1,4 @@
-"""One server of custom resources for all of these tests; each names its objects by itself."""
+"""One server of custom resources for all these tests; each test names its own objects."""
 
 from collections.abc import Iterator, Mapping
 
@@ -27,7 +27,7 @@ def said(empty) -> Mapping[str, httpx.Response]:
 
 @pytest.fixture(scope="session")
 def api(empty, said) -> Api:
-    """One that serves all kinds."""
+    """A server that serves all kinds."""
     for kind in KINDS:
         assert said[kind.kind].is_success, said[kind.kind].text
         wait_for(lambda kind=kind: empty.serves(kind))

@@ -23,17 +23,17 @@ class Node(NamedTuple):
 
 def nodes() -> list[Node]:
     """The nodes of all kinds, objects before their contents."""
-    found = []
+    all_nodes = []
     for kind in KINDS:
-        whole = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        found += [Node(kind.kind, path, schema) for path, schema in _within(whole, ())]
-    return found
+        root = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        all_nodes += [Node(kind.kind, path, schema) for path, schema in _within(root, ())]
+    return all_nodes
 
 
 def _within(schema: Schema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Schema]]:
     yield path, schema
-    for name, each in schema.get("properties", {}).items():
-        yield from _within(each, (*path, name))
+    for name, child in schema.get("properties", {}).items():
+        yield from _within(child, (*path, name))
     for name, step in (("items", "[]"), ("additionalProperties", "{}")):
         if name in schema:
             yield from _within(schema[name], (*path, step))

@@ -35,7 +35,7 @@ MERGE = {"content-type": "application/merge-patch+json"}
 DRY = {"dryRun": "All"}
 _STRICT = {"fieldValidation": "Strict"}
 
-# All of these ask a whole Kubernetes.
+# All of these need a complete Kubernetes.
 _ADMISSION = (
     "NamespaceLifecycle,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"
     "ValidatingAdmissionPolicy,ValidatingAdmissionWebhook"
@@ -49,11 +49,11 @@ class Api:
         self.client = client
 
     def define(self, definition: Object) -> httpx.Response:
-        """The answer to it."""
+        """The answer to a new definition."""
         return self.client.post(DEFINITIONS, params=_STRICT, json=definition)
 
     def serves(self, kind: Kind) -> bool:
-        """Whether there may be objects of it by now."""
+        """Whether the server serves objects of this kind yet."""
         return self.client.get(_path(kind.kind)).is_success
 
     def definition(self, kind: Kind) -> Object:
@@ -63,15 +63,15 @@ class Api:
     def get(self, kind: str, name: str) -> Object:
         return self.client.get(_path(kind, name)).raise_for_status().json()
 
-    def create(self, made: Object, **query: str) -> httpx.Response:
-        path = API_RESOURCES[made["kind"]].path(NAMESPACE)
-        return self.client.post(path, params=_STRICT | query, json=made)
+    def create(self, resource: Object, **query: str) -> httpx.Response:
+        path = API_RESOURCES[resource["kind"]].path(NAMESPACE)
+        return self.client.post(path, params=_STRICT | query, json=resource)
 
-    def replace(self, made: Object, **query: str) -> httpx.Response:
-        """Whatever version of it is there now."""
-        kind, name = made["kind"], made["metadata"]["name"]
-        known = made | {"metadata": self.get(kind, name)["metadata"]}
-        return self.client.put(_path(kind, name), params=_STRICT | query, json=known)
+    def replace(self, resource: Object, **query: str) -> httpx.Response:
+        """Replaces any stored version of the object."""
+        kind, name = resource["kind"], resource["metadata"]["name"]
+        updated = resource | {"metadata": self.get(kind, name)["metadata"]}
+        return self.client.put(_path(kind, name), params=_STRICT | query, json=updated)
 
     def patch(
         self, kind: str, name: str, body: Object, part: str = "", **query: str
@@ -80,16 +80,16 @@ class Api:
         path = "/".join(filter(None, [_path(kind, name), part]))
         return self.client.patch(path, params=_STRICT | query, json=body, headers=MERGE)
 
-    def delete(self, made: Object) -> None:
-        self.client.delete(_path(made["kind"], made["metadata"]["name"])).raise_for_status()
+    def delete(self, resource: Object) -> None:
+        self.client.delete(_path(resource["kind"], resource["metadata"]["name"])).raise_for_status()
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Api]:
-    """Starts one with its files in this folder, and ends it."""
+    """Starts a server with its files in this folder, and stops it."""
     administrator = _administrator(folder)
-    nowhere = folder / "kubeconfig"
-    nowhere.write_text(yaml.safe_dump(_NOWHERE))
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(_NOWHERE))
     port = free_port()
     with etcd(folder) as store:
         command = [
@@ -99,10 +99,10 @@ def running(folder: Path) -> Iterator[Api]:
             f"--secure-port={port}",
             f"--cert-dir={folder}",
             f"--client-ca-file={administrator}",
-            f"--kubeconfig={nowhere}",
-            f"--authentication-kubeconfig={nowhere}",
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
             "--authentication-skip-lookup",
-            f"--authorization-kubeconfig={nowhere}",
+            f"--authorization-kubeconfig={kubeconfig}",
             f"--disable-admission-plugins={_ADMISSION}",
             "--enable-priority-and-fairness=false",
         ]
@@ -113,7 +113,7 @@ def running(folder: Path) -> Iterator[Api]:
                 yield Api(client)
 
 
-# Nobody listens there, and nobody is asked.
+# No process listens at this address, and no request uses it.
 _NOWHERE = {
     "apiVersion": "v1",
     "kind": "Config",
@@ -138,20 +138,23 @@ def _is_up(server: Server, folder: Path, port: int) -> bool:
 
 
 def _client(folder: Path, port: int) -> httpx.Client:
-    trusted = ssl.create_default_context(cafile=folder / "apiserver.crt")
-    trusted.load_cert_chain(folder / "administrator.pem")
+    context = ssl.create_default_context(cafile=folder / "apiserver.crt")
+    context.load_cert_chain(folder / "administrator.pem")
     return httpx.Client(
-        base_url=f"https://{LOOPBACK}:{port}", verify=trusted, trust_env=False, timeout=30
+        base_url=f"https://{LOOPBACK}:{port}", verify=context, trust_env=False, timeout=30
     )
 
 
 def _administrator(folder: Path) -> Path:
     """A self-signed certificate; its key is beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    told = [(NameOID.COMMON_NAME, "administrator"), (NameOID.ORGANIZATION_NAME, "system:masters")]
-    name = x509.Name([x509.NameAttribute(what, value) for what, value in told])
+    attributes = [
+        (NameOID.COMMON_NAME, "administrator"),
+        (NameOID.ORGANIZATION_NAME, "system:masters"),
+    ]
+    name = x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
     now = datetime.now(UTC)
-    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -160,7 +163,7 @@ def _administrator(folder: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(use, critical=False)
+        .add_extension(usage, critical=False)
         .sign(key, SHA256())
     )
     path, pem = folder / "administrator.crt", certificate.public_bytes(Encoding.PEM)

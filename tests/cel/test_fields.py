@@ -33,7 +33,7 @@ EDGES = {
     "minimum",
     "pattern",
 }
-OTHERS = {
+OTHER_KEYWORDS = {
     "additionalProperties",
     "anyOf",
     "default",
@@ -52,8 +52,8 @@ OTHERS = {
 }
 
 
-def pattern_of(words: Any) -> str:
-    return str(TypeAdapter(words).json_schema()["pattern"])
+def pattern_of(annotation: Any) -> str:
+    return str(TypeAdapter(annotation).json_schema()["pattern"])
 
 
 MATCHING = {
@@ -74,7 +74,7 @@ MATCHING = {
 BEYOND = {r"^[^\x00]*$": "\0"}
 """Appended where the end of a line would still match."""
 ENDS = {
-    pattern_of(LabelKey): "/" + "x" * 63,  # so many characters stand after its slash
+    pattern_of(LabelKey): "/" + "x" * 63,  # this many characters stand after its slash
     pattern_of(ImageByDigest): f"@{records.digest('image')}",
 }
 """The end of the longest value that still matches its pattern."""
@@ -96,77 +96,79 @@ class Edge(NamedTuple):
 
 
 def edge(node: Node, check: str) -> Edge:
-    said = node.schema[check]
+    limit = node.schema[check]
     match check:
         case "enum":
-            values = said[-1], "no such word"
+            values = limit[-1], "no such word"
         case "pattern":  # in Python, $ would also be before the end of the line
-            values = MATCHING[said], MATCHING[said] + BEYOND.get(said, "\n")
+            values = MATCHING[limit], MATCHING[limit] + BEYOND.get(limit, "\n")
         case "minimum" | "maximum":
-            inwards = 1 if check == "minimum" else -1
+            step = 1 if check == "minimum" else -1
             excluded = node.schema.get(f"exclusive{check.capitalize()}")
-            values = (said + inwards, said) if excluded else (said, said - inwards)
+            values = (limit + step, limit) if excluded else (limit, limit - step)
         case "minLength":
-            values = "x" * said, "x" * (said - 1)
+            values = "x" * limit, "x" * (limit - 1)
         case "maxLength":
             after = ENDS.get(node.schema.get("pattern", ""), "")
-            values = "x" * (said - len(after)) + after, "x" * (said + 1 - len(after)) + after
+            values = "x" * (limit - len(after)) + after, "x" * (limit + 1 - len(after)) + after
         case "minProperties":
-            least = {f"key{number}": {} for number in range(said)}
+            least = {f"key{number}": {} for number in range(limit)}
             values = least, dict([*least.items()][1:])
         case "maxItems" | "maxProperties":
-            values = sized(node, said), sized(node, said + 1)
+            values = build_entries(node, limit), build_entries(node, limit + 1)
         case "format":
             values = "2026-11-26T01:30:00Z", "yesterday"
     return Edge(node, check, *values)
 
 
-def sized(node: Node, number: int) -> Any:
-    """So many items, or entries; no two tenants are the same."""
+def build_entries(node: Node, number: int) -> Any:
+    """A list or an object with this number of entries; the tenants are unique."""
     name = node.path[-1]
     if node.schema["type"] == "object":
-        return {f"key{each}": VALUES[name] for each in range(number)}
-    return [f"team-{each}" if name == "tenants" else ITEMS[name] for each in range(number)]
+        return {f"key{index}": VALUES[name] for index in range(number)}
+    return [f"team-{index}" if name == "tenants" else ITEMS[name] for index in range(number)]
 
 
-def holding(path: tuple[str, ...], value: Any) -> Any:
-    """An object with this value there and nothing else."""
+def nest(path: tuple[str, ...], value: Any) -> Any:
+    """An object with this value at the path and nothing else."""
     if not path:
         return value
-    inner = holding(path[1:], value)
+    inner = nest(path[1:], value)
     return {"[]": [inner], "{}": {"key": inner}}.get(path[0], {path[0]: inner})
 
 
-def named(*path: str) -> str:
-    """The API server's name of it."""
+def api_path(*path: str) -> str:
+    """The API server's name of a path."""
     return ".".join(path).replace(".[]", "[0]").replace(".{}", ".key")
 
 
-def said_of(api: Api, node: Node, value: Any) -> dict[str, str]:
-    """The errors of each field if an object has this value there."""
-    held = holding(node.path, value)
+def errors_of(api: Api, node: Node, value: Any) -> dict[str, str]:
+    """The errors of each field if an object has this value at the node."""
+    fields = nest(node.path, value)
     if "status" in node.path[:1]:
-        answer = api.patch(node.kind, "kept", held, "status", **DRY)
+        answer = api.patch(node.kind, "kept", fields, "status", **DRY)
     else:
-        answer = api.create({**type_fields(node.kind), "metadata": {"name": "tried"}} | held, **DRY)
+        answer = api.create(
+            {**type_fields(node.kind), "metadata": {"name": "tried"}} | fields, **DRY
+        )
     assert answer.status_code in (200, 201, 422), answer.text
     causes = answer.json().get("details", {}).get("causes", ())
     return {cause["field"]: cause["message"] for cause in causes}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kept(api):
+def _stored_objects(api):
     """Objects with a status to patch."""
-    made = [simulator("kept"), alias("one", "kept"), schedule("kept")]
-    for each in made:
-        api.create(each).raise_for_status()
+    resources = [simulator("kept"), alias("one", "kept"), schedule("kept")]
+    for resource in resources:
+        api.create(resource).raise_for_status()
     yield
-    for each in made:
-        api.delete(each)
+    for resource in resources:
+        api.delete(resource)
 
 
 def test_these_tests_cover_every_schema_keyword_of_the_definitions():
-    assert {word for node in NODES for word in node.schema} <= EDGES | OTHERS
+    assert {word for node in NODES for word in node.schema} <= EDGES | OTHER_KEYWORDS
 
 
 @pytest.mark.parametrize(
@@ -175,21 +177,21 @@ def test_these_tests_cover_every_schema_keyword_of_the_definitions():
     ids=lambda edge: f"{edge.node.id}-{edge.check}",
 )
 def test_a_field_accepts_its_limit_and_refuses_the_next_value(api, edge):
-    field = named(*edge.node.path)
-    assert field in said_of(api, edge.node, edge.refused)
-    assert field not in said_of(api, edge.node, edge.accepted)
+    field = api_path(*edge.node.path)
+    assert field in errors_of(api, edge.node, edge.refused)
+    assert field not in errors_of(api, edge.node, edge.accepted)
 
 
 @pytest.mark.parametrize(
     "node", [node for node in NODES if "required" in node.schema], ids=lambda node: node.id
 )
 def test_a_missing_required_field_is_named(api, node):
-    told = said_of(api, node, {})
-    missing = [field for field, message in told.items() if message == "Required value"]
-    assert {named(*node.path, name) for name in node.schema["required"]} <= set(missing)
+    errors = errors_of(api, node, {})
+    missing = [field for field, message in errors.items() if message == "Required value"]
+    assert {api_path(*node.path, name) for name in node.schema["required"]} <= set(missing)
 
 
-# Where a mistyped field could be, among what is written by hand.
+# The hand-written objects, in which a field could be misspelled.
 MISTYPED = [
     ("Simulator", "spec"),
     ("Simulator", "spec.identity"),
@@ -203,63 +205,65 @@ MISTYPED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "where"), MISTYPED)
-def test_an_unknown_field_is_refused_with_its_name(api, kind, where):
+@pytest.mark.parametrize(("kind", "path"), MISTYPED)
+def test_an_unknown_field_is_refused_with_its_name(api, kind, path):
     canary = {"simulator": "two", "percent": 10}
-    tried = [simulator("tried"), alias("one", "tried", canary=canary), schedule("tried")]
-    made = inside = deepcopy(next(each for each in tried if each["kind"] == kind))
-    for name in where.split("."):
-        inside = inside[name]
-    inside["replcas"] = 1
-    answer = api.create(made, **DRY)
+    candidates = [simulator("tried"), alias("one", "tried", canary=canary), schedule("tried")]
+    resource = parent = deepcopy(
+        next(candidate for candidate in candidates if candidate["kind"] == kind)
+    )
+    for name in path.split("."):
+        parent = parent[name]
+    parent["replcas"] = 1
+    answer = api.create(resource, **DRY)
     assert answer.status_code == 400, answer.text
-    assert f'unknown field "{where}.replcas"' in answer.json()["message"]
+    assert f'unknown field "{path}.replcas"' in answer.json()["message"]
 
 
-def served(api: Api, made: dict[str, Any]) -> dict[str, Any]:
+def stored_spec(api: Api, resource: dict[str, Any]) -> dict[str, Any]:
     """The spec as the server would keep it."""
-    answer = api.create(made, **DRY)
+    answer = api.create(resource, **DRY)
     assert answer.is_success, answer.text
     return answer.json()["spec"]
 
 
 def wire(record: Any) -> dict[str, Any]:
     """The resource's form: null values and empty defaults are left out."""
-    told = json.loads(record.model_dump_json(exclude_none=True))
-    return {name: each for name, each in told.items() if each != ""}
+    fields = json.loads(record.model_dump_json(exclude_none=True))
+    return {name: value for name, value in fields.items() if value != ""}
 
 
 def test_serving_defaults_equal_the_defaults_of_the_record(api):
-    made, exists = simulator("tried"), {"operator": "Exists"}
-    made["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [exists]}}
-    told = served(api, made)["serving"]
-    bounds, pool = told.pop("bounds"), told["nodePool"]
+    resource, toleration = simulator("tried"), {"operator": "Exists"}
+    resource["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [toleration]}}
+    serving = stored_spec(api, resource)["serving"]
+    bounds, pool = serving.pop("bounds"), serving["nodePool"]
     assert bounds == wire(Bounds())
     assert pool["tolerations"] == [wire(Toleration(operator="Exists"))]
     pool["tolerations"] = []
-    assert told == wire(Serving())
-    del made["spec"]["serving"]
-    assert served(api, made)["serving"] == wire(Serving())
+    assert serving == wire(Serving())
+    del resource["spec"]["serving"]
+    assert stored_spec(api, resource)["serving"] == wire(Serving())
 
 
 def test_manifest_defaults_equal_the_defaults_of_the_record(api):
-    made = simulator("tried")
-    whole = made["spec"]["identity"]["manifest"]
+    resource = simulator("tried")
+    manifest = resource["spec"]["identity"]["manifest"]
     fields = SimulatorManifest.model_fields
-    short = {name: whole[name] for name, field in fields.items() if field.is_required()}
-    made["spec"]["identity"]["manifest"] = short | {"sampling": {}}
-    told = served(api, made)["identity"]["manifest"]
-    # An engine's are its own: an endpoint's may not have them.
-    assert told == wire(pinned_manifest("tried")) | {"engine": whole["engine"]}
+    required = {name: manifest[name] for name, field in fields.items() if field.is_required()}
+    resource["spec"]["identity"]["manifest"] = required | {"sampling": {}}
+    stored = stored_spec(api, resource)["identity"]["manifest"]
+    # An engine has no defaults, because an endpoint may not have its fields.
+    assert stored == wire(pinned_manifest("tried")) | {"engine": manifest["engine"]}
 
 
 def test_alias_defaults_equal_the_defaults_of_the_record(api):
-    assert served(api, alias("one", "tried")) == wire(AliasSpec(simulator="one"))
+    assert stored_spec(api, alias("one", "tried")) == wire(AliasSpec(simulator="one"))
 
 
 def test_a_schedule_is_not_suspended_by_default(api):
-    made = schedule("tried")
-    assert served(api, made) == made["spec"] | {"suspend": False}
+    resource = schedule("tried")
+    assert stored_spec(api, resource) == resource["spec"] | {"suspend": False}
 
 
 ENDPOINT = {"kind": "openai", "url": "https://endpoint.example/v1", "model": "world"}
@@ -276,8 +280,8 @@ ENDPOINT = {"kind": "openai", "url": "https://endpoint.example/v1", "model": "wo
     ids=["engine", "endpoint", "sampling", "confidence"],
 )
 def test_a_stored_manifest_keeps_its_digest(api, manifest):
-    made = simulator("tried")
-    made["spec"]["identity"]["manifest"] = json.loads(manifest.canonical)
-    told = served(api, made)["identity"]["manifest"]
-    assert SimulatorManifest.model_validate(told).digest == manifest.digest
-    assert told == json.loads(manifest.canonical)
+    resource = simulator("tried")
+    resource["spec"]["identity"]["manifest"] = json.loads(manifest.canonical)
+    stored = stored_spec(api, resource)["identity"]["manifest"]
+    assert SimulatorManifest.model_validate(stored).digest == manifest.digest
+    assert stored == json.loads(manifest.canonical)

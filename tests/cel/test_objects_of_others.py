@@ -1,4 +1,4 @@
-"""A Kubernetes of today takes every object of others' kinds of ours, and refuses it misspelt."""
+"""A current Kubernetes accepts every third-party object of ours, and refuses misspelled fields."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-EACH = pytest.mark.parametrize("kind", RESOURCES)
+EACH_KIND = pytest.mark.parametrize("kind", RESOURCES)
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, dict[str, Any]]:
+def examples() -> dict[str, dict[str, Any]]:
     return objects()
 
 
 @pytest.fixture(scope="module")
-def knowing(empty: Api) -> Api:
+def server(empty: Api) -> Api:
     """The server, which serves all these kinds."""
     for kind, resource in RESOURCES.items():
         empty.define(definition_of(kind)).raise_for_status()
@@ -29,28 +29,28 @@ def knowing(empty: Api) -> Api:
     return empty
 
 
-def create(api: Api, made: dict[str, Any]) -> httpx.Response:
-    path = RESOURCES[made["kind"]].path("default")
-    return api.client.post(path, params={"fieldValidation": "Strict"} | DRY, json=made)
+def create(api: Api, example: dict[str, Any]) -> httpx.Response:
+    path = RESOURCES[example["kind"]].path("default")
+    return api.client.post(path, params={"fieldValidation": "Strict"} | DRY, json=example)
 
 
-@EACH
-def test_a_third_party_object_is_accepted(knowing, made, kind):
-    answer = create(knowing, made[kind])
+@EACH_KIND
+def test_a_third_party_object_is_accepted(server, examples, kind):
+    answer = create(server, examples[kind])
     assert answer.is_success, answer.text
 
 
-@EACH
+@EACH_KIND
 def test_a_third_party_object_with_an_unknown_field_is_refused_with_the_field_name(
-    knowing, made, kind
+    server, examples, kind
 ):
-    for wrong in misspelt(made[kind]):
-        answer = create(knowing, wrong)
+    for invalid in misspelt(examples[kind]):
+        answer = create(server, invalid)
         assert answer.status_code == 400, answer.text
         assert '.misspelt"' in answer.json()["message"]
 
 
-@EACH
-def test_a_third_party_object_with_a_mistyped_value_is_refused(knowing, made, kind):
-    for wrong in mistyped(made[kind]):
-        assert create(knowing, wrong).status_code == 422
+@EACH_KIND
+def test_a_third_party_object_with_a_mistyped_value_is_refused(server, examples, kind):
+    for invalid in mistyped(examples[kind]):
+        assert create(server, invalid).status_code == 422

@@ -24,7 +24,7 @@ class Rule(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Specs; where the rule is about a change, of what is there before too."""
+    """Accepted and refused specs, and the stored spec where the rule is about a change."""
 
     accepted: tuple[Spec, ...]
     refused: tuple[Spec, ...]
@@ -43,15 +43,15 @@ def spec(**serving: object) -> Spec:
     return {"identity": {"reference": reference()}, "serving": serving}
 
 
-def tolerating(**toleration: object) -> Spec:
+def toleration_spec(**toleration: object) -> Spec:
     return spec(nodePool={"tolerations": [toleration]})
 
 
-def every(cron: str = "0 3 * * *", store: str = "/store") -> Spec:
+def schedule_spec(cron: str = "0 3 * * *", store: str = "/store") -> Spec:
     return schedule(cron=cron, store=store)["spec"]
 
 
-def identified(**identity: object) -> Spec:
+def identity_spec(**identity: object) -> Spec:
     return {"identity": identity}
 
 
@@ -91,33 +91,33 @@ FOR_EVERY_POD = Rule(
 CASES: Mapping[Rule, tuple[Case, ...]] = {
     IMMUTABLE: (
         Case(
-            before=identified(manifest=manifest()),
+            before=identity_spec(manifest=manifest()),
             accepted=(
-                identified(manifest=manifest()),
-                identified(manifest=manifest()) | {"serving": {"replicas": 3, "suspend": True}},
+                identity_spec(manifest=manifest()),
+                identity_spec(manifest=manifest()) | {"serving": {"replicas": 3, "suspend": True}},
             ),
             refused=(
-                identified(manifest=manifest("two")),
-                identified(manifest=manifest(artifact=records.digest("another"))),
-                identified(manifest=manifest(files={})),
-                identified(manifest=manifest(sampling={"max_tokens": 255})),
-                identified(reference=reference()),
+                identity_spec(manifest=manifest("two")),
+                identity_spec(manifest=manifest(artifact=records.digest("another"))),
+                identity_spec(manifest=manifest(files={})),
+                identity_spec(manifest=manifest(sampling={"max_tokens": 255})),
+                identity_spec(reference=reference()),
             ),
         ),
         Case(
-            before=identified(reference=reference()),
+            before=identity_spec(reference=reference()),
             accepted=(spec(replicas=0, image="registry.example/vllm"),),
             refused=(
-                identified(reference=reference("two")),
-                identified(reference=reference() | {"url": "s3://elsewhere"}),
-                identified(manifest=manifest()),
+                identity_spec(reference=reference("two")),
+                identity_spec(reference=reference() | {"url": "s3://elsewhere"}),
+                identity_spec(manifest=manifest()),
             ),
         ),
     ),
     ONE_IDENTITY: (
         Case(
-            accepted=(identified(manifest=manifest()), identified(reference=reference())),
-            refused=({"identity": {}}, identified(manifest=manifest(), reference=reference())),
+            accepted=(identity_spec(manifest=manifest()), identity_spec(reference=reference())),
+            refused=({"identity": {}}, identity_spec(manifest=manifest(), reference=reference())),
         ),
     ),
     ONE_PLACE: (
@@ -163,121 +163,133 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
     ANY_VALUE: (
         Case(
             accepted=(
-                tolerating(key="gpu", operator="Exists"),
-                tolerating(key="gpu", operator="Exists", value=""),
-                tolerating(key="gpu", value="yes"),
+                toleration_spec(key="gpu", operator="Exists"),
+                toleration_spec(key="gpu", operator="Exists", value=""),
+                toleration_spec(key="gpu", value="yes"),
             ),
-            refused=(tolerating(key="gpu", operator="Exists", value="yes"),),
+            refused=(toleration_spec(key="gpu", operator="Exists", value="yes"),),
         ),
     ),
     ANY_KEY: (
         Case(
-            accepted=(tolerating(operator="Exists"), tolerating(key="gpu")),
-            refused=(tolerating(), tolerating(operator="Equal", value="yes")),
+            accepted=(toleration_spec(operator="Exists"), toleration_spec(key="gpu")),
+            refused=(toleration_spec(), toleration_spec(operator="Equal", value="yes")),
         ),
     ),
     SENDS_AWAY: (
         Case(
-            accepted=(tolerating(key="gpu", effect="NoExecute", tolerationSeconds=0),),
+            accepted=(toleration_spec(key="gpu", effect="NoExecute", tolerationSeconds=0),),
             refused=(
-                tolerating(key="gpu", tolerationSeconds=3),
-                tolerating(key="gpu", effect="NoSchedule", tolerationSeconds=3),
+                toleration_spec(key="gpu", tolerationSeconds=3),
+                toleration_spec(key="gpu", effect="NoSchedule", tolerationSeconds=3),
             ),
         ),
     ),
     FIVE_FIELDS: (
         Case(
-            accepted=tuple(map(every, ("0 3 * * *", "*/5  1-3 ? jan mon-fri", " 0 3 * * * "))),
-            refused=tuple(map(every, ("0 3 * *", "0 0 3 * * *", "@daily", "0 3 * * *\n1", " "))),
+            accepted=tuple(
+                map(schedule_spec, ("0 3 * * *", "*/5  1-3 ? jan mon-fri", " 0 3 * * * "))
+            ),
+            refused=tuple(
+                map(schedule_spec, ("0 3 * *", "0 0 3 * * *", "@daily", "0 3 * * *\n1", " "))
+            ),
         ),
     ),
     FOR_EVERY_POD: (
         Case(
-            accepted=tuple(every(store=each) for each in ("/store", "/", "s3://worlds/store")),
-            refused=tuple(every(store=each) for each in ("store", "./store")),
+            accepted=tuple(
+                schedule_spec(store=store) for store in ("/store", "/", "s3://worlds/store")
+            ),
+            refused=tuple(schedule_spec(store=store) for store in ("store", "./store")),
         ),
     ),
 }
 
 
-def cases(which: str) -> list[Any]:
+def cases(field: str) -> list[Any]:
     return [
-        pytest.param(rule, case.before, each, id=f"{rule.path}-{rule.message[:9]}-{which}{number}")
-        for rule, all_of_rule in CASES.items()
-        for number, (case, each) in enumerate(
-            (case, each) for case in all_of_rule for each in getattr(case, which)
+        pytest.param(
+            rule, case.before, case_spec, id=f"{rule.path}-{rule.message[:9]}-{field}{number}"
+        )
+        for rule, rule_cases in CASES.items()
+        for number, (case, case_spec) in enumerate(
+            (case, case_spec) for case in rule_cases for case_spec in getattr(case, field)
         )
     ]
 
 
 def test_every_rule_of_the_definitions_is_tested_here():
-    told = [
+    rules = [
         Rule(node.kind, ".".join(node.path), rule["message"])
         for node in nodes()
         for rule in node.schema.get("x-kubernetes-validations", ())
     ]
-    assert sorted(told) == sorted(CASES)
-    for all_of_rule in CASES.values():
-        assert all(case.accepted and case.refused for case in all_of_rule)
+    assert sorted(rules) == sorted(CASES)
+    for rule_cases in CASES.values():
+        assert all(case.accepted and case.refused for case in rule_cases)
 
 
-def asked(api: Api, kind: str, before: Spec | None, then: Spec) -> Any:
+def submit(api: Api, kind: str, before: Spec | None, new_spec: Spec) -> Any:
     """The response to a spec, as an update of an earlier one if there is one."""
-    made = {**type_fields(kind), "metadata": {"name": "tried"}}
+    resource = {**type_fields(kind), "metadata": {"name": "tried"}}
     if before is None:
-        return api.create(made | {"spec": then}, **DRY)
-    api.create(made | {"spec": before}).raise_for_status()
+        return api.create(resource | {"spec": new_spec}, **DRY)
+    api.create(resource | {"spec": before}).raise_for_status()
     try:
-        return api.replace(made | {"spec": then}, **DRY)
+        return api.replace(resource | {"spec": new_spec}, **DRY)
     finally:
-        api.delete(made)
+        api.delete(resource)
 
 
-@pytest.mark.parametrize(("rule", "before", "then"), cases("accepted"))
-def test_a_spec_that_meets_a_rule_is_accepted(api, rule, before, then):
-    answer = asked(api, rule.kind, before, then)
+@pytest.mark.parametrize(("rule", "before", "new_spec"), cases("accepted"))
+def test_a_spec_that_meets_a_rule_is_accepted(api, rule, before, new_spec):
+    answer = submit(api, rule.kind, before, new_spec)
     assert answer.is_success, answer.text
 
 
-@pytest.mark.parametrize(("rule", "before", "then"), cases("refused"))
-def test_a_spec_that_breaks_a_rule_is_refused_with_field_and_remedy(api, rule, before, then):
-    answer = asked(api, rule.kind, before, then)
+@pytest.mark.parametrize(("rule", "before", "new_spec"), cases("refused"))
+def test_a_spec_that_breaks_a_rule_is_refused_with_field_and_remedy(api, rule, before, new_spec):
+    answer = submit(api, rule.kind, before, new_spec)
     assert answer.status_code == 422, answer.text
-    told, field = answer.json(), rule.path.replace(".[]", "[0]")
-    assert told["message"].endswith(f"{field}: Invalid value: {rule.message}")
-    assert [cause["field"] for cause in told["details"]["causes"]] == [field]
+    body, field = answer.json(), rule.path.replace(".[]", "[0]")
+    assert body["message"].endswith(f"{field}: Invalid value: {rule.message}")
+    assert [cause["field"] for cause in body["details"]["causes"]] == [field]
 
 
 def test_a_patch_of_the_status_does_not_change_the_identity(api):
-    made = {**type_fields("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
-    api.create(made).raise_for_status()
-    changed = {"status": {"replicas": 2}, "spec": identified(reference=reference("two"))}
-    api.patch("Simulator", "patched", changed, "status").raise_for_status()
-    kept = api.get("Simulator", "patched")
-    api.delete(made)
-    assert kept["status"]["replicas"] == 2
-    assert kept["spec"]["identity"]["reference"] == reference()
+    resource = {**type_fields("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
+    api.create(resource).raise_for_status()
+    patch = {"status": {"replicas": 2}, "spec": identity_spec(reference=reference("two"))}
+    api.patch("Simulator", "patched", patch, "status").raise_for_status()
+    stored = api.get("Simulator", "patched")
+    api.delete(resource)
+    assert stored["status"]["replicas"] == 2
+    assert stored["spec"]["identity"]["reference"] == reference()
 
 
 def test_an_identity_cannot_be_removed(api):
-    made = {**type_fields("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
-    api.create(made).raise_for_status()
-    gone = api.patch("Simulator", "stripped", {"spec": {"identity": None}})
-    emptied = api.patch("Simulator", "stripped", {"spec": {"identity": {"reference": None}}})
-    api.delete(made)
-    assert "spec.identity: Required value" in gone.json()["message"]
-    assert IMMUTABLE.message in emptied.json()["message"]
+    resource = {**type_fields("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
+    api.create(resource).raise_for_status()
+    identity_answer = api.patch("Simulator", "stripped", {"spec": {"identity": None}})
+    reference_answer = api.patch(
+        "Simulator", "stripped", {"spec": {"identity": {"reference": None}}}
+    )
+    api.delete(resource)
+    assert "spec.identity: Required value" in identity_answer.json()["message"]
+    assert IMMUTABLE.message in reference_answer.json()["message"]
 
 
 def test_an_equivalent_manifest_is_no_identity_change(api):
     """Defaults may be left out, 1.0 may be 1, and fields may be in any order."""
-    told = manifest(sampling={"temperature": 1.0})
-    short = {name: each for name, each in reversed(told.items()) if name not in ("retry", "schema")}
-    assert asked(
+    full = manifest(sampling={"temperature": 1.0})
+    short = {
+        name: value for name, value in reversed(full.items()) if name not in ("retry", "schema")
+    }
+    assert submit(
         api,
         "Simulator",
-        identified(manifest=told),
-        identified(manifest=short | {"sampling": {"temperature": 1}}),
+        identity_spec(manifest=full),
+        identity_spec(manifest=short | {"sampling": {"temperature": 1}}),
     ).is_success
 
 
@@ -286,7 +298,7 @@ def test_the_identity_rule_compares_a_manifest_of_maximum_size(api):
     names = [f"{'part' * 12}-{number:06}.safetensors" for number in range(7000)]
     files = dict.fromkeys(names, records.digest("weights"))
     large = manifest(files=files, domains=records.pinned_domains(system_prompt="x" * 300_000))
-    then = identified(manifest=large) | {"serving": {"replicas": 2}}
-    assert len(json.dumps(then)) > 1_200_000
-    answer = asked(api, "Simulator", identified(manifest=large), then)
+    new_spec = identity_spec(manifest=large) | {"serving": {"replicas": 2}}
+    assert len(json.dumps(new_spec)) > 1_200_000
+    answer = submit(api, "Simulator", identity_spec(manifest=large), new_spec)
     assert answer.is_success, answer.text[:500]

@@ -12,7 +12,7 @@ from make.operator import Namespace
 
 @pytest.fixture(scope="session")
 def charts(tmp_path_factory):
-    """The previous one and this one, for the tests' server."""
+    """The previous chart and this chart, for the tests' server."""
     folder = tmp_path_factory.mktemp("charts")
     chart = helm_release.older_chart(folder)
     return helm_release.previous_chart(folder, chart), chart
@@ -20,7 +20,7 @@ def charts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def empty_cluster(tmp_path_factory):
-    """Only for these tests, because they install cluster-wide objects."""
+    """A cluster for these tests alone, because they install cluster-wide objects."""
     folder = tmp_path_factory.mktemp("releases")
     with control_plane.running(folder) as cluster, helm_release.jobs_run(cluster):
         yield cluster
@@ -28,18 +28,18 @@ def empty_cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def new_release(empty_cluster, charts) -> Iterator[Callable[[], Release]]:
-    """Makes a namespace for one, and takes away what it left that no namespace holds."""
-    made = []
+    """Creates a release and its namespace; uninstalls each release at the end, if it exists."""
+    releases = []
 
-    def new() -> Release:
+    def create_release() -> Release:
         name = f"team-{secrets.token_hex(4)}"
         namespace = Namespace(empty_cluster.client, name)
         namespace.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        made.append(Release(empty_cluster, namespace, charts))
-        return made[-1]
+        releases.append(Release(empty_cluster, namespace, charts))
+        return releases[-1]
 
-    yield new
-    for release in made:
+    yield create_release
+    for release in releases:
         if release.exists():
             release.uninstall()
 

@@ -25,20 +25,22 @@ def spec_of(objects, component="backup"):
 
 def container(spec, name):
     containers = [*spec.get("initContainers", ()), *spec["containers"]]
-    (found,) = [each for each in containers if each["name"] == name]
-    return found
+    (match,) = [item for item in containers if item["name"] == name]
+    return match
 
 
 def secrets_of(container):
     references = [
-        each["valueFrom"]["secretKeyRef"] for each in container["env"] if "valueFrom" in each
+        variable["valueFrom"]["secretKeyRef"]
+        for variable in container["env"]
+        if "valueFrom" in variable
     ]
-    return {(each["name"], each["key"]) for each in references}
+    return {(reference["name"], reference["key"]) for reference in references}
 
 
 def test_a_backup_copies_texts_then_dumps_databases_then_copies_the_rest():
     spec = spec_of(render())
-    names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
+    names = [item["name"] for item in (*spec["initContainers"], *spec["containers"])]
     assert names == ["begin", "dump", "finish"]
     script = container(spec, "dump")["command"][-1]
     assert script.index('dump ledger "$LEDGER_URL"') < script.index('dump mlflow "$MLFLOW_URL"')
@@ -56,16 +58,16 @@ def test_one_backup_runs_at_a_time_on_a_utc_schedule_with_a_deadline():
 def test_a_backup_mounts_stores_read_only_and_mounts_no_secret():
     for values in ({}, EVERYTHING):
         spec = spec_of(render(values))
-        assert not [each for each in spec["volumes"] if "secret" in each]
-        for each in (*spec["initContainers"], *spec["containers"]):
-            mounts = {mount["name"]: mount for mount in each["volumeMounts"]}
+        assert not [volume for volume in spec["volumes"] if "secret" in volume]
+        for item in (*spec["initContainers"], *spec["containers"]):
+            mounts = {mount["name"]: mount for mount in item["volumeMounts"]}
             assert mounts.get("stores", {"readOnly": True})["readOnly"] is True
-            if each["name"] != "dump":
-                assert secrets_of(each) == set()
+            if item["name"] != "dump":
+                assert secrets_of(item) == set()
 
 
 def test_the_dump_folder_has_a_size_limit():
-    volumes = {each["name"]: each for each in spec_of(render(dumpSize="7Gi"))["volumes"]}
+    volumes = {volume["name"]: volume for volume in spec_of(render(dumpSize="7Gi"))["volumes"]}
     assert volumes["work"]["emptyDir"] == {"sizeLimit": "7Gi"}
 
 
@@ -92,22 +94,22 @@ def test_backups_in_a_bucket_need_no_claim_and_use_configured_credentials():
     objects = make.chart.objects(EXTERNAL)
     for component in ("backup", "restore"):
         spec = spec_of(objects, component)
-        assert not [each for each in spec["volumes"] if "persistentVolumeClaim" in each]
+        assert not [volume for volume in spec["volumes"] if "persistentVolumeClaim" in volume]
     begin = container(spec_of(objects), "begin")
     assert begin["command"][-2:] == ["s3://backups/agentworld", "/work"]
     assert begin["envFrom"] == [{"secretRef": {"name": "cloud"}}]
-    of_all = container(spec_of(make.chart.objects(EVERYTHING)), "finish")
-    assert of_all["envFrom"] == [{"secretRef": {"name": "cloud-backup"}}]
+    finish = container(spec_of(make.chart.objects(EVERYTHING)), "finish")
+    assert finish["envFrom"] == [{"secretRef": {"name": "cloud-backup"}}]
 
 
 def test_backups_use_an_existing_claim_instead_of_a_new_claim():
     objects = render(claim={"existing": "nas"})
     claims = [
-        each["metadata"]["name"] for each in make.chart.of_kind(objects, "PersistentVolumeClaim")
+        claim["metadata"]["name"] for claim in make.chart.of_kind(objects, "PersistentVolumeClaim")
     ]
     assert "agentworld-backup" not in claims
     for component in ("backup", "restore"):
-        volumes = {each["name"]: each for each in spec_of(objects, component)["volumes"]}
+        volumes = {volume["name"]: volume for volume in spec_of(objects, component)["volumes"]}
         assert volumes["backups"]["persistentVolumeClaim"] == {"claimName": "nas"}
 
 
@@ -116,27 +118,27 @@ def test_a_restore_waits_for_commands_and_never_starts_by_itself():
     cron = make.chart.only(objects, "CronJob", "agentworld-restore")["spec"]
     assert cron["suspend"] is True
     spec = spec_of(objects, "restore")
-    assert {tuple(each["command"]) for each in spec["containers"]} == {("sleep", "infinity")}
+    assert {tuple(item["command"]) for item in spec["containers"]} == {("sleep", "infinity")}
     program = container(spec, "agentworld")
-    writable = {each["name"] for each in program["volumeMounts"] if "readOnly" not in each}
+    writable = {mount["name"] for mount in program["volumeMounts"] if "readOnly" not in mount}
     assert writable == {"stores", "tmp", "work"}
     assert ("agentworld-database", "agentworld-url") in secrets_of(program)
-    mounted = {each["name"]: each["mountPath"] for each in program["volumeMounts"]}
-    assert mounted["keys"] == "/keys/simulator"
-    assert mounted["step-keys"] == "/keys/steps/trusted"
+    mount_paths = {mount["name"]: mount["mountPath"] for mount in program["volumeMounts"]}
+    assert mount_paths["keys"] == "/keys/simulator"
+    assert mount_paths["step-keys"] == "/keys/steps/trusted"
 
 
 def test_backup_and_restore_pods_are_placed_on_the_node_of_the_claim():
-    beside = spec_of(render(), "service")["affinity"]
-    assert spec_of(render())["affinity"] == beside
+    affinity = spec_of(render(), "service")["affinity"]
+    assert spec_of(render())["affinity"] == affinity
     (preferred,) = spec_of(render(), "restore")["affinity"]["podAffinity"].values()
-    (required,) = beside["podAffinity"].values()
-    assert [each["podAffinityTerm"] for each in preferred] == required
+    (required,) = affinity["podAffinity"].values()
+    assert [term["podAffinityTerm"] for term in preferred] == required
     assert "affinity" not in spec_of(make.chart.objects(EVERYTHING), "restore")
     assert "affinity" not in spec_of(make.chart.objects(EVERYTHING))
-    one_pod = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
+    values = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
     with pytest.raises(HelmRenderError, match=r"accessMode is ReadWriteOncePod, .* no backup"):
-        render(one_pod)
+        render(values)
 
 
 @pytest.mark.parametrize("url", ["/stores", "/stores/backups", "/work", "/keys"])
@@ -160,19 +162,19 @@ def test_objects_and_pods_named_in_the_guide_exist():
     objects = make.chart.objects(EVERYTHING)
     components = make.chart.pods(objects)
     lines = re.findall(r"^kubectl --namespace worlds .*", GUIDE, re.M)
-    named = {
+    names = {
         match
         for line in lines
         for match in re.findall(r"(cronjob|deployment)[ /](agentworld-\w+)", line)
     }
-    assert {kind for kind, _ in named} == {"cronjob", "deployment"}
-    for kind, name in named:
+    assert {kind for kind, _ in names} == {"cronjob", "deployment"}
+    for kind, name in names:
         assert make.chart.only(objects, {"cronjob": "CronJob"}.get(kind, "Deployment"), name)
     for group in re.findall(r"component(?:=| in \()([\w, ]+)", "\n".join(lines)):
         assert set(group.split(", ")) <= components.keys()
     jobs = [
-        each["spec"]["jobTemplate"]["metadata"]["labels"]["app.kubernetes.io/component"]
-        for each in make.chart.of_kind(objects, "CronJob")
+        cron["spec"]["jobTemplate"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        for cron in make.chart.of_kind(objects, "CronJob")
     ]
     assert sorted(jobs) == ["backup", "restore"]
 
@@ -183,8 +185,8 @@ DAY = 24 * 3600
 
 
 def alert_case(*, hours, fires, spec_suspend=0, **metrics):
-    """A test for promtool: whether the alert fires then, of metrics that stay as they are."""
-    known = {
+    """A promtool test of whether the alert fires after these hours of constant metrics."""
+    metrics_by_name = {
         "spec_suspend": spec_suspend,
         "status_last_schedule_time": DAY,
         "next_schedule_time": 2 * DAY,
@@ -203,7 +205,7 @@ def alert_case(*, hours, fires, spec_suspend=0, **metrics):
         "interval": "10m",
         "input_series": [
             {"series": f"kube_cronjob_{name}{{{labels}}}", "values": f"{value}+0x{6 * hours}"}
-            for name, value in known.items()
+            for name, value in metrics_by_name.items()
         ],
         "alert_rule_test": [
             {
@@ -230,5 +232,5 @@ def test_an_alert_fires_after_two_periods_without_a_backup_or_on_suspension(tmp_
     file = tmp_path / "test.yaml"
     file.write_text(yaml.safe_dump({**rules, "tests": cases}))
     command = [prometheus.program("promtool"), "test", "rules", file]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr

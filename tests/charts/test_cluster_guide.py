@@ -23,45 +23,47 @@ YAMLS = guide.yamls(TEXT)
 VALUES = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
 
 
-def check(written):
-    """Raises an error if no schema accepts it."""
-    group = written.get("apiVersion", "").partition("/")[0]
+def check(document):
+    """Raises an error if no schema accepts the document."""
+    group = document.get("apiVersion", "").partition("/")[0]
     if group == "kueue.x-k8s.io":
-        kueue_objects.OBJECT.validate_python(written)
+        kueue_objects.OBJECT.validate_python(document)
     elif group == "v1":
-        kubernetes_types.check_schema(written)
-        assert level_of(written["spec"]) == "restricted"
+        kubernetes_types.check_schema(document)
+        assert level_of(document["spec"]) == "restricted"
     elif group:
-        [kind] = [kind for kind in KINDS if kind.kind == written["kind"]]
-        spec = kind.spec.model_validate(written["spec"])
-        assert len(spec.model_fields_set) == len(written["spec"])
-    elif "integrations" in written:
-        kueue_objects.Configuration.model_validate(written)
-    elif written.keys() <= VALUES.keys():
-        assert make.chart.objects(written)
-        if placement := written.get("pipelines", {}).get("placement"):
+        [kind] = [kind for kind in KINDS if kind.kind == document["kind"]]
+        spec = kind.spec.model_validate(document["spec"])
+        assert len(spec.model_fields_set) == len(document["spec"])
+    elif "integrations" in document:
+        kueue_objects.Configuration.model_validate(document)
+    elif document.keys() <= VALUES.keys():
+        assert make.chart.objects(document)
+        if placement := document.get("pipelines", {}).get("placement"):
             assert Placement.model_validate({"image": "train", **placement}).deploy
     else:
-        Placement.model_validate({"image": "train", "default": written})
+        Placement.model_validate({"image": "train", "default": document})
 
 
-@pytest.mark.parametrize("written", YAMLS, ids=lambda each: each.get("kind") or min(each))
-def test_every_yaml_example_of_the_guide_is_valid(written):
-    check(written)
+@pytest.mark.parametrize(
+    "document", YAMLS, ids=lambda document: document.get("kind") or min(document)
+)
+def test_every_yaml_example_of_the_guide_is_valid(document):
+    check(document)
 
 
 def test_a_misspelled_field_of_kueue_or_of_a_placement_is_rejected():
-    for written in YAMLS:
-        if not written.get("apiVersion", "").startswith(("agentworld", "v1")):
+    for document in YAMLS:
+        if not document.get("apiVersion", "").startswith(("agentworld", "v1")):
             with pytest.raises(ValidationError):
-                check(written | {"misspelt": 1})
+                check(document | {"misspelt": 1})
 
 
 def test_the_queues_of_the_guide_refer_to_its_resource_flavor():
     objects = [
-        kueue_objects.OBJECT.validate_python(each)
-        for each in YAMLS
-        if each.get("apiVersion", "").startswith("kueue")
+        kueue_objects.OBJECT.validate_python(document)
+        for document in YAMLS
+        if document.get("apiVersion", "").startswith("kueue")
     ]
     flavor, cluster_queue, local_queue = objects
     assert isinstance(flavor, ResourceFlavor)
@@ -69,21 +71,21 @@ def test_the_queues_of_the_guide_refer_to_its_resource_flavor():
     assert isinstance(local_queue, LocalQueue)
     assert local_queue.spec.cluster_queue == cluster_queue.metadata.name
     [group] = cluster_queue.spec.resource_groups
-    [of_nodes] = group.flavors
-    assert of_nodes.name == flavor.metadata.name
-    assert [resource.name for resource in of_nodes.resources] == group.covered_resources
+    [node_flavor] = group.flavors
+    assert node_flavor.name == flavor.metadata.name
+    assert [resource.name for resource in node_flavor.resources] == group.covered_resources
 
 
 def test_the_kueue_configuration_of_the_guide_enables_all_needed_integrations():
-    [written] = [each for each in YAMLS if "integrations" in each]
-    told = set(written["integrations"]["frameworks"])
-    assert told == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
+    [configuration] = [document for document in YAMLS if "integrations" in document]
+    frameworks = set(configuration["integrations"]["frameworks"])
+    assert frameworks == {"pod", "deployment", "batch/job", "trainer.kubeflow.org/trainjob"}
 
 
 def test_both_guides_install_the_chart_with_the_same_command():
-    other = (ROOT / "docs/guides/kubernetes.md").read_text()
+    other_text = (ROOT / "docs/guides/kubernetes.md").read_text()
     (install,) = commands(TEXT, "helm upgrade ")
-    assert install.replace(" kubeflow ", " worlds ") == commands(other, "helm upgrade ")[-1]
+    assert install.replace(" kubeflow ", " worlds ") == commands(other_text, "helm upgrade ")[-1]
 
 
 @pytest.mark.parametrize("page", ["cluster", "pipelines"])
@@ -99,7 +101,7 @@ def test_the_step_key_commands_name_the_public_key_by_its_key_id(tmp_path, page)
 
 
 def commands(text, start):
-    """The commands of a page that begin so."""
+    """The commands of a page that begin with `start`."""
     lines = "".join(guide.blocks(text, "sh")).splitlines()
     return [line for line in lines if line.startswith(start)]
 
@@ -136,9 +138,9 @@ def test_the_table_of_tested_software_is_complete():
 def test_a_file_cited_by_a_commit_is_marked_as_commit_only():
     rows = rows_of("What was tested of other software")
     commit = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7}\b")
-    cited = {row[0]: row[3].partition("commit only: ") for row in rows if commit.search(row[3])}
-    assert cited.keys() == {"Kubeflow Pipelines", "Kueue", "KEDA"}
-    assert not any(commit.search(before) for before, _, _ in cited.values())
+    citations = {row[0]: row[3].partition("commit only: ") for row in rows if commit.search(row[3])}
+    assert citations.keys() == {"Kubeflow Pipelines", "Kueue", "KEDA"}
+    assert not any(commit.search(before) for before, _, _ in citations.values())
 
 
 def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
@@ -146,10 +148,10 @@ def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
     first, last, chart_least = re.search(
         r"\| (1\.\d+) to (1\.\d+), .* our chart (1\.\d+) ", row
     ).groups()
-    wanted = (
+    sentence = (
         f"You need Kubernetes {first} to {last} (the chart itself takes {chart_least} and newer)"
     )
-    assert wanted in (ROOT / "docs/guides/kubernetes.md").read_text()
+    assert sentence in (ROOT / "docs/guides/kubernetes.md").read_text()
     chart = (ROOT / "charts/agentworld/Chart.yaml").read_text()
     assert f'kubeVersion: ">={chart_least}.0-0"' in chart
 
@@ -164,21 +166,21 @@ def test_both_guides_and_the_chart_name_the_same_versions_of_kubernetes():
 )
 def test_the_commands_install_a_version_that_the_table_of_versions_names(part, project):
     row = next(row for row in TEXT.splitlines() if row.startswith(f"| {part} | "))
-    named = re.findall(r"\d[\d.]+\d", row.split(" | ")[1].partition(";")[0])
-    installed = re.findall(rf"github\.com/{project}\S*[=/]v?(\d+\.\d+\.\d+)", TEXT)
-    assert installed
-    for version in installed:
-        assert any(f"{version}.".startswith(f"{name}.") for name in named), version
+    table_versions = re.findall(r"\d[\d.]+\d", row.split(" | ")[1].partition(";")[0])
+    installed_versions = re.findall(rf"github\.com/{project}\S*[=/]v?(\d+\.\d+\.\d+)", TEXT)
+    assert installed_versions
+    for version in installed_versions:
+        assert any(f"{version}.".startswith(f"{name}.") for name in table_versions), version
 
 
 def test_packages_in_the_table_of_tested_software_are_pinned():
     constraints = (ROOT / "tools/constraints").glob("*.txt")
     pins = "\n".join(path.read_text() for path in constraints)
-    pinned = re.findall(r"^([\w-]+)==(\S+)", pins, re.M)
-    told = [
+    pinned_packages = re.findall(r"^([\w-]+)==(\S+)", pins, re.M)
+    named_packages = [
         package
         for row in rows_of("What was tested of other software")
         for package in re.findall(r"\b([a-z][\w-]+) (\d+\.\d+\.\d+)", row[1])
     ]
-    assert len(told) > 6
-    assert set(told) <= set(pinned)
+    assert len(named_packages) > 6
+    assert set(named_packages) <= set(pinned_packages)

@@ -20,22 +20,26 @@ from make.chart import ROOT
 TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
 BLOCKS = guide.fences(TEXT)
 YAMLS = guide.yamls(TEXT)
-OF_METRICS = re.findall(
+METRICS_EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/metrics.md").read_text(), re.M | re.S
 )
-OF_BACKUPS = re.findall(
+BACKUP_EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/operate/backup.md").read_text(), re.M | re.S
 )
-OBJECTS = [each for each in YAMLS if each.get("apiVersion") == API_VERSION]
-AUTOSCALERS = [each for each in YAMLS if each.get("apiVersion", API_VERSION) != API_VERSION]
-OF_SIMULATORS = re.findall(
+OBJECTS = [document for document in YAMLS if document.get("apiVersion") == API_VERSION]
+AUTOSCALERS = [
+    document for document in YAMLS if document.get("apiVersion", API_VERSION) != API_VERSION
+]
+SIMULATOR_EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```", (ROOT / "docs/guides/simulators.md").read_text(), re.M | re.S
 )
 COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(
-    "manifest", [*OBJECTS, *map(yaml.safe_load, OF_SIMULATORS)], ids=lambda each: each["kind"]
+    "manifest",
+    [*OBJECTS, *map(yaml.safe_load, SIMULATOR_EXAMPLES)],
+    ids=lambda document: document["kind"],
 )
 def test_the_operator_accepts_every_object_of_the_guides(manifest):
     [kind] = [kind for kind in KINDS if kind.kind == manifest["kind"]]
@@ -46,18 +50,18 @@ def test_the_operator_accepts_every_object_of_the_guides(manifest):
 def test_both_autoscaler_examples_are_valid_and_target_the_guides_simulator():
     simulator, *_ = OBJECTS
     manifest = SimulatorManifest.model_validate(simulator["spec"]["identity"]["manifest"])
-    scaled, autoscaler = AUTOSCALERS
+    scaled_object, autoscaler = AUTOSCALERS
     check_schema(autoscaler)
-    keda_objects.ScaledObjectSpec.model_validate(scaled["spec"])
-    for each in AUTOSCALERS:
-        target = each["spec"]["scaleTargetRef"]
+    keda_objects.ScaledObjectSpec.model_validate(scaled_object["spec"])
+    for scaler in AUTOSCALERS:
+        target = scaler["spec"]["scaleTargetRef"]
         assert target == {**type_fields("Simulator"), "name": simulator["metadata"]["name"]}
-        assert each["metadata"]["namespace"] == simulator["metadata"]["namespace"]
-    [trigger] = scaled["spec"]["triggers"]
+        assert scaler["metadata"]["namespace"] == simulator["metadata"]["namespace"]
+    [trigger] = scaled_object["spec"]["triggers"]
     series = f'agentworld_open_episodes{{simulator="{manifest.digest}"}}'
     assert trigger["metadata"]["query"] == f"max({series})"
     [metric] = autoscaler["spec"]["metrics"]
-    assert metric["type"] == "External"  # of no pod, for there may be none
+    assert metric["type"] == "External"  # not of a pod, because there may be none
 
 
 def test_the_alias_of_the_guide_names_its_simulator():
@@ -69,8 +73,8 @@ def test_the_alias_of_the_guide_names_its_simulator():
 @pytest.mark.parametrize(
     "values",
     [
-        *(each for each in YAMLS if "apiVersion" not in each),
-        *map(yaml.safe_load, [*OF_METRICS, *OF_BACKUPS]),
+        *(document for document in YAMLS if "apiVersion" not in document),
+        *map(yaml.safe_load, [*METRICS_EXAMPLES, *BACKUP_EXAMPLES]),
     ],
 )
 def test_the_chart_accepts_the_values_of_the_guides(values):
@@ -81,63 +85,63 @@ def test_the_chart_accepts_the_values_of_the_guides(values):
 
 def test_every_value_named_in_the_guide_exists():
     values = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
-    named = re.findall(rf"`((?:{'|'.join(values)})(?:\.\w+)+)\b", TEXT)
-    assert len(named) >= 3
-    for name in named:
-        found = values
+    names = re.findall(rf"`((?:{'|'.join(values)})(?:\.\w+)+)\b", TEXT)
+    assert len(names) >= 3
+    for name in names:
+        value = values
         for part in name.split("."):
-            assert part in found, name
-            found = found[part]
+            assert part in value, name
+            value = value[part]
 
 
 def test_the_guide_shows_the_notes_of_the_chart():
-    (shown,) = [text for language, text in BLOCKS if "is in the namespace" in text]
+    (guide_notes,) = [text for language, text in BLOCKS if "is in the namespace" in text]
     notes = make.chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
-    assert notes.startswith(shown)
+    assert notes.startswith(guide_notes)
 
 
 def test_the_commands_of_the_guide_use_the_chart_and_one_namespace():
-    named = [line for line in COMMANDS if "charts/agentworld" in line]
-    assert len(named) == 3
+    lines = [line for line in COMMANDS if "charts/agentworld" in line]
+    assert len(lines) == 3
     for line in COMMANDS:
         if "show crds" not in line:
             words = shlex.split(line)
             assert words[words.index("--namespace") + 1] == "worlds"
 
 
-def rights_told():
-    """Who, what, and what may be done with it, as the table has it."""
-    for account, told in re.findall(r"^\| `(agentworld-\w+)`.*?\| (.*) \|$", TEXT, re.M):
-        for right in told.split("; "):
-            what, _, verbs = right.rpartition(": ")
-            names = re.search(r"of (its own|the) name ?(.*)", what)
-            for resource in re.findall(r"`(.*?)`", what):
+def documented_rights():
+    """Account, resource, whether by name, and verbs of each right in the guide's table."""
+    for account, rights in re.findall(r"^\| `(agentworld-\w+)`.*?\| (.*) \|$", TEXT, re.M):
+        for right in rights.split("; "):
+            description, _, verbs = right.rpartition(": ")
+            names = re.search(r"of (its own|the) name ?(.*)", description)
+            for resource in re.findall(r"`(.*?)`", description):
                 yield account, resource, bool(names), frozenset(verbs.split(", "))
 
 
-def rights_given():
-    """Verbs of one account for one kind of thing, whichever rule has them."""
+def granted_rights():
+    """The same rights in the chart: the verbs of an account for a resource, of all its rules."""
     verbs: dict[tuple[str, str, bool], set[str]] = {}
     values = {
         "console": {"enabled": True},
         "definitions": {"upgrade": True},
         "pipelines": {"account": {"name": "pipeline-runner", "jobs": True}},
     }
-    for each in make.chart.objects(values):
-        for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():
-            account = f"agentworld-{each['metadata']['labels']['app.kubernetes.io/component']}"
+    for item in make.chart.objects(values):
+        for rule in item["rules"] if item["kind"] in ("Role", "ClusterRole") else ():
+            account = f"agentworld-{item['metadata']['labels']['app.kubernetes.io/component']}"
             for resource in rule["resources"]:
                 key = account, resource, "resourceNames" in rule
                 verbs[key] = verbs.get(key, set()) | {*rule["verbs"]}
-    return {(*key, frozenset(each)) for key, each in verbs.items()}
+    return {(*key, frozenset(rule_verbs)) for key, rule_verbs in verbs.items()}
 
 
 def test_the_rights_in_the_guide_equal_the_rights_in_the_chart():
-    assert set(rights_told()) == rights_given()
+    assert set(documented_rights()) == granted_rights()
 
 
 def test_the_guides_document_the_kueue_integrations_and_kept_queues():
     """An engine is a Deployment; what Kueue does with one is in `fakes/kueue.py`."""
-    told = re.sub(r"\s+", " ", (ROOT / "docs/guides/cluster.md").read_text())
-    assert "**Kueue** with the integrations `pod`, `deployment`, `batch/job`" in told
+    text = re.sub(r"\s+", " ", (ROOT / "docs/guides/cluster.md").read_text())
+    assert "**Kueue** with the integrations `pod`, `deployment`, `batch/job`" in text
     assert "| `QueueKept` |" in TEXT

@@ -14,7 +14,7 @@ def test_no_object_of_the_chart_breaks_a_rule(values):
     assert lint(make.chart.objects(values)) == []
 
 
-def broken(item):
+def violations(item):
     """The rule that each change breaks, with the change; an object of the chart is changed."""
     metadata, template = item["metadata"], template_of(item)
     pod = template["spec"]
@@ -58,7 +58,7 @@ def broken(item):
     yield "unset-memory-requirements", lambda: container["resources"]["limits"].pop("memory")
 
 
-def broken_budget(budget):
+def budget_violations(budget):
     spec = budget["spec"]
     yield "pdb-max-unavailable", lambda: spec.update(maxUnavailable=0)
     yield "pdb-min-available", lambda: spec.update(minAvailable="100%")
@@ -68,30 +68,34 @@ def broken_budget(budget):
     )
 
 
-def broken_service(service):
+def service_violations(service):
     yield "dangling-service", lambda: service["spec"].update(selector={"a": "b"})
 
 
-CHANGES = {"Deployment": broken, "PodDisruptionBudget": broken_budget, "Service": broken_service}
+CHANGES = {
+    "Deployment": violations,
+    "PodDisruptionBudget": budget_violations,
+    "Service": service_violations,
+}
 
 
 @pytest.mark.compute
 def test_each_rule_finds_its_violation():
     release = make.chart.objects(EVERYTHING)
-    found = set()
+    found_rules = set()
     for kind, changes in CHANGES.items():
-        numbers = range(len(list(changes(deepcopy(of_operator(release, kind))))))
+        numbers = range(len(list(changes(deepcopy(operator_object(release, kind))))))
         for number in numbers:
             objects = deepcopy(release)
-            rule, change = list(changes(of_operator(objects, kind)))[number]
+            rule, change = list(changes(operator_object(objects, kind)))[number]
             change()
             broken_rules = {line.partition(":")[0] for line in lint(objects)}
             assert rule in broken_rules, rule
-            found.add(rule)
-    assert found == RULES.keys()
+            found_rules.add(rule)
+    assert found_rules == RULES.keys()
 
 
-def of_operator(objects, kind):
+def operator_object(objects, kind):
     return make.chart.only(
         objects, kind, f"agentworld-{'service' if kind == 'Service' else 'operator'}"
     )

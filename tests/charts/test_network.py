@@ -15,51 +15,65 @@ _SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external"
 
 
 @pytest.fixture(params=_SETS.values(), ids=_SETS)
-def found(request):
+def objects(request):
     return make.chart.objects(request.param)
 
 
-def labels(found):
+def labels(objects):
     """The labels of each component's pods, and of an engine's, which the operator creates."""
-    own = {name: each["metadata"]["labels"] for name, each in make.chart.pods(found).items()}
-    return own | {"engine": child_labels(records.digest("simulator"))}
+    own_labels = {
+        name: template["metadata"]["labels"] for name, template in make.chart.pods(objects).items()
+    }
+    return own_labels | {"engine": child_labels(records.digest("simulator"))}
 
 
-def selects(selector, told):
-    return selector.get("matchLabels", selector).items() <= told.items()
+def selects(selector, pod_labels):
+    return selector.get("matchLabels", selector).items() <= pod_labels.items()
 
 
-def admits(rules, side, port, other):
-    """Whether one of a policy's rules admits traffic to this port from there."""
+def admits(rules, side, port, peer_labels):
+    """Whether one of a policy's rules admits traffic of this peer to this port."""
     for rule in rules:
-        peers, ports = rule.get(side), [each["port"] for each in rule.get("ports", ())]
-        of_pods = [each["podSelector"] for each in peers or () if "podSelector" in each]
-        of_all = not peers or {"namespaceSelector": {}} in peers
-        if port in ports and (of_all or any(selects(each, other) for each in of_pods)):
+        peers, ports = rule.get(side), [entry["port"] for entry in rule.get("ports", ())]
+        selectors = [peer["podSelector"] for peer in peers or () if "podSelector" in peer]
+        is_open = not peers or {"namespaceSelector": {}} in peers
+        if port in ports and (
+            is_open or any(selects(selector, peer_labels) for selector in selectors)
+        ):
             return True
     return False
 
 
-def reaches(found, source, target, port):
-    """The result of all policies together."""
-    told, policies = labels(found), of_kind(found, "NetworkPolicy")
-    leaving = [each for each in policies if selects(each["spec"]["podSelector"], told[source])]
-    coming = [each for each in policies if selects(each["spec"]["podSelector"], told[target])]
-    leaves = any(
-        admits(each["spec"].get("egress", ()), "to", port, told[target]) for each in leaving
+def reaches(objects, source, target, port):
+    """Whether all policies together allow the connection."""
+    all_labels, network_policies = labels(objects), of_kind(objects, "NetworkPolicy")
+    egress_policies = [
+        policy
+        for policy in network_policies
+        if selects(policy["spec"]["podSelector"], all_labels[source])
+    ]
+    ingress_policies = [
+        policy
+        for policy in network_policies
+        if selects(policy["spec"]["podSelector"], all_labels[target])
+    ]
+    is_egress_allowed = any(
+        admits(policy["spec"].get("egress", ()), "to", port, all_labels[target])
+        for policy in egress_policies
     )
-    return leaves and any(
-        admits(each["spec"].get("ingress", ()), "from", port, told[source]) for each in coming
+    return is_egress_allowed and any(
+        admits(policy["spec"].get("ingress", ()), "from", port, all_labels[source])
+        for policy in ingress_policies
     )
 
 
-def test_the_default_policy_denies_every_pod_all_traffic_except_dns(found):
-    default = make.chart.only(found, "NetworkPolicy", "agentworld-default")["spec"]
+def test_the_default_policy_denies_every_pod_all_traffic_except_dns(objects):
+    default = make.chart.only(objects, "NetworkPolicy", "agentworld-default")["spec"]
     assert default["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in default
     assert [port["port"] for rule in default["egress"] for port in rule["ports"]] == [53, 53]
-    for told in labels(found).values():
-        assert selects(default["podSelector"], told)
+    for pod_labels in labels(objects).values():
+        assert selects(default["podSelector"], pod_labels)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +123,9 @@ def test_policies_deny_unneeded_connections(values, source, target, port):
     ("other", "port"), [("service", 8000), ("mlflow", 5000), ("console", 8090)]
 )
 def test_backup_pods_reach_only_the_database_and_the_allowed_egress(component, other, port):
-    found = make.chart.objects(EVERYTHING)
-    assert not reaches(found, component, other, port)
-    policy = make.chart.only(found, "NetworkPolicy", f"agentworld-{component}")["spec"]
+    objects = make.chart.objects(EVERYTHING)
+    assert not reaches(objects, component, other, port)
+    policy = make.chart.only(objects, "NetworkPolicy", f"agentworld-{component}")["spec"]
     assert policy["policyTypes"] == ["Egress"]
     assert policy["egress"][1:] == EVERYTHING["networkPolicies"]["egress"]
 
@@ -127,83 +141,100 @@ def test_backup_pods_reach_only_the_database_and_the_allowed_egress(component, o
 )
 def test_the_operator_reaches_kubeflow_where_its_url_is_set(url, port):
     def rules(values):
-        found = make.chart.objects(values)
-        return make.chart.only(found, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
+        objects = make.chart.objects(values)
+        return make.chart.only(objects, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
 
-    more = {"ports": [{"protocol": "TCP", "port": port}]}
-    assert [each for each in rules({"pipelines": {"url": url}}) if each not in rules({})] == [more]
+    added_rule = {"ports": [{"protocol": "TCP", "port": port}]}
+    assert [rule for rule in rules({"pipelines": {"url": url}}) if rule not in rules({})] == [
+        added_rule
+    ]
 
 
-def listening(found):
+def service_ports(objects):
     """The component and the number of each port that a Service leads to."""
-    for service in of_kind(found, "Service"):
-        for component, template in make.chart.pods(found).items():
+    for service in of_kind(objects, "Service"):
+        for component, template in make.chart.pods(objects).items():
             if selects(service["spec"]["selector"], template["metadata"]["labels"]):
                 [container] = template["spec"]["containers"]
-                named = {port["name"]: port["containerPort"] for port in container["ports"]}
-                yield from ((component, named[p["targetPort"]]) for p in service["spec"]["ports"])
+                port_numbers = {port["name"]: port["containerPort"] for port in container["ports"]}
+                yield from (
+                    (component, port_numbers[p["targetPort"]]) for p in service["spec"]["ports"]
+                )
 
 
-def test_policies_admit_traffic_only_to_service_and_scraped_ports(found):
-    scraped = {("operator", 9090)} if of_kind(found, "PodMonitor") else set()
-    offered = {("engine", ENGINE_PORT), *listening(found), *scraped}
-    let_in = set()
-    for policy in of_kind(found, "NetworkPolicy"):
-        for component, told in labels(found).items():
-            if selects(policy["spec"]["podSelector"], told):
+def test_policies_admit_traffic_only_to_service_and_scraped_ports(objects):
+    metrics_ports = {("operator", 9090)} if of_kind(objects, "PodMonitor") else set()
+    expected = {("engine", ENGINE_PORT), *service_ports(objects), *metrics_ports}
+    admitted = set()
+    for policy in of_kind(objects, "NetworkPolicy"):
+        for component, pod_labels in labels(objects).items():
+            if selects(policy["spec"]["podSelector"], pod_labels):
                 rules = policy["spec"].get("ingress", ())
                 ports = [port["port"] for rule in rules for port in rule["ports"]]
-                let_in |= {(component, port) for port in ports}
-    assert let_in == offered
+                admitted |= {(component, port) for port in ports}
+    assert admitted == expected
 
 
-def test_every_service_selects_the_pods_of_one_component(found):
-    for service in of_kind(found, "Service"):
-        chosen = [
+def test_every_service_selects_the_pods_of_one_component(objects):
+    for service in of_kind(objects, "Service"):
+        components = [
             name
-            for name, told in labels(found).items()
-            if selects(service["spec"]["selector"], told)
+            for name, pod_labels in labels(objects).items()
+            if selects(service["spec"]["selector"], pod_labels)
         ]
-        assert len(chosen) == 1
+        assert len(components) == 1
 
 
 def test_a_workload_selects_pods_of_one_component_of_its_own_release():
-    found, other = make.chart.objects({}), labels(make.chart.objects({}, "other"))
-    for each in found:
-        if each["kind"] in ("Deployment", "StatefulSet", "PodDisruptionBudget"):
-            chosen = each["spec"]["selector"]
-            assert len([told for told in labels(found).values() if selects(chosen, told)]) == 1
-            assert not [told for told in other.values() if selects(chosen, told)]
+    objects, other_labels = make.chart.objects({}), labels(make.chart.objects({}, "other"))
+    for workload in objects:
+        if workload["kind"] in ("Deployment", "StatefulSet", "PodDisruptionBudget"):
+            selector = workload["spec"]["selector"]
+            assert (
+                len(
+                    [
+                        pod_labels
+                        for pod_labels in labels(objects).values()
+                        if selects(selector, pod_labels)
+                    ]
+                )
+                == 1
+            )
+            assert not [
+                pod_labels for pod_labels in other_labels.values() if selects(selector, pod_labels)
+            ]
 
 
 def policies(values):
-    found = of_kind(make.chart.objects(values), "NetworkPolicy")
-    return {each["metadata"]["name"].removeprefix("agentworld-"): each["spec"] for each in found}
+    objects = of_kind(make.chart.objects(values), "NetworkPolicy")
+    return {
+        policy["metadata"]["name"].removeprefix("agentworld-"): policy["spec"] for policy in objects
+    }
 
 
 def tcp(*ports):
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-ASK_THE_API_SERVER = ("console", "definitions", "operator", "secrets", "service")
+API_CLIENTS = ("console", "definitions", "operator", "secrets", "service")
 
 
 def test_default_policies_admit_all_namespaces_and_reach_the_api_server_ports():
-    """No ipBlock stands for any address: Cilium would leave nodes and pods out of it."""
-    found = policies(JOBS)
-    assert "ipBlock" not in str(found)
-    for name in ASK_THE_API_SERVER:
-        assert {"ports": tcp(443, 6443)} in found[name]["egress"]
-    assert found["operator"]["ingress"] == [{"ports": tcp(9443)}]
+    """No rule uses an ipBlock for all addresses: Cilium would exclude nodes and pods from it."""
+    specs = policies(JOBS)
+    assert "ipBlock" not in str(specs)
+    for name in API_CLIENTS:
+        assert {"ports": tcp(443, 6443)} in specs[name]["egress"]
+    assert specs["operator"]["ingress"] == [{"ports": tcp(9443)}]
     for name in ("service", "mlflow"):
-        [rule] = found[name]["ingress"]
+        [rule] = specs[name]["ingress"]
         assert {"namespaceSelector": {}} in rule["from"]
 
 
 def test_webhook_clients_are_configured_apart_from_the_api_server_address():
     """A managed control plane connects through a proxy, whose pods have other addresses."""
     proxy = {"podSelector": {"matchLabels": {"k8s-app": "konnectivity-agent"}}}
-    found = policies(
+    specs = policies(
         {
             "networkPolicies": {
                 "apiServer": {"cidr": "192.0.2.0/28", "ports": [443]},
@@ -211,39 +242,40 @@ def test_webhook_clients_are_configured_apart_from_the_api_server_address():
             }
         }
     )
-    to = {"to": [{"ipBlock": {"cidr": "192.0.2.0/28"}}], "ports": tcp(443)}
+    expected_rule = {"to": [{"ipBlock": {"cidr": "192.0.2.0/28"}}], "ports": tcp(443)}
     for name in ("operator", "secrets", "service"):
-        assert found[name]["egress"].count(to) == 1
-    assert found["operator"]["ingress"] == [{"from": [proxy], "ports": tcp(9443)}]
+        assert specs[name]["egress"].count(expected_rule) == 1
+    assert specs["operator"]["ingress"] == [{"from": [proxy], "ports": tcp(9443)}]
 
 
 def test_with_cilium_policies_name_the_api_server_as_an_entity():
-    found = make.chart.objects(CILIUM)
-    to, webhook = (each["spec"] for each in of_kind(found, "CiliumNetworkPolicy"))
-    [rule] = to["egress"]
+    objects = make.chart.objects(CILIUM)
+    egress, webhook = (policy["spec"] for policy in of_kind(objects, "CiliumNetworkPolicy"))
+    [rule] = egress["egress"]
     assert rule["toEntities"] == ["kube-apiserver"]
     [ports] = rule["toPorts"]
     assert [port["port"] for port in ports["ports"]] == ["443", "6443"]
-    [choice] = to["endpointSelector"]["matchExpressions"]
-    chosen = {
+    [choice] = egress["endpointSelector"]["matchExpressions"]
+    components = {
         name
-        for name, told in labels(found).items()
-        if selects(to["endpointSelector"], told) and told[choice["key"]] in choice["values"]
+        for name, pod_labels in labels(objects).items()
+        if selects(egress["endpointSelector"], pod_labels)
+        and pod_labels[choice["key"]] in choice["values"]
     }
-    assert chosen == {*ASK_THE_API_SERVER}
-    told = labels(found)
-    assert [name for name in told if selects(webhook["endpointSelector"], told[name])] == [
-        "operator"
-    ]
+    assert components == {*API_CLIENTS}
+    all_labels = labels(objects)
+    assert [
+        name for name in all_labels if selects(webhook["endpointSelector"], all_labels[name])
+    ] == ["operator"]
     [rule] = webhook["ingress"]
     assert rule == {
         "fromEntities": ["kube-apiserver"],
         "toPorts": [{"ports": [{"port": "9443", "protocol": "TCP"}]}],
     }
-    plain = policies(CILIUM)
-    assert "secrets" not in plain
-    assert "ingress" not in plain["operator"]
-    assert "443" not in str([each.get("egress") for each in plain.values()])
+    specs = policies(CILIUM)
+    assert "secrets" not in specs
+    assert "ingress" not in specs["operator"]
+    assert "443" not in str([spec.get("egress") for spec in specs.values()])
 
 
 @pytest.mark.parametrize(
@@ -265,47 +297,49 @@ def test_disabled_network_policies_are_not_rendered():
 
 
 def test_allowed_egress_applies_to_every_component_that_uses_external_stores():
-    found = make.chart.objects(EVERYTHING)
-    allowed = EVERYTHING["networkPolicies"]["egress"][0]
-    told = {
-        each["metadata"]["name"]
-        for each in of_kind(found, "NetworkPolicy")
-        if allowed in each["spec"].get("egress", ())
+    objects = make.chart.objects(EVERYTHING)
+    egress_rule = EVERYTHING["networkPolicies"]["egress"][0]
+    names = {
+        policy["metadata"]["name"]
+        for policy in of_kind(objects, "NetworkPolicy")
+        if egress_rule in policy["spec"].get("egress", ())
     }
-    kept = ("backup", "console", "engine", "mlflow", "operator", "restore", "service")
-    assert told == {f"agentworld-{name}" for name in kept}
+    components = ("backup", "console", "engine", "mlflow", "operator", "restore", "service")
+    assert names == {f"agentworld-{name}" for name in components}
 
 
 def test_a_disabled_console_appears_in_no_policy():
-    for each in of_kind(make.chart.objects({}), "NetworkPolicy"):
-        assert "console" not in str(each)
+    for policy in of_kind(make.chart.objects({}), "NetworkPolicy"):
+        assert "console" not in str(policy)
 
 
 def test_only_configured_clients_reach_operator_and_engine_metrics():
     prometheus = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
-    named = policies(EVERYTHING)
-    assert {"from": [prometheus], "ports": tcp(9090)} in named["operator"]["ingress"]
-    [rule] = named["engine"]["ingress"]
+    specs = policies(EVERYTHING)
+    assert {"from": [prometheus], "ports": tcp(9090)} in specs["operator"]["ingress"]
+    [rule] = specs["engine"]["ingress"]
     assert rule["from"][1:] == [prometheus]
-    unnamed = policies({})
-    assert tcp(9090) not in [each["ports"] for each in unnamed["operator"]["ingress"]]
-    [rule] = unnamed["engine"]["ingress"]
+    default_specs = policies({})
+    assert tcp(9090) not in [
+        ingress_rule["ports"] for ingress_rule in default_specs["operator"]["ingress"]
+    ]
+    [rule] = default_specs["engine"]["ingress"]
     assert len(rule["from"]) == 1
 
 
 def test_a_pod_monitor_finds_the_port_of_the_pods_that_it_selects():
-    found = make.chart.objects(EVERYTHING)
-    for monitor in of_kind(found, "PodMonitor"):
-        chosen = [
+    objects = make.chart.objects(EVERYTHING)
+    for monitor in of_kind(objects, "PodMonitor"):
+        components = [
             name
-            for name, told in labels(found).items()
-            if selects(monitor["spec"]["selector"], told)
+            for name, pod_labels in labels(objects).items()
+            if selects(monitor["spec"]["selector"], pod_labels)
         ]
-        assert [f"agentworld-{name}" for name in chosen] == [monitor["metadata"]["name"]]
-    spec = make.chart.only(found, "PodMonitor", "agentworld-operator")["spec"]
-    [container] = make.chart.pods(found)["operator"]["spec"]["containers"]
+        assert [f"agentworld-{name}" for name in components] == [monitor["metadata"]["name"]]
+    spec = make.chart.only(objects, "PodMonitor", "agentworld-operator")["spec"]
+    [container] = make.chart.pods(objects)["operator"]["spec"]["containers"]
     assert spec["podMetricsEndpoints"][0]["port"] in [port["name"] for port in container["ports"]]
-    only = make.chart.objects({"monitoring": {"podMonitor": {"enabled": True}}})
-    assert [each["metadata"]["name"] for each in of_kind(only, "PodMonitor")] == [
+    default_objects = make.chart.objects({"monitoring": {"podMonitor": {"enabled": True}}})
+    assert [item["metadata"]["name"] for item in of_kind(default_objects, "PodMonitor")] == [
         "agentworld-operator"
     ]

@@ -1,8 +1,8 @@
 """An API server accepts every object of other projects' kinds that our pipelines create and our
 guides show.
 
-None of their controllers is here. A current server refuses a field that a definition lacks
-(tests/cel); the tests' own drops it, which is checked.
+None of their controllers runs here. A current server refuses a field that a definition lacks
+(tests/cel); the tests' server drops it, and `create` checks that.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.waits
 
 
 class Refused(Exception):
-    """The server refuses it, or drops a part."""
+    """The server refuses an object, or drops a part of it."""
 
 
 @pytest.fixture(scope="module")
@@ -31,35 +31,37 @@ def server(control_plane) -> ApiServer:
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, dict[str, Any]]:
+def examples() -> dict[str, dict[str, Any]]:
     return objects()
 
 
-def create(server: ApiServer, made: dict[str, Any]) -> None:
-    """A dry run; raises Refused."""
-    resource = RESOURCES[made["kind"]]
-    assert made["apiVersion"] == resource.api_version
+def create(server: ApiServer, example: dict[str, Any]) -> None:
+    """Creates an object in a dry run; raises Refused."""
+    resource = RESOURCES[example["kind"]]
+    assert example["apiVersion"] == resource.api_version
     try:
-        answer = server.call("POST", resource.path("default"), body=made, query={"dryRun": "All"})
+        answer = server.call(
+            "POST", resource.path("default"), body=example, query={"dryRun": "All"}
+        )
     except ClusterError as error:
         raise Refused(str(error)) from error
-    if answer["spec"] != made["spec"]:
+    if answer["spec"] != example["spec"]:
         raise Refused("a field is not kept")
 
 
-def test_every_third_party_kind_has_a_test_object(made):
-    assert made.keys() == RESOURCES.keys()
+def test_every_third_party_kind_has_a_test_object(examples):
+    assert examples.keys() == RESOURCES.keys()
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-def test_a_third_party_object_is_accepted_without_dropped_fields(server, made, kind):
-    create(server, made[kind])
+def test_a_third_party_object_is_accepted_without_dropped_fields(server, examples, kind):
+    create(server, examples[kind])
 
 
 @pytest.mark.parametrize("kind", RESOURCES)
-def test_a_third_party_object_with_an_unknown_or_mistyped_field_is_refused(server, made, kind):
-    wrong = [*misspelt(made[kind]), *mistyped(made[kind])]
-    assert len(wrong) > 1
-    for other in wrong:
+def test_a_third_party_object_with_an_unknown_or_mistyped_field_is_refused(server, examples, kind):
+    invalid_objects = [*misspelt(examples[kind]), *mistyped(examples[kind])]
+    assert len(invalid_objects) > 1
+    for invalid in invalid_objects:
         with pytest.raises(Refused):
-            create(server, other)
+            create(server, invalid)

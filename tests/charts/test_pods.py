@@ -62,14 +62,18 @@ def test_each_component_has_its_own_account_with_its_cloud_identity():
     for component, template in make.chart.pods(objects).items():
         account = {"restore": "backup"}.get(component, component)
         assert template["spec"]["serviceAccountName"] == f"agentworld-{account}"
-    others = ("definitions", "engine", "secrets")
-    assert annotations.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *others)}
+    other_names = ("definitions", "engine", "secrets")
+    assert annotations.keys() == {f"agentworld-{name}" for name in (*COMPONENTS, *other_names)}
 
 
 def test_an_existing_account_gets_the_rights_of_the_replaced_account():
-    named = {"serviceAccount": {"create": False, "name": "ours"}}
+    account_values = {"serviceAccount": {"create": False, "name": "ours"}}
     objects = make.chart.objects(
-        {"operator": named, "service": named, "console": {**named, "enabled": True}}
+        {
+            "operator": account_values,
+            "service": account_values,
+            "console": {**account_values, "enabled": True},
+        }
     )
     assert accounts(objects).keys() == {
         f"agentworld-{name}" for name in ("database", "mlflow", "secrets")
@@ -109,9 +113,9 @@ def test_the_operator_gets_the_configured_engine_pod_settings():
         annotations=PODS["podAnnotations"],
         priority_class="high",
     )
-    existing = {"engines": {"serviceAccount": {"name": "readers"}}}
-    assert engine_pods(existing).service_account == "readers"
-    assert "readers" not in accounts(make.chart.objects(existing))
+    values = {"engines": {"serviceAccount": {"name": "readers"}}}
+    assert engine_pods(values).service_account == "readers"
+    assert "readers" not in accounts(make.chart.objects(values))
 
 
 def test_with_cloud_identities_no_pod_has_a_static_key():

@@ -1,6 +1,6 @@
 """Our pods on an API server with a namespace's limits.
 
-Each is requested with `dryRun`, which applies the same checks.
+Each pod is requested with `dryRun`, which applies the same checks.
 """
 
 import pytest
@@ -18,7 +18,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-GIVEN = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}
+RESOURCES = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2", "memory": "4Gi"}}
 EVERYTHING = {
     "console": {"enabled": True},
     "backup": {"enabled": True},
@@ -28,80 +28,85 @@ EVERYTHING = {
 
 @pytest.fixture(params=["a quota", "a quota and limits"])
 def namespace(control_plane, request):
-    """With the chart's accounts, and limits."""
-    made = make.operator.new_namespace(control_plane)
-    set_quota(made)
+    """A namespace with a quota, and with limits where the parameter says so."""
+    new_namespace = make.operator.new_namespace(control_plane)
+    set_quota(new_namespace)
     if request.param == "a quota and limits":
-        set_limits(made)
-    accounts = f"/api/v1/namespaces/{made.namespace}/serviceaccounts/default"
-    wait_for(lambda: has_token(made, accounts))
-    return made
+        set_limits(new_namespace)
+    accounts = f"/api/v1/namespaces/{new_namespace.namespace}/serviceaccounts/default"
+    wait_for(lambda: has_token(new_namespace, accounts))
+    return new_namespace
 
 
 def has_token(namespace, path):
-    """Whether pods of this account are taken."""
+    """Whether the server accepts pods of this account."""
     try:
         return namespace.call("GET", path).get("secrets")
     except ClusterError:
         return False
 
 
-def ask(namespace, spec):
-    """For a pod of this spec; raises ClusterError where the namespace takes none."""
+def request_pod(namespace, spec):
+    """Requests a pod with this spec; raises ClusterError if the namespace refuses it."""
     pod = {"metadata": {"name": "asked"}, "spec": spec}
     path = f"/api/v1/namespaces/{namespace.namespace}/pods"
     query = [("dryRun", "All")]
 
-    def is_taken():
+    def is_accepted():
         try:
             namespace.call("POST", path, pod, query=query)
         except ClusterError as error:
-            if "No API token found" in str(error):  # an account that was just made
+            if "No API token found" in str(error):  # a new account
                 return False
             raise
         return True
 
-    wait_for(is_taken)
+    wait_for(is_accepted)
 
 
-def mounted(spec):
-    """With the volumes that a StatefulSet adds."""
-    there = {each["name"] for each in spec["volumes"]}
-    mounts = {mount["name"] for each in spec["containers"] for mount in each["volumeMounts"]}
+def with_volumes(spec):
+    """The spec with the volumes that a StatefulSet adds."""
+    volume_names = {volume["name"] for volume in spec["volumes"]}
+    mounts = {
+        mount["name"] for container in spec["containers"] for mount in container["volumeMounts"]
+    }
     return spec | {
-        "volumes": [*spec["volumes"], *({"name": name, "emptyDir": {}} for name in mounts - there)]
+        "volumes": [
+            *spec["volumes"],
+            *({"name": name, "emptyDir": {}} for name in mounts - volume_names),
+        ]
     }
 
 
-def engine_pod(**placed):
-    manifest, wanted = pinned_manifest(), serving(**placed)
+def engine_pod(**fields):
+    manifest, serving_spec = pinned_manifest(), serving(**fields)
     owner = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid": "u1"}}
-    pinned = PodSource(
-        manifest.digest, manifest, manifest.engine, wanted, wanted.weights, "verifier"
+    source = PodSource(
+        manifest.digest, manifest, manifest.engine, serving_spec, serving_spec.weights, "verifier"
     )
-    [deployment] = [each for each in children(pinned, owner, 1) if each["kind"] == "Deployment"]
+    [deployment] = [child for child in children(source, owner, 1) if child["kind"] == "Deployment"]
     return deployment["spec"]["template"]["spec"]
 
 
 def test_a_namespace_with_a_quota_accepts_every_pod_of_the_chart(namespace):
-    found = make.chart.objects(EVERYTHING, namespace=namespace.namespace)
-    pods = make.chart.pods(found)
+    objects = make.chart.objects(EVERYTHING, namespace=namespace.namespace)
+    pods = make.chart.pods(objects)
     assert len(pods) == 9
     for template in pods.values():
-        ask(namespace, mounted(template["spec"]) | {"serviceAccountName": "default"})
+        request_pod(namespace, with_volumes(template["spec"]) | {"serviceAccountName": "default"})
 
 
 def test_a_namespace_with_a_quota_accepts_an_engine_with_requests_and_limits(namespace):
-    ask(namespace, engine_pod(resources=GIVEN))
+    request_pod(namespace, engine_pod(resources=RESOURCES))
 
 
 def test_a_namespace_with_a_quota_refuses_an_engine_without_limits(namespace):
-    missing = "must specify limits.cpu,limits.memory|must be less than or equal to"
-    with pytest.raises(ClusterError, match=missing):
-        ask(namespace, engine_pod(resources={"requests": GIVEN["requests"]}))
+    message = "must specify limits.cpu,limits.memory|must be less than or equal to"
+    with pytest.raises(ClusterError, match=message):
+        request_pod(namespace, engine_pod(resources={"requests": RESOURCES["requests"]}))
 
 
 def test_a_namespace_with_a_quota_accepts_the_step_pod_of_a_multi_node_training(namespace):
     place = Place(nodes=Nodes(count=2)).own_pod
     container = {"name": "step", "image": "train", "resources": resources_of(place)}
-    ask(namespace, {"containers": [container]})
+    request_pod(namespace, {"containers": [container]})

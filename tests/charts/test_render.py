@@ -21,27 +21,31 @@ from machines.kubernetes_types import check_schema
 from make.chart import EVERYTHING, EXTERNAL, GOLDEN, VALUES
 
 CONSOLE = {"console": {"enabled": True}}
-_OF_A_CONSOLE = {"agentworld-console", "agentworld-worlds-console"}
-_OF_BACKUPS = {"agentworld-backup", "agentworld-restore"}
+_CONSOLE_NAMES = {"agentworld-console", "agentworld-worlds-console"}
+_BACKUP_NAMES = {"agentworld-backup", "agentworld-restore"}
 
 
 @pytest.mark.waits
 def test_the_chart_with_everything_enabled_renders_as_the_golden_file():
-    """`make golden` rewrites it; read the diff."""
+    """`make golden` rewrites the file; read the diff."""
     assert make.chart.golden() == GOLDEN.read_text()
 
 
 def test_default_values_render_a_one_node_trial_without_optional_objects():
-    found = make.chart.objects()
-    there, everything = (
-        {(each["kind"], each["metadata"]["name"]) for each in objects}
-        for objects in (found, make.chart.objects(EVERYTHING))
+    default_objects = make.chart.objects()
+    default_names, all_names = (
+        {(item["kind"], item["metadata"]["name"]) for item in objects}
+        for objects in (default_objects, make.chart.objects(EVERYTHING))
     )
     # Where no issuer is named, Helm makes the webhook's certificate itself.
-    there.remove(("Secret", "agentworld-webhook"))
-    assert there < everything
-    more = everything - there - {(kind, name) for kind, name in everything if "definitions" in name}
-    assert {each for each in more if each[1] not in _OF_A_CONSOLE | _OF_BACKUPS} == {
+    default_names.remove(("Secret", "agentworld-webhook"))
+    assert default_names < all_names
+    optional_names = (
+        all_names
+        - default_names
+        - {(kind, name) for kind, name in all_names if "definitions" in name}
+    )
+    assert {name for name in optional_names if name[1] not in _CONSOLE_NAMES | _BACKUP_NAMES} == {
         ("Certificate", "agentworld-tls"),
         ("Certificate", "agentworld-webhook"),
         ("ConfigMap", "agentworld-dashboard"),
@@ -56,11 +60,14 @@ def test_default_values_render_a_one_node_trial_without_optional_objects():
         ("RoleBinding", "agentworld-runs"),
         ("ServiceMonitor", "agentworld-service"),
     }
-    assert not [name for _, name in there if name in _OF_A_CONSOLE | _OF_BACKUPS]
-    assert make.chart.only(found, "Service", "agentworld-service")["spec"]["type"] == "ClusterIP"
-    claim = make.chart.only(found, "PersistentVolumeClaim", "agentworld-stores")
+    assert not [name for _, name in default_names if name in _CONSOLE_NAMES | _BACKUP_NAMES]
+    assert (
+        make.chart.only(default_objects, "Service", "agentworld-service")["spec"]["type"]
+        == "ClusterIP"
+    )
+    claim = make.chart.only(default_objects, "PersistentVolumeClaim", "agentworld-stores")
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
-    service = make.chart.pods(found)["service"]
+    service = make.chart.pods(default_objects)["service"]
     [rule] = service["spec"]["affinity"]["podAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]
@@ -71,38 +78,40 @@ def test_default_values_render_a_one_node_trial_without_optional_objects():
 @pytest.mark.waits
 @pytest.mark.parametrize("name", ["default", "everything"])
 def test_every_object_is_valid_in_every_supported_kubernetes(name):
-    for each in make.chart.objects(VALUES[name]):
-        if not each["apiVersion"].startswith(("monitoring.coreos.com/", "cert-manager.io/")):
-            check_schema(each)
+    for item in make.chart.objects(VALUES[name]):
+        if not item["apiVersion"].startswith(("monitoring.coreos.com/", "cert-manager.io/")):
+            check_schema(item)
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 @pytest.mark.parametrize("release", ["agentworld", "worlds", "x" * 53])
 def test_object_names_are_unique_and_short_enough(release, values):
-    found = [
-        (each["kind"], each["metadata"]["name"]) for each in make.chart.objects(values, release)
+    names = [
+        (item["kind"], item["metadata"]["name"]) for item in make.chart.objects(values, release)
     ]
-    assert len(set(found)) == len(found)
+    assert len(set(names)) == len(names)
     cluster_wide = ("ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration")
-    assert all(len(name) <= 63 for kind, name in found if kind not in cluster_wide)
+    assert all(len(name) <= 63 for kind, name in names if kind not in cluster_wide)
 
 
 def test_cluster_wide_objects_are_named_after_release_and_namespace():
     for release, namespace in (("agentworld", "a"), ("agentworld", "b"), ("other", "a")):
-        found = make.chart.objects({}, release, namespace)
-        for each in found:
-            if each["kind"] in ("ClusterRole", "ClusterRoleBinding"):
+        objects = make.chart.objects({}, release, namespace)
+        for item in objects:
+            if item["kind"] in ("ClusterRole", "ClusterRoleBinding"):
                 name = release if release == "agentworld" else f"{release}-agentworld"
-                assert each["metadata"]["name"].startswith(f"{name}-{namespace}-")
+                assert item["metadata"]["name"].startswith(f"{name}-{namespace}-")
 
 
 def environment(values, component):
     """The environment of a component's pod."""
     [container] = make.chart.pods(make.chart.objects(values))[component]["spec"]["containers"]
-    return {each["name"]: each.get("value", "from elsewhere") for each in container["env"]}
+    return {
+        variable["name"]: variable.get("value", "from elsewhere") for variable in container["env"]
+    }
 
 
-_READ = {
+_SETTINGS = {
     "operator": (OperatorSettings, WebhookSettings, ServerSettings),
     "service": (ServiceSettings,),
     "secrets": (SecretSettings,),
@@ -115,35 +124,37 @@ _READ = {
     [
         pytest.param(values, component, id=f"{component}-{name}")
         for name, values in {"default": {}, "all": EVERYTHING, "external": EXTERNAL}.items()
-        for component in _READ
-        if (component, name) != ("secrets", "external")  # there is none
+        for component in _SETTINGS
+        if (component, name) != ("secrets", "external")  # no such pod
     ],
 )
 def test_each_process_gets_only_environment_variables_that_it_reads(values, component, monkeypatch):
-    told = environment({**CONSOLE, **values}, component)
-    for name, value in told.items():
+    variables = environment({**CONSOLE, **values}, component)
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    read = set()
-    for kind in _READ[component]:
-        made, prefix = kind(), kind.model_config["env_prefix"]
-        assert made.model_fields_set or kind is ServerSettings  # of what a team may have
-        read |= {f"{prefix}{field}".upper() for field in kind.model_fields}
-    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT", "HTTPS_PROXY"}
-    assert told.keys() - read - own == set()
+    read_names = set()
+    for kind in _SETTINGS[component]:
+        settings, prefix = kind(), kind.model_config["env_prefix"]
+        assert settings.model_fields_set or kind is ServerSettings  # a server is optional
+        read_names |= {f"{prefix}{field}".upper() for field in kind.model_fields}
+    other_names = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT", "HTTPS_PROXY"}
+    assert variables.keys() - read_names - other_names == set()
 
 
 def test_probes_use_declared_ports_and_the_operator_listens_on_its_declared_ports():
-    found = make.chart.objects(EVERYTHING)
-    for template in make.chart.pods(found).values():
+    objects = make.chart.objects(EVERYTHING)
+    for template in make.chart.pods(objects).values():
         for container in template["spec"]["containers"]:
-            named = {port["name"] for port in container.get("ports", ())}
-            probes = [each for key, each in container.items() if key.endswith("Probe")]
-            asked = [probe for each in probes for probe in each.values() if isinstance(probe, dict)]
-            assert {each["port"] for each in asked if "port" in each} <= named
-    told = environment(EVERYTHING, "operator")
-    ports = make.chart.pods(found)["operator"]["spec"]["containers"][0]["ports"]
+            port_names = {port["name"] for port in container.get("ports", ())}
+            probes = [probe for key, probe in container.items() if key.endswith("Probe")]
+            actions = [
+                action for probe in probes for action in probe.values() if isinstance(action, dict)
+            ]
+            assert {action["port"] for action in actions if "port" in action} <= port_names
+    variables = environment(EVERYTHING, "operator")
+    ports = make.chart.pods(objects)["operator"]["spec"]["containers"][0]["ports"]
     assert ports == [
-        {"name": name, "containerPort": int(told[f"AGENTWORLD_{name.upper()}_PORT"])}
+        {"name": name, "containerPort": int(variables[f"AGENTWORLD_{name.upper()}_PORT"])}
         for name in ("webhook", "metrics")
     ]
 
@@ -152,44 +163,44 @@ def test_the_console_mounts_stores_read_only_and_mounts_no_secret():
     for values in ({**EVERYTHING, "console": {"enabled": True}}, EVERYTHING):
         spec = make.chart.pods(make.chart.objects(values))["console"]["spec"]
         writable = [
-            each for each in spec["containers"][0]["volumeMounts"] if "readOnly" not in each
+            mount for mount in spec["containers"][0]["volumeMounts"] if "readOnly" not in mount
         ]
-        assert [each["name"] for each in writable] == ["tmp"]
-        assert not [each for each in spec["volumes"] if "secret" in each]
-    told = make.chart.pods(make.chart.objects(EVERYTHING))["console"]["spec"]["containers"][0]
-    named = {
-        each["name"]: each["valueFrom"]["secretKeyRef"]
-        for each in told["env"]
-        if "valueFrom" in each
+        assert [mount["name"] for mount in writable] == ["tmp"]
+        assert not [volume for volume in spec["volumes"] if "secret" in volume]
+    container = make.chart.pods(make.chart.objects(EVERYTHING))["console"]["spec"]["containers"][0]
+    secret_references = {
+        variable["name"]: variable["valueFrom"]["secretKeyRef"]
+        for variable in container["env"]
+        if "valueFrom" in variable
     }
-    assert named == {
+    assert secret_references == {
         "AGENTWORLD_CONSOLE_PROXY_SECRET": {"name": "proxy", "key": "proxy-secret"},
         "AGENTWORLD_LEDGER_URL": {"name": "reader", "key": "agentworld-url"},
     }
-    assert told["envFrom"] == [{"secretRef": {"name": "cloud-reader"}}]
+    assert container["envFrom"] == [{"secretRef": {"name": "cloud-reader"}}]
 
 
 def test_the_console_uses_the_configured_or_bundled_mlflow_and_requires_one():
-    def asked(**values):
+    def mlflow_url(**values):
         return environment({**CONSOLE, **values}, "console")["MLFLOW_TRACKING_URI"]
 
-    assert asked() == "http://agentworld-mlflow.worlds.svc:5000"
+    assert mlflow_url() == "http://agentworld-mlflow.worlds.svc:5000"
     assert environment(EXTERNAL, "console")["MLFLOW_TRACKING_URI"] == "https://mlflow.example"
     with pytest.raises(
         HelmRenderError, match=r"console\.mlflowUrl is empty and mlflow\.enabled is"
     ):
-        asked(mlflow={"enabled": False})
+        mlflow_url(mlflow={"enabled": False})
 
 
 def test_the_console_is_placed_beside_the_claim_and_rejects_a_one_pod_claim():
     def affinity(values, component):
         return make.chart.pods(make.chart.objects(values))[component]["spec"].get("affinity")
 
-    beside = affinity(CONSOLE, "service")["podAffinity"]
-    assert affinity(CONSOLE, "console") == {"podAffinity": beside}
-    [rule] = beside["requiredDuringSchedulingIgnoredDuringExecution"]
-    chosen = rule["labelSelector"]["matchLabels"]
-    assert chosen["app.kubernetes.io/component"] == "service"
+    pod_affinity = affinity(CONSOLE, "service")["podAffinity"]
+    assert affinity(CONSOLE, "console") == {"podAffinity": pod_affinity}
+    [rule] = pod_affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    labels = rule["labelSelector"]["matchLabels"]
+    assert labels["app.kubernetes.io/component"] == "service"
     assert affinity(EVERYTHING, "console") is None
     one_pod = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
     with pytest.raises(HelmRenderError, match=r"accessMode is ReadWriteOncePod, .* no console"):
@@ -198,23 +209,23 @@ def test_the_console_is_placed_beside_the_claim_and_rejects_a_one_pod_claim():
 
 
 def test_external_databases_stores_and_secrets_are_not_created():
-    found = make.chart.objects(EXTERNAL)
-    kinds = {each["kind"] for each in found}
+    objects = make.chart.objects(EXTERNAL)
+    kinds = {item["kind"] for item in objects}
     assert kinds & {"StatefulSet", "PersistentVolumeClaim"} == set()
-    assert "secrets" not in make.chart.pods(found)
+    assert "secrets" not in make.chart.pods(objects)
 
 
 def test_without_an_issuer_helm_creates_the_certificate_of_the_webhook():
-    found = make.chart.objects()
-    files = make.chart.only(found, "Secret", "agentworld-webhook")["data"]
+    objects = make.chart.objects()
+    files = make.chart.only(objects, "Secret", "agentworld-webhook")["data"]
     authority, serving = (
         x509.load_pem_x509_certificate(b64decode(files[name])) for name in ("ca.crt", "tls.crt")
     )
     serving.verify_directly_issued_by(authority)
     names = serving.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["agentworld-webhook.worlds.svc"]
-    for each in make.chart.only(found, "ValidatingWebhookConfiguration")["webhooks"]:
-        assert each["clientConfig"]["caBundle"] == files["ca.crt"]
+    for webhook in make.chart.only(objects, "ValidatingWebhookConfiguration")["webhooks"]:
+        assert webhook["clientConfig"]["caBundle"] == files["ca.crt"]
 
 
 @pytest.mark.waits
@@ -223,40 +234,44 @@ def test_the_notes_show_the_addresses_and_the_missing_settings():
     assert "http://agentworld-service.worlds.svc:8000" in notes
     assert "http://agentworld-mlflow.worlds.svc:5000" in notes
     assert "console" not in notes
-    for missing in ("No caller may open a run yet", "for a trial", "share a claim"):
-        assert missing in notes
-    done = make.chart.files({**EXTERNAL, "mlflow": {"enabled": False}})
-    told = done["agentworld/templates/NOTES.txt"]
-    assert "agentworld-service" in told
-    assert "http://agentworld-console.worlds.svc:8090" in told
-    for missing in ("mlflow", "Nobody", "for a trial", "share a claim"):
-        assert missing not in told
-    by_itself = make.chart.files({"definitions": {"upgrade": True}})[
+    for text in ("No caller may open a run yet", "for a trial", "share a claim"):
+        assert text in notes
+    files = make.chart.files({**EXTERNAL, "mlflow": {"enabled": False}})
+    external_notes = files["agentworld/templates/NOTES.txt"]
+    assert "agentworld-service" in external_notes
+    assert "http://agentworld-console.worlds.svc:8090" in external_notes
+    for text in ("mlflow", "Nobody", "for a trial", "share a claim"):
+        assert text not in external_notes
+    upgrade_notes = make.chart.files({"definitions": {"upgrade": True}})[
         "agentworld/templates/NOTES.txt"
     ]
-    assert "helm show crds" in told
-    assert "helm show crds" not in by_itself
+    assert "helm show crds" in external_notes
+    assert "helm show crds" not in upgrade_notes
 
 
 def test_objects_kept_after_an_uninstall_have_the_keep_annotation():
-    found = make.chart.objects(EVERYTHING)
-    kept = [each for each in found if "annotations" in each["metadata"]]
-    kept = [each for each in kept if "helm.sh/resource-policy" in each["metadata"]["annotations"]]
-    assert {(each["kind"], each["metadata"]["name"]) for each in kept} == {
+    objects = make.chart.objects(EVERYTHING)
+    kept_objects = [item for item in objects if "annotations" in item["metadata"]]
+    kept_objects = [
+        item
+        for item in kept_objects
+        if "helm.sh/resource-policy" in item["metadata"]["annotations"]
+    ]
+    assert {(item["kind"], item["metadata"]["name"]) for item in kept_objects} == {
         *make.chart.KEPT,
         ("PersistentVolumeClaim", "agentworld-backup"),
         ("ServiceAccount", "agentworld-engine"),
     }
-    assert not [each for each in found if each["kind"] == "Secret"]
+    assert not [item for item in objects if item["kind"] == "Secret"]
 
 
 @pytest.mark.waits
 def test_prometheus_accepts_the_alert_rules(tmp_path):
-    told = make.chart.only(make.chart.objects(EVERYTHING), "PrometheusRule")
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(told["spec"]))
+    rule_object = make.chart.only(make.chart.objects(EVERYTHING), "PrometheusRule")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule_object["spec"]))
     command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "9 rules found" in done.stdout, done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "9 rules found" in result.stdout, result.stderr
 
 
 def leader_case(values, *, fires):
@@ -289,5 +304,5 @@ def test_an_alert_fires_where_no_operator_leads_or_exists(tmp_path):
     rules = {"rule_files": [str(make.chart.CHART / "alerts.yaml")], "evaluation_interval": "1m"}
     (tmp_path / "test.yaml").write_text(yaml.safe_dump({**rules, "tests": cases}))
     command = [prometheus.program("promtool"), "test", "rules", tmp_path / "test.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr

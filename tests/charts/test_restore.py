@@ -40,7 +40,7 @@ NAME_IN_GUIDE = "20261128T021700.318Z"
 BACKUP = {
     "enabled": True,
     "keep": 2,
-    # A killed backup holds its lease for so long.
+    # A killed backup holds its lease for this time.
     "extraEnv": [{"name": "AGENTWORLD_LEASE_SECONDS", "value": "0.2"}],
 }
 KILLS = """
@@ -83,20 +83,20 @@ class Installation:
         return RenderedPod(rendered["spec"], self.folders, secrets, [postgres.programs()])
 
     def back_up(self) -> str:
-        """A whole backup; returns its name."""
+        """Makes a complete backup, and returns its name."""
         pod = self.pod("backup")
         for name in containers(pod):
             pod.run(name)
         return self.backups.names()[-1]
 
     def play(self, word: str) -> tuple[str, str]:
-        """A run with a long text, signed, and a move of an alias; returns run and episode."""
+        """Plays a signed run with a long text, and moves an alias; returns run and episode."""
         stores, ledger = Stores.of(self.folder), open_ledger(self.folder)
         manifest = records.manifest()
         engine = FakeEngine(lambda _: f"{word * 9000}\n[0] ~")
-        alone = make.service.of_one(manifest, engine, ledger)
+        parts = make.service.of_one(manifest, engine, ledger)
         signer = log_signer_on_cluster(stores, ledger)
-        app = create_app(*alone, signer, make.service.ACCESS)
+        app = create_app(*parts, signer, make.service.ACCESS)
         transport = httpx.ASGITransport(app)
 
         async def work() -> tuple[str, str]:
@@ -105,26 +105,30 @@ class Installation:
             episode = await make.service.play(client, "ls", run=run)
             await client.end(episode)
             await client.close()
-            async with httpx.AsyncClient(transport=transport, base_url="http://simulator") as asked:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://simulator"
+            ) as http_client:
                 move = {"kind": "simulator", "simulator": manifest.digest, "by": "ada"}
                 key = {"Idempotency-Key": word}
-                (await asked.put("/aliases/stable", json=move, headers=key)).raise_for_status()
+                (
+                    await http_client.put("/aliases/stable", json=move, headers=key)
+                ).raise_for_status()
             return run, episode
 
-        played = asyncio.run(work())
+        ids = asyncio.run(work())
         signer.seal_all()
         ledger.close()
-        return played
+        return ids
 
     def lose_databases(self) -> None:
-        """Another disk, with a server that has new databases."""
+        """Replaces both databases by empty ones, as on another disk."""
         for url in (self.ledger_url, self.mlflow_url):
             name = make_url(url).database
             self.server.run(f"DROP DATABASE {name} WITH (FORCE)")
             self.server.run(f"CREATE DATABASE {name}")
 
     def restore(self, name: str) -> RenderedPod:
-        """Files and databases, by the commands of the guide; returns the pod in which it was."""
+        """Restores files and databases by the guide's commands, and returns the pod."""
         pod, commands = self.pod("restore"), list(guide_commands("Restore on a cluster"))
         files = [words for _, words in commands if words[:3] == ["agentworld", "backup", "restore"]]
         databases = [words for container, words in commands if container == "postgres"]
@@ -156,16 +160,16 @@ class Installation:
 @pytest.fixture
 def installation(tmp_path, monkeypatch, postgres_server):
     with postgres_server.database() as ledger_url, postgres_server.database() as mlflow_url:
-        made = Installation(tmp_path, postgres_server, (ledger_url, mlflow_url))
+        new_installation = Installation(tmp_path, postgres_server, (ledger_url, mlflow_url))
         monkeypatch.setenv("AGENTWORLD_LEDGER_URL", ledger_url)
         monkeypatch.setenv("AGENTWORLD_OBJECTS_URL", str(tmp_path / "stores/objects"))
         monkeypatch.setenv("AGENTWORLD_MIRROR_URL", str(tmp_path / "stores/mirror"))
         monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
-        yield made
+        yield new_installation
 
 
 def containers(pod):
-    return [each["name"] for each in (*pod.spec["initContainers"], *pod.spec["containers"])]
+    return [item["name"] for item in (*pod.spec["initContainers"], *pod.spec["containers"])]
 
 
 def guide_commands(section):
@@ -198,16 +202,16 @@ def test_a_lost_database_is_restored_and_exactly_the_later_statements_are_declar
     row_of_mlflow(installation, "CREATE TABLE models AS SELECT 'world' AS name")
     _, episode = installation.play("a")
     name = installation.back_up()
-    known = set(installation.mirror.names())
-    later, _ = installation.play("b")
+    known_names = set(installation.mirror.names())
+    later_run, _ = installation.play("b")
     installation.lose_databases()
     installation.objects.erase(installation.objects.digests()[0])
     pod = installation.restore(name)
-    lost = audit_restored(pod, declared=False)
-    assert lost == set(installation.mirror.names()) - known
-    assert {text.partition("/")[0] for text in lost} == {later, "alias-changes"}
+    lost_names = audit_restored(pod, declared=False)
+    assert lost_names == set(installation.mirror.names()) - known_names
+    assert {text.partition("/")[0] for text in lost_names} == {later_run, "alias-changes"}
     assert installation.problems()
-    assert audit_restored(pod, declared=True) == lost
+    assert audit_restored(pod, declared=True) == lost_names
     assert installation.problems() == []
     assert installation.text(episode).startswith("aaaa")
     assert row_of_mlflow(installation, "SELECT name FROM models") == ["world"]
@@ -219,22 +223,22 @@ def test_statements_written_during_a_backup_are_declared_lost_after_a_full_resto
     _, episode = installation.play("a")
     pod = installation.pod("backup")
     pod.run("begin")
-    _, second = installation.play("b")
+    _, second_episode = installation.play("b")
     pod.run("dump")
-    dumped = set(installation.mirror.names())
+    dumped_names = set(installation.mirror.names())
     erase_episode(episode, installation.folder, "ada")
     installation.play("c")
     pod.run("finish")
     [name] = installation.backups.names()
-    expected = set(installation.mirror.names()) - dumped
+    lost_names = set(installation.mirror.names()) - dumped_names
     installation.lose_databases()
     shutil.rmtree(installation.folders["/stores"])
     installation.folders["/stores"].mkdir()
     pod = installation.restore(name)
-    assert audit_restored(pod, declared=True) == expected
+    assert audit_restored(pod, declared=True) == lost_names
     assert installation.problems() == []
     assert installation.text(episode).startswith("aaaa")
-    assert installation.text(second).startswith("bbbb")
+    assert installation.text(second_episode).startswith("bbbb")
     erase_episode(episode, installation.folder, "ada")
     assert installation.problems() == []
     assert installation.text(episode) is None
@@ -250,27 +254,27 @@ def test_a_killed_backup_leaves_no_complete_backup_and_the_next_one_succeeds(
     hook.mkdir()
     (hook / "sitecustomize.py").write_text(KILLS)
     path = {"PYTHONPATH": f"{hook}:{ROOT / 'platform'}"}
-    moments = [("begin", "/objects/"), ("finish", "/mirror/"), ("finish", "manifest.json")]
-    for container, file in moments:
+    kills = [("begin", "/objects/"), ("finish", "/mirror/"), ("finish", "manifest.json")]
+    for container, file in kills:
         pod = installation.pod("backup")
-        for before in containers(pod)[: containers(pod).index(container)]:
-            pod.run(before)
-        killed = pod.start(container, KILL_BEFORE=file, **path)
-        assert killed.returncode == -9, killed.stderr
+        for earlier in containers(pod)[: containers(pod).index(container)]:
+            pod.run(earlier)
+        process = pod.start(container, KILL_BEFORE=file, **path)
+        assert process.returncode == -9, process.stderr
         assert installation.backups.names() == names
         assert verify_backup(str(tmp_path / "backups"), names[0]) == []
     names.append(installation.back_up())
     assert installation.backups.names() == names
     assert verify_backup(str(tmp_path / "backups"), names[1]) == []
-    left = {path.parent.name for path in (tmp_path / "backups/backups").glob("*/[!.]*")}
-    assert left == set(names)
+    backup_names = {path.parent.name for path in (tmp_path / "backups/backups").glob("*/[!.]*")}
+    assert backup_names == set(names)
 
 
 def test_a_failed_dump_ends_the_backup_with_an_error(installation):
     pod = installation.pod("backup")
     pod.run("begin")
-    failed = pod.start("dump", LEDGER_URL=f"{installation.ledger_url}_gone")
-    assert failed.returncode != 0
-    other = pod.start("dump", MLFLOW_URL="mysql://host/mlflow")
-    assert "set backup.mlflow to false" in other.stderr
-    assert other.returncode == 1
+    failed_dump = pod.start("dump", LEDGER_URL=f"{installation.ledger_url}_gone")
+    assert failed_dump.returncode != 0
+    refused_dump = pod.start("dump", MLFLOW_URL="mysql://host/mlflow")
+    assert "set backup.mlflow to false" in refused_dump.stderr
+    assert refused_dump.returncode == 1

@@ -23,14 +23,14 @@ _INFO = 1
 @pytest.mark.waits
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_helm_lint_reports_no_problem(values):
-    told = lint(CHART, values, strict=True, namespace="worlds")
-    assert told["errors"] == []
-    assert {each["error"] for each in told["messages"]} == {"icon is recommended"}
-    assert {each["severity"] for each in told["messages"]} == {_INFO}
+    result = lint(CHART, values, strict=True, namespace="worlds")
+    assert result["errors"] == []
+    assert {message["error"] for message in result["messages"]} == {"icon is recommended"}
+    assert {message["severity"] for message in result["messages"]} == {_INFO}
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"operator": {"replica": 3}}, "'/operator': additional properties 'replica'"),
         ({"database": {"enabled": False}}, "'/database': additional properties 'enabled'"),
@@ -58,8 +58,8 @@ def test_helm_lint_reports_no_problem(values):
     ],
     ids=json.dumps,
 )
-def test_an_invalid_value_is_refused_with_its_name(values, said):
-    with pytest.raises(HelmValuesError, match=re.escape(said)):
+def test_an_invalid_value_is_refused_with_its_name(values, message):
+    with pytest.raises(HelmValuesError, match=re.escape(message)):
         make.chart.files(values)
 
 
@@ -71,37 +71,41 @@ def test_a_service_monitor_without_a_secret_is_refused():
 
 
 def test_global_values_of_a_parent_chart_are_accepted():
-    handed = {"global": {"anything": 1}}
-    # What Helm certifies is another one at each rendering.
-    assert make.chart.files({**EVERYTHING, **handed}) == make.chart.files(EVERYTHING)
+    parent_values = {"global": {"anything": 1}}
+    # Without an issuer, Helm's certificate would differ at each rendering.
+    assert make.chart.files({**EVERYTHING, **parent_values}) == make.chart.files(EVERYTHING)
 
 
 def properties(node, path=""):
     """Each value that a schema has, with its constraints."""
-    for name, each in node.get("properties", {}).items():
-        yield f"{path}{name}", each
-        yield from properties(each, f"{path}{name}.")
+    for name, schema in node.get("properties", {}).items():
+        yield f"{path}{name}", schema
+        yield from properties(schema, f"{path}{name}.")
 
 
 def values_of(node, path=""):
-    for name, each in node.items() if isinstance(node, dict) else ():
-        yield f"{path}{name}", each
-        yield from values_of(each, f"{path}{name}.")
+    for name, value in node.items() if isinstance(node, dict) else ():
+        yield f"{path}{name}", value
+        yield from values_of(value, f"{path}{name}.")
 
 
 def test_the_schema_contains_exactly_the_values_of_the_chart():
-    known = dict(properties(SCHEMA))
-    free = [path for path, each in known.items() if "additionalProperties" in each]
-    there = {path for path, _ in values_of(yaml.safe_load(TEXT))}
-    inside = {path for path in there if any(path.startswith(f"{each}.") for each in free)}
-    assert there - inside <= known.keys()
-    more = {path.rpartition(".")[2] for path in known.keys() - there}
-    assert more == {"global"}
+    constraints = dict(properties(SCHEMA))
+    free_paths = [path for path, schema in constraints.items() if "additionalProperties" in schema]
+    paths = {path for path, _ in values_of(yaml.safe_load(TEXT))}
+    free_values = {
+        path for path in paths if any(path.startswith(f"{prefix}.") for prefix in free_paths)
+    }
+    assert paths - free_values <= constraints.keys()
+    missing = {path.rpartition(".")[2] for path in constraints.keys() - paths}
+    assert missing == {"global"}
 
 
 def test_every_value_comment_is_a_schema_description():
-    told = [each["description"] for _, each in properties(SCHEMA) if "description" in each]
-    assert told == re.findall(r"# -- (.*)", TEXT)
+    descriptions = [
+        schema["description"] for _, schema in properties(SCHEMA) if "description" in schema
+    ]
+    assert descriptions == re.findall(r"# -- (.*)", TEXT)
 
 
 def test_the_reference_has_a_row_for_every_value():
@@ -116,24 +120,24 @@ def test_the_reference_has_a_row_for_every_value():
 def test_unknown_keys_are_accepted_only_in_free_form_values():
     free = {
         path.rpartition(".")[2]
-        for path, each in properties(SCHEMA)
-        if each["type" if "type" in each else "allOf"] == "object"
-        and each.get("additionalProperties", True) is not False
+        for path, schema in properties(SCHEMA)
+        if schema["type" if "type" in schema else "allOf"] == "object"
+        and schema.get("additionalProperties", True) is not False
     }
-    named = {"labels", "annotations", "podLabels", "podAnnotations", "nodeSelector"}
-    assert free == named | {"global", "limits", "placement", "requests"}
+    expected = {"labels", "annotations", "podLabels", "podAnnotations", "nodeSelector"}
+    assert free == expected | {"global", "limits", "placement", "requests"}
 
 
 def test_the_service_can_read_the_rendered_access_file():
-    told = make.chart.only(make.chart.objects(EVERYTHING), "ConfigMap", "agentworld-access")
-    tenants = Directory.model_validate(yaml.safe_load(told["data"]["access.yaml"])).tenants
+    config_map = make.chart.only(make.chart.objects(EVERYTHING), "ConfigMap", "agentworld-access")
+    tenants = Directory.model_validate(yaml.safe_load(config_map["data"]["access.yaml"])).tenants
     assert tenants["team-a"].limits.open_episodes == 256
     assert tenants["agentworld"].service_accounts == {"worlds/agentworld-operator": {"operator"}}
 
 
 @pytest.mark.waits
 def test_the_schema_file_equals_the_schema_generated_from_the_values():
-    written = subprocess.run(
+    generated = subprocess.run(
         [sys.executable, ROOT / "tools/values_schema.py", CHART], capture_output=True, check=True
     ).stdout
-    assert written == (CHART / "values.schema.json").read_bytes()
+    assert generated == (CHART / "values.schema.json").read_bytes()

@@ -1,4 +1,4 @@
-"""Clients of a PostgreSQL that write rows, one at a time, and remember what was answered."""
+"""Clients of a PostgreSQL that write rows, one at a time, and record the acknowledged rows."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class Rows:
-    """They write while the block runs, whatever becomes of the server."""
+    """The clients write while the block runs, even if the server fails."""
 
     def __init__(self, url: str) -> None:
         self.answered: list[int] = []

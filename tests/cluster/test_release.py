@@ -1,4 +1,4 @@
-"""The chart, installed on real nodes: agents play on, whatever is killed, drained or upgraded."""
+"""The chart on real nodes: agents continue through kills, a drain and an upgrade."""
 
 import json
 import re
@@ -42,10 +42,10 @@ pytestmark = [pytest.mark.waits, pytest.mark.ordered]
 
 SECONDS = 300.0
 
-# What a server asks an account's rights for besides what it is asked: an apply that makes an
-# object, and one that has an owner. A namespace is looked at where a Simulator that is used is
-# deleted; a test with these very rights shows it.
-NOT_HEARD = {
+# Rights without a request in the audit log: the server checks them for an apply that creates an
+# object or that sets an owner. A namespace is read where a Simulator in use is deleted; a test with
+# exactly these rights covers that.
+UNLOGGED_RIGHTS = {
     "operator": {
         ("", "configmaps", "create"),
         ("", "services", "create"),
@@ -98,28 +98,28 @@ def worlds(release, tiny_model, source):
     release.create(simulator("one", first, replicas=2, weights=weights))
     bounds = {"min": 0, "max": 1, "idleSeconds": 600}
     release.create(simulator("two", second, bounds=bounds))
-    wait_for(lambda: ready(release, "one") == ("True", "Serving"), SECONDS)
+    wait_for(lambda: ready_condition(release, "one") == ("True", "Serving"), SECONDS)
     wait_for(
         lambda: release.namespace.get("Simulator", "one")["status"]["readyReplicas"] == 2, SECONDS
     )
     wait_for(release.is_up, SECONDS)
     release.namespace.create(alias("one"))
-    release.namespace.create(schedule())  # and nothing that could start it
-    not_so = {"Scheduled": ("False", "NotConfigured"), "Degraded": ("False", "AsWanted")}
-    wait_for(lambda: release.namespace.conditions("nightly", "TrainingSchedule") == not_so)
+    release.namespace.create(schedule())  # without a server that could start it
+    expected = {"Scheduled": ("False", "NotConfigured"), "Degraded": ("False", "AsWanted")}
+    wait_for(lambda: release.namespace.conditions("nightly", "TrainingSchedule") == expected)
     return first.digest, second.digest
 
 
 @pytest.fixture(scope="module")
-def agents(release, worlds):  # noqa: ARG001 - they are what an alias means
-    """One has opened its run before anything happens."""
-    playing = Agents(release.url, "stable")
-    playing.open()
-    yield playing
-    playing.close()
+def agents(release, worlds):  # noqa: ARG001 - the alias means one of them
+    """Agents, one of which opened its run before the first test."""
+    agent_group = Agents(release.url, "stable")
+    agent_group.open()
+    yield agent_group
+    agent_group.close()
 
 
-def ready(release, name):
+def ready_condition(release, name):
     return release.namespace.conditions(name).get("Ready")
 
 
@@ -129,22 +129,22 @@ def test_mlflow_is_up_stores_experiments_and_rejects_foreign_hosts(release):
     with release.cluster.reached(mlflow, 5000) as host:
         url = f"http://{host}/api/2.0/mlflow/experiments"
         headers = {"Host": f"{NAME}-mlflow:5000"}
-        created = httpx.post(f"{url}/create", json={"name": "first"}, headers=headers)
-        assert created.is_success, created.text
-        found = httpx.get(f"{url}/get-by-name?experiment_name=first", headers=headers)
-        assert found.json()["experiment"]["experiment_id"] == created.json()["experiment_id"]
-        foreign = httpx.post(f"{url}/create", json={}, headers={"Host": "evil.example"})
-        assert foreign.status_code == 403
+        creation = httpx.post(f"{url}/create", json={"name": "first"}, headers=headers)
+        assert creation.is_success, creation.text
+        lookup = httpx.get(f"{url}/get-by-name?experiment_name=first", headers=headers)
+        assert lookup.json()["experiment"]["experiment_id"] == creation.json()["experiment_id"]
+        rejection = httpx.post(f"{url}/create", json={}, headers={"Host": "evil.example"})
+        assert rejection.status_code == 403
 
 
 @pytest.mark.usefixtures("worlds")
 def test_the_release_runs_in_a_namespace_with_a_quota_and_limits(release):
     assert release.is_up()
-    used = bounds.used(release.namespace)
+    usage = bounds.used(release.namespace)
     names = ("operator", "service", "database", "mlflow", "console", "engine")
     pods = [pod for name in names for pod in release.pods(name)]
-    assert int(used["pods"]) >= len(pods) >= 9
-    assert used.keys() == bounds.HARD.keys()
+    assert int(usage["pods"]) >= len(pods) >= 9
+    assert usage.keys() == bounds.HARD.keys()
 
 
 @pytest.mark.usefixtures("worlds")
@@ -172,10 +172,12 @@ def test_engine_replicas_are_spread_over_the_nodes(release, worlds):
 @pytest.mark.usefixtures("worlds")
 def test_one_replica_fetches_the_weights_and_the_other_reuses_them(release, source):
     assert source.files_not_read_once() == []
-    read = partial(release.core.read_namespaced_pod_log, namespace=NAMESPACE, container=VERIFIER)
-    logs = [read(pod) for pod in release.pods("engine")]
-    work = sorted(re.search(r"\d+ files, (.+) in [\d.]+ s$", log, re.M)[1] for log in logs)
-    assert work == ["fetched and checked", "unchanged since their check, looked at"]
+    read_log = partial(
+        release.core.read_namespaced_pod_log, namespace=NAMESPACE, container=VERIFIER
+    )
+    logs = [read_log(pod) for pod in release.pods("engine")]
+    messages = sorted(re.search(r"\d+ files, (.+) in [\d.]+ s$", log, re.M)[1] for log in logs)
+    assert messages == ["fetched and checked", "unchanged since their check, looked at"]
 
 
 @pytest.mark.usefixtures("worlds")
@@ -191,22 +193,22 @@ def test_episodes_are_answered_through_the_service(agents):
 def test_a_run_is_opened_by_a_digest(release, worlds):
     opening = {"agent": "a", "starting_weights": worlds[0], "simulator": worlds[0]}
     headers = {"Authorization": f"Bearer {AGENT}"}
-    made = httpx.post(f"{release.url}/runs", json=opening, headers=headers)
-    assert made.json()["run"]["simulator"] == worlds[0]
+    answer = httpx.post(f"{release.url}/runs", json=opening, headers=headers)
+    assert answer.json()["run"]["simulator"] == worlds[0]
 
 
 def test_an_alias_moves_past_its_gate_while_a_run_is_open(release, worlds, agents):
     folder = release.folder / "agentworld-stores/objects"
     gain = records.estimate(0.4)
-    made = records.agent_report(simulator=worlds[1], live_gain=gain)
-    report = ObjectStore(str(folder)).put(made.canonical)
-    # The service writes there meanwhile: only what is ours is touched.
+    agent_report = records.agent_report(simulator=worlds[1], live_gain=gain)
+    report = ObjectStore(str(folder)).put(agent_report.canonical)
+    # The service writes there at the same time: only the test's own file and folder are changed.
     (path,) = folder.rglob(report.removeprefix("sha256:"))
     path.chmod(0o644)
     path.parent.chmod(0o777)
     gate = [{"metric": "live_gain", "least": 0.3}]
-    moved = {"simulator": "two", "report": report, "gate": gate}
-    release.namespace.patch("SimulatorAlias", "stable", {"spec": moved})
+    spec = {"simulator": "two", "report": report, "gate": gate}
+    release.namespace.patch("SimulatorAlias", "stable", {"spec": spec})
     agents.open()  # waits in the service until the second engine has started
     agents.played(9)
     assert agents.failures == []
@@ -254,9 +256,9 @@ def test_agents_continue_while_the_release_is_upgraded(release, agents):
     engines = release.pods("engine")
     with release.helm() as helm:
         chart = older_chart.older(release.folder / "now")
-        changed = values(operator=values()["operator"] | {"leaseSeconds": 5})
-        changed["service"] = changed["service"] | {"idleSeconds": 3000}
-        helm.upgrade(chart, NAME, changed, timeout=int(SECONDS), wait="watcher")
+        new_values = values(operator=values()["operator"] | {"leaseSeconds": 5})
+        new_values["service"] = new_values["service"] | {"idleSeconds": 3000}
+        helm.upgrade(chart, NAME, new_values, timeout=int(SECONDS), wait="watcher")
     agents.played(12)
     assert agents.failures == []
     assert release.pods("engine") == engines
@@ -282,7 +284,7 @@ def test_every_run_has_one_simulator_and_a_verified_record(release, worlds, agen
             assert ledger.run(run).num_steps >= 3
         (key,) = ledger.signing_keys.all()
         assert key.until is None
-        history = [(each.simulator, each.set_by) for each in ledger.aliases.history("stable")]
+        history = [(change.simulator, change.set_by) for change in ledger.aliases.history("stable")]
         assert history == [(worlds[0], "admin"), (worlds[1], "admin")]
         ledger.close()
 
@@ -293,28 +295,30 @@ def test_the_rights_of_an_account_equal_its_requests_in_the_audit_log(release, c
     """The API server's audit log, compared with the chart's rights."""
     account = f"system:serviceaccount:{NAMESPACE}:{NAME}-{component}"
     audit = release.cluster.control.folder / "audit.log"
-    heard = set()
+    requests = set()
     for line in audit.read_text().splitlines():
-        said = json.loads(line)
-        if said["user"]["username"] == account and "objectRef" in said:
-            heard.add(asked(said["objectRef"], said["verb"]))
-    assert heard | NOT_HEARD[component] == allowed(component)
+        event = json.loads(line)
+        if event["user"]["username"] == account and "objectRef" in event:
+            requests.add(right_of(event["objectRef"], event["verb"]))
+    assert requests | UNLOGGED_RIGHTS[component] == chart_rights(component)
 
 
-def asked(what, verb):
+def right_of(resource, verb):
     name = (
-        f"{what['resource']}/{what['subresource']}" if "subresource" in what else what["resource"]
+        f"{resource['resource']}/{resource['subresource']}"
+        if "subresource" in resource
+        else resource["resource"]
     )
-    return what.get("apiGroup", ""), name, verb
+    return resource.get("apiGroup", ""), name, verb
 
 
-def allowed(component):
+def chart_rights(component):
     rules = [
         rule
-        for each in make.chart.objects(namespace=NAMESPACE)
-        if each["kind"] in ("Role", "ClusterRole")
-        and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
-        for rule in each["rules"]
+        for item in make.chart.objects(namespace=NAMESPACE)
+        if item["kind"] in ("Role", "ClusterRole")
+        and item["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        for rule in item["rules"]
     ]
     return {
         (group, resource, verb)
@@ -329,13 +333,18 @@ def allowed(component):
 def test_an_uninstall_keeps_secrets_and_simulators(release):
     with release.helm() as helm:
         helm.uninstall(NAME, timeout=120, wait="watcher")
-    kept = {each.metadata.name for each in release.core.list_namespaced_secret(NAMESPACE).items}
-    assert {f"{NAME}-{name}" for name in ("keys", "database")} <= kept
+    secret_names = {
+        secret.metadata.name for secret in release.core.list_namespaced_secret(NAMESPACE).items
+    }
+    assert {f"{NAME}-{name}" for name in ("keys", "database")} <= secret_names
     assert release.namespace.names("Simulator") == ["one", "two"]
 
 
 @pytest.mark.usefixtures("agents")
 def test_the_namespace_can_be_deleted_with_its_content(release):
     release.core.delete_namespace(NAMESPACE)
-    listed = release.core.list_namespace
-    wait_for(lambda: NAMESPACE not in [each.metadata.name for each in listed().items], SECONDS)
+    list_namespaces = release.core.list_namespace
+    wait_for(
+        lambda: NAMESPACE not in [namespace.metadata.name for namespace in list_namespaces().items],
+        SECONDS,
+    )

@@ -12,19 +12,19 @@ BUDGET = Path(__file__).parents[1] / "budget.toml"
 
 def over_budget(tests: Iterable[TestResult], budget: Path = BUDGET) -> Iterator[str]:
     """A line for each folder whose tests exceed its limit, or that has none."""
-    allowed: dict[str, float] = tomllib.loads(budget.read_text())["processor_seconds"]
+    limits: dict[str, float] = tomllib.loads(budget.read_text())["processor_seconds"]
     costs: dict[str, float] = defaultdict(float)
     for test in tests:
-        costs[_folder(test, allowed)] += test.processor_seconds
+        costs[_folder(test, limits)] += test.processor_seconds
     for folder, seconds in sorted(costs.items()):
-        if folder not in allowed:
+        if folder not in limits:
             yield f"no budget: {folder} took {seconds:.0f} processor seconds"
-        elif seconds > allowed[folder]:
-            yield f"over budget: {folder} took {seconds:.0f} of {allowed[folder]} processor seconds"
+        elif seconds > limits[folder]:
+            yield f"over budget: {folder} took {seconds:.0f} of {limits[folder]} processor seconds"
 
 
-def _folder(test: TestResult, allowed: Iterable[str]) -> str:
+def _folder(test: TestResult, limits: Iterable[str]) -> str:
     """The longest folder that the budget names, else the test's own."""
-    own = test.file.removeprefix("tests/").rpartition("/")[0] or "."
-    above = [folder for folder in allowed if f"{own}/".startswith(f"{folder}/")]
-    return max(above, key=len, default=own)
+    own_folder = test.file.removeprefix("tests/").rpartition("/")[0] or "."
+    parents = [folder for folder in limits if f"{own_folder}/".startswith(f"{folder}/")]
+    return max(parents, key=len, default=own_folder)

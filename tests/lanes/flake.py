@@ -1,7 +1,7 @@
 """Searches for flaky tests: `python -m lanes.flake 20`, or in some parts `... 20 fast compute`.
 
 Runs all tests three times, and each short test that waits at least that many times, over its
-parameters; meanwhile a process keeps a core busy. The tests run in several processes.
+parameters; during the run a process keeps a core busy. The tests run in several processes.
 """
 
 import sys
@@ -61,7 +61,7 @@ def main(times: int, *parts: str) -> int:
                 if lane.exit_code:
                     print_output(lane)
                 lane.end()
-        is_whole = not incomplete(lanes)
+        is_complete = not incomplete(lanes)
         for test in (test for lane in lanes for test in lane.results.tests):
             runs[function_of(test.name)] += 1
             failures[test.name] += test.outcome == "failed"
@@ -72,7 +72,7 @@ def main(times: int, *parts: str) -> int:
     print(f"{runs.total()} runs of {len(runs)} tests in {minutes:.0f} minutes")
     num_failed = sum(flaky.values())
     print(f"{runs.total() - num_failed} passed, {num_failed} failed")
-    return int(num_failed > 0 or not is_whole)
+    return int(num_failed > 0 or not is_complete)
 
 
 if __name__ == "__main__":

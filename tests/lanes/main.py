@@ -36,30 +36,30 @@ def main() -> int:
                 print_output(lane)
             compute, waits = lanes
             compute.start()
-            images_built = images.wait() == 0
+            are_images_built = images.wait() == 0
             waits.start()
             for lane in as_ended(lanes):
                 print_output(lane)
-        return _print_summary([*fast, *lanes], images_built)
+        return _print_summary([*fast, *lanes], are_images_built)
 
 
 @contextmanager
 def _images() -> Iterator[subprocess.Popen[bytes]]:
     """Builds the images of the nodes, in parallel with tests that need none."""
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "machines.images"]
-    building = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     try:
-        yield building
+        yield process
     finally:
-        if building.poll() is None:
-            os.killpg(building.pid, signal.SIGKILL)
-            building.wait()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-def _print_summary(lanes: Sequence[LaneProcess], images_built: bool) -> int:
+def _print_summary(lanes: Sequence[LaneProcess], are_images_built: bool) -> int:
     tests = [test for lane in lanes for test in lane.results.tests]
     errors = incomplete(lanes)
-    if not images_built:
+    if not are_images_built:
         errors.append("the images were not built; the first lines of the output say why")
     summary = Summary(tests, errors)
     print("\n".join([*slowest(tests), *over_budget(tests), *summary.lines()]))

@@ -55,8 +55,8 @@ def split(sizes: Mapping[Path, int], num_parts: int) -> list[list[Path]]:
     modules.
     """
     parts: list[list[Path]] = [[] for _ in range(num_parts)]
-    total, before = sum(sizes.values()), 0
+    total, size_before = sum(sizes.values()), 0
     for path in sorted(sizes):
-        parts[before * num_parts // total].append(path)
-        before += sizes[path]
+        parts[size_before * num_parts // total].append(path)
+        size_before += sizes[path]
     return parts

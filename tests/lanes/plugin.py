@@ -34,9 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fails the collection if a slow test has no lane, or two."""
-    wrong = [item.nodeid for item in items if not _has_right_lane(item)]
-    if wrong:
-        names = "\n  ".join(wrong)
+    invalid = [item.nodeid for item in items if not _has_right_lane(item)]
+    if invalid:
+        names = "\n  ".join(invalid)
         raise pytest.UsageError(f"mark each slow test `compute` or `waits`, not both:\n  {names}")
 
 

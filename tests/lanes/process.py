@@ -97,7 +97,7 @@ class LaneProcess:
 
     @property
     def output(self) -> str:
-        """Its whole output."""
+        """The complete output of the process."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     @property
@@ -112,8 +112,8 @@ class LaneProcess:
         if self._process:
             self._process.kill()
             self._process.wait()
-            while self._network and (left := _processes_in(self._network)):
-                for process in left:
+            while self._network and (remaining := _processes_in(self._network)):
+                for process in remaining:
                     with suppress(psutil.NoSuchProcess):
                         process.kill()
         if self._network_file is not None:
@@ -145,8 +145,8 @@ def _torch_cache() -> str:
 @contextmanager
 def busy_core() -> Iterator[None]:
     """Keeps one core of this machine busy."""
-    words = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
-    process = subprocess.Popen(words)
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
+    process = subprocess.Popen(command)
     try:
         yield
     finally:

@@ -34,8 +34,8 @@ def tree_seconds() -> float:
     With ended children only, the test that ends a process would be charged for its whole life.
     Called three times in each test, and therefore without Path, which takes four times as long.
     """
-    ended = sum((*getrusage(RUSAGE_SELF)[:2], *getrusage(RUSAGE_CHILDREN)[:2]))
-    return ended + (_running_children("self") if _has_children() else 0.0)
+    own_seconds = sum((*getrusage(RUSAGE_SELF)[:2], *getrusage(RUSAGE_CHILDREN)[:2]))
+    return own_seconds + (_running_children("self") if _has_children() else 0.0)
 
 
 def _has_children() -> bool:

@@ -29,32 +29,34 @@ class Repeating:
             return None
         num_parameters = Counter(function_of(item.nodeid) for item in session.items)
         groups = [list(group) for _, group in groupby(session.items, _unit)]
-        for group, following in zip_longest(groups, groups[1:]):
+        for group, next_group in zip_longest(groups, groups[1:]):
             times = ceil(self._times / num_parameters[function_of(group[0].nodeid)])
-            _repeat(group, times, following[0] if following else None)
+            _repeat(group, times, next_group[0] if next_group else None)
         return True
 
 
 def _unit(item: pytest.Item) -> str:
-    """What is repeated: a file of ordered tests, or one test."""
+    """The repeated unit: a file of ordered tests, or one test."""
     return str(item.path) if item.get_closest_marker("ordered") else item.nodeid
 
 
-def _repeat(group: Sequence[pytest.Item], times: int, following: pytest.Item | None) -> None:
-    again = _Again(group)
-    seconds = min(_run(group, again), _run(group, again))  # the first run makes shared fixtures
+def _repeat(group: Sequence[pytest.Item], times: int, successor: pytest.Item | None) -> None:
+    same_group = _Again(group)
+    seconds = min(
+        _run(group, same_group), _run(group, same_group)
+    )  # the first run makes shared fixtures
     marker = group[0].get_closest_marker
     if not marker("waits") or marker("ordered") or seconds >= SHORT_SECONDS:
         times = _LEAST_TIMES
     for _ in range(times - _LEAST_TIMES):
-        _run(group, again)
-    _run(group, following)
+        _run(group, same_group)
+    _run(group, successor)
 
 
-def _run(group: Sequence[pytest.Item], following: "pytest.Item | _Again | None") -> float:
+def _run(group: Sequence[pytest.Item], successor: "pytest.Item | _Again | None") -> float:
     """The seconds that the tests took."""
     start = time.monotonic()
-    for item, next_item in zip(group, [*group[1:], following], strict=True):
+    for item, next_item in zip(group, [*group[1:], successor], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
         if item.session.shouldfail:
             raise item.session.Failed(item.session.shouldfail)
@@ -62,7 +64,7 @@ def _run(group: Sequence[pytest.Item], following: "pytest.Item | _Again | None")
 
 
 class _Again:
-    """Takes the place of the next test: pytest keeps the fixtures of what they have in common."""
+    """Replaces the next test, so that pytest keeps the fixtures of their common collectors."""
 
     def __init__(self, group: Sequence[pytest.Item]) -> None:
         is_ordered = group[0].get_closest_marker("ordered")

@@ -43,8 +43,8 @@ class LaneResults:
         if not file.exists():
             return cls()
         # A killed process may leave an incomplete line.
-        whole = file.read_text().rpartition("\n")[0]
-        first, *lines = whole.splitlines() or ['{"num_collected": 0}']
+        complete_lines = file.read_text().rpartition("\n")[0]
+        first, *lines = complete_lines.splitlines() or ['{"num_collected": 0}']
         return cls(json.loads(first)["num_collected"], [TestResult(**json.loads(x)) for x in lines])
 
     def count(self, outcome: str) -> int:

@@ -38,7 +38,7 @@ def ended(*lanes: LaneProcess) -> Iterator[None]:
 def as_ended(
     lanes: Sequence[LaneProcess], seconds: float = _PROGRESS_SECONDS
 ) -> Iterator[LaneProcess]:
-    """Yields each one when it has ended, and prints the progress at this interval."""
+    """Yields each lane when it has ended, and prints the progress at this interval."""
     report, running = _Report(seconds), list(lanes)
     while running:
         for lane in [lane for lane in running if not lane.is_running]:
@@ -70,8 +70,8 @@ def progress(lanes: Sequence[LaneProcess]) -> str:
     for lane in lanes:
         results = lane.results
         failed = results.count("failed")
-        done = len({test.name for test in results.tests})
-        part = f"{lane.name} {done} of {results.num_collected}"
+        num_done = len({test.name for test in results.tests})
+        part = f"{lane.name} {num_done} of {results.num_collected}"
         parts.append(f"{part} ({failed} failed)" if failed else part)
     return ", ".join(parts)
 

@@ -26,9 +26,9 @@ class Summary(NamedTuple):
                 yield f"failed: {test.name}"
         for error in self.errors:
             yield f"error: {error}"
-        skipped = self._count("skipped")
-        counted = f"{self._count('passed')} passed, {self.num_failed} failed"
-        yield f"{counted}, {skipped} skipped" if skipped else counted
+        num_skipped = self._count("skipped")
+        counts = f"{self._count('passed')} passed, {self.num_failed} failed"
+        yield f"{counts}, {num_skipped} skipped" if num_skipped else counts
 
     def _count(self, outcome: str) -> int:
         return sum(test.outcome == outcome for test in self.tests)

@@ -43,7 +43,7 @@ def test_a_flaky_test_is_reported_with_its_number_of_runs(capsys):
     assert flake.main(10) == 1
     output = capsys.readouterr().out
     assert "failed 1 of 10 times: test_flaky.py::test_fails_at_its_fourth_run\n" in output
-    # 10 of the flaky one; 3 x 4 of the one with parameters; 3 of each of the others
+    # 10 of the flaky test, 3 x 4 of the test with parameters, and 3 of each other test
     assert re.search(r"28 runs of 4 tests in \d+ minutes\n27 passed, 1 failed\n", output)
     assert "AssertionError" in output
 

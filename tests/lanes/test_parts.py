@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lanes.parts import Part, split
 
 FILES = ("test_a.py", "access/test_b.py", "access/test_c.py", "serving/test_d.py")
-OF_A_LANE = "import pytest\n\npytestmark = pytest.mark.compute\n"
+SLOW_FILE = "import pytest\n\npytestmark = pytest.mark.compute\n"
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def tests(tmp_path):
     for name in (*FILES, "serving/conftest.py", "serving/test_slow.py"):
         path = tmp_path / "tests" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(OF_A_LANE if path.stem == "test_slow" else "x" * 100)
+        path.write_text(SLOW_FILE if path.stem == "test_slow" else "x" * 100)
     return tmp_path / "tests"
 
 
@@ -30,7 +30,7 @@ def parts(tests, num_parts, *arguments):
     return [Part(config, number, num_parts) for number in range(num_parts)]
 
 
-def collected(part, path):
+def is_collected(part, path):
     return part.pytest_ignore_collect(path) is None
 
 
@@ -38,28 +38,28 @@ def collected(part, path):
 def test_each_file_is_in_exactly_one_part(tests, num_parts):
     all_parts = parts(tests, num_parts)
     for name in FILES:
-        assert [collected(part, tests / name) for part in all_parts].count(True) == 1
+        assert [is_collected(part, tests / name) for part in all_parts].count(True) == 1
 
 
 def test_a_part_enters_only_the_folders_of_its_own_files(tests):
     first, second = parts(tests, 2)
-    assert collected(first, tests)
-    assert collected(second, tests)
-    assert [collected(first, tests / name) for name in ("access", "serving")] == [True, False]
-    assert [collected(second, tests / name) for name in ("access", "serving")] == [False, True]
-    assert collected(first, tests / "serving/conftest.py")
+    assert is_collected(first, tests)
+    assert is_collected(second, tests)
+    assert [is_collected(first, tests / name) for name in ("access", "serving")] == [True, False]
+    assert [is_collected(second, tests / name) for name in ("access", "serving")] == [False, True]
+    assert is_collected(first, tests / "serving/conftest.py")
 
 
 def test_uncollected_files_have_no_weight_in_the_split(tests):
-    (tests / "serving/test_slow.py").write_text(OF_A_LANE + "x" * 10_000)
+    (tests / "serving/test_slow.py").write_text(SLOW_FILE + "x" * 10_000)
     first, _ = parts(tests, 2)
-    assert [collected(first, tests / name) for name in FILES] == [False, True, True, False]
+    assert [is_collected(first, tests / name) for name in FILES] == [False, True, True, False]
 
 
 def test_only_named_files_and_tests_are_collected(tests):
     first, second = parts(tests, 2, f"{tests}/test_a.py::test_it", tests / "serving")
     collections = [
-        collected(first, tests / name) or collected(second, tests / name) for name in FILES
+        is_collected(first, tests / name) or is_collected(second, tests / name) for name in FILES
     ]
     assert collections == [True, False, False, True]
 

@@ -25,18 +25,18 @@ def run(pytester, monkeypatch):
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"
     )  # other plugins take a third of a second
 
-    def ran(code, *arguments, has_results=True):
+    def run_tests(code, *arguments, has_results=True):
         pytester.mkdir("tests")
         (pytester.path / "tests/conftest.py").write_text(SLOW_FIXTURE)
         (pytester.path / "tests/test_it.py").write_text(f"import pytest\n{code}")
         markers = "\n".join(f"  {name}: a marker" for name in ("compute", "waits", "ordered"))
         pytester.makeini(f"[pytest]\naddopts = --import-mode=importlib\nmarkers =\n{markers}")
         file = pytester.path / "results.jsonl"
-        words = ["-p", "lanes.plugin", *arguments, "tests"]
-        words += [f"--results={file}"] * has_results
-        return pytester.runpytest_inprocess(*words), LaneResults.read(file)
+        command = ["-p", "lanes.plugin", *arguments, "tests"]
+        command += [f"--results={file}"] * has_results
+        return pytester.runpytest_inprocess(*command), LaneResults.read(file)
 
-    return ran
+    return run_tests
 
 
 def outcomes(results):
@@ -52,9 +52,9 @@ def outcomes(results):
     ids=["none", "two"],
 )
 def test_a_slow_test_needs_exactly_one_lane(run, code):
-    ended, results = run(code)
-    assert ended.ret == pytest.ExitCode.USAGE_ERROR
-    assert "tests/test_it.py::test_a" in ended.stderr.str() + ended.stdout.str()
+    result, results = run(code)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "tests/test_it.py::test_a" in result.stderr.str() + result.stdout.str()
     assert results.tests == []
 
 
@@ -95,7 +95,7 @@ def test_a_test_that_ends_a_process_is_not_charged_for_its_earlier_time(run):
     process = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)\\ninput()"
     with pytest.MonkeyPatch.context() as patch:  # only for the tests within this one
         patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", 0.4)
-        ended, _ = run(
+        result, _ = run(
             "import sys\nfrom subprocess import PIPE, Popen\n"
             "@pytest.fixture(scope='module')\ndef process():\n"
             f"  command = [sys.executable, '-c', '{process}']\n"
@@ -104,12 +104,12 @@ def test_a_test_that_ends_a_process_is_not_charged_for_its_earlier_time(run):
             "def test_fast(process): process.kill(), process.communicate()\n",
             has_results=False,
         )
-    assert ended.parseoutcomes() == {"passed": 2}
+    assert result.parseoutcomes() == {"passed": 2}
 
 
 def test_a_short_test_that_waits_is_repeated_with_its_files_fixtures(run, monkeypatch):
     monkeypatch.setattr("lanes.repeating.SHORT_SECONDS", 0.2)
-    ended, results = run(
+    result, results = run(
         "import time\n"
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
         "@pytest.fixture\ndef own(): yield print('own made'); print('own gone')\n"
@@ -127,12 +127,12 @@ def test_a_short_test_that_waits_is_repeated_with_its_files_fixtures(run, monkey
         *[*["test_with[1]"] * 5, *["test_with[2]"] * 5],
         *["test_computes"] * 3,
     ]
-    output = ended.stdout.str()
-    assert [output.count(words) for words in ("made once", "own made", "own gone")] == [1, 9, 9]
+    output = result.stdout.str()
+    assert [output.count(text) for text in ("made once", "own made", "own gone")] == [1, 9, 9]
 
 
 def test_a_file_of_ordered_tests_is_repeated_as_a_whole(run):
-    ended, results = run(
+    result, results = run(
         "pytestmark = [pytest.mark.waits, pytest.mark.ordered]\n"
         "@pytest.fixture(scope='module')\ndef log(): print('a log'); return []\n"
         "def test_first(log): log.append(1)\n"
@@ -142,8 +142,8 @@ def test_a_file_of_ordered_tests_is_repeated_as_a_whole(run):
     )
     names = [test.name.rpartition("::")[2] for test in results.tests]
     assert names == ["test_first", "test_second"] * 3
-    assert ended.stdout.str().count("a log") == 3
-    assert ended.ret == 0
+    assert result.stdout.str().count("a log") == 3
+    assert result.ret == 0
 
 
 def test_a_repeated_run_with_exitfirst_stops_after_its_first_failure(run):

@@ -15,7 +15,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-LISTENS = """
+LISTENING_TEST = """
 import os, socket, subprocess, time
 def test_it():
     with socket.create_server(("127.0.0.1", {port})):
@@ -29,9 +29,9 @@ def test_a_lane_can_use_an_occupied_port_and_leaves_no_process_or_folder(tmp_pat
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
     marker = tmp_path / "told"
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        test = tmp_path / "test_it.py"
-        test.write_text(LISTENS.format(port=listener.getsockname()[1], told=str(marker)))
-        lane = LaneProcess("one", tmp_path / "lane", str(test), "-p", "lanes.plugin")
+        file = tmp_path / "test_it.py"
+        file.write_text(LISTENING_TEST.format(port=listener.getsockname()[1], told=str(marker)))
+        lane = LaneProcess("one", tmp_path / "lane", str(file), "-p", "lanes.plugin")
         lane.start()
         wait_for(lambda: not lane.is_running or (marker.exists() and marker.read_text()))
         assert lane.is_running, lane.output

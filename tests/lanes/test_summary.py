@@ -20,9 +20,9 @@ def test_an_unfinished_lane_counts_as_a_failure():
 
 def test_the_slowest_tests_are_listed_first():
     tests = [TestResult(f"a::{seconds}", seconds=seconds) for seconds in range(30)]
-    _, first, *more = slowest(tests)
+    _, first, *others = slowest(tests)
     assert first.endswith("a::29")
-    assert len(more) == 19
+    assert len(others) == 19
 
 
 def test_folders_over_budget_or_without_a_budget_are_listed(tmp_path):

@@ -1,4 +1,4 @@
-"""Nothing of a recording is in this project: no 60 bytes of one in a row."""
+"""This project contains no part of a recording: no 60 bytes of one in a row."""
 
 import os
 import subprocess
@@ -30,9 +30,9 @@ def blocks_of(folder: str) -> dict[bytes, list[tuple[bytes, int]]]:
 
 def copies(data: bytes, blocks: dict[bytes, list[tuple[bytes, int]]]) -> Iterator[bytes]:
     for start in range(len(data) - _BLOCK):
-        for other, place in blocks.get(data[start : start + _BLOCK], ()):
-            before = common(data[:start][::-1][:_RUN], other[:place][::-1][:_RUN])
-            after = common(data[start : start + _RUN], other[place : place + _RUN])
+        for recording, position in blocks.get(data[start : start + _BLOCK], ()):
+            before = common(data[:start][::-1][:_RUN], recording[:position][::-1][:_RUN])
+            after = common(data[start : start + _RUN], recording[position : position + _RUN])
             if before + after >= _RUN:
                 yield data[start - before : start + after]
 
@@ -55,13 +55,13 @@ def blocks():
 
 
 def test_no_file_of_this_project_contains_60_bytes_of_a_recording(blocks):
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, check=True, capture_output=True)
-    paths = [_ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    result = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, check=True, capture_output=True)
+    paths = [_ROOT / name for name in result.stdout.decode().split("\0") if name]
     assert len(paths) > 100
-    found = {
+    copies_by_path = {
         str(path.relative_to(_ROOT)): copy[:_RUN]
         for path in paths
         if path.is_file()
         for copy in copies(path.read_bytes(), blocks)
     }
-    assert not found
+    assert not copies_by_path

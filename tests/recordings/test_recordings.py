@@ -1,6 +1,6 @@
-"""Real recordings: `make test-recordings RECORDINGS=FOLDER`; see its SOURCES.md for what they are.
+"""Real recordings: `make test-recordings RECORDINGS=FOLDER`; its SOURCES.md describes them.
 
-The expected figures are digests and numbers: nothing of a recording is in this project. For each
+The expected figures are digests and numbers: no part of a recording is in this project. For each
 source ten turns were looked up by eye in the raw records, without an importer.
 """
 
@@ -52,7 +52,7 @@ def expected(request) -> Expected:
 
 
 @pytest.fixture
-def read(expected: Expected):
+def import_result(expected: Expected):
     """The episodes of a source, the problems and the notes."""
     folder = Path(os.environ["RECORDINGS"])
     source = str(folder / expected.source)
@@ -69,20 +69,22 @@ def read(expected: Expected):
     return episodes, problems, notes
 
 
-def test_every_count_equals_the_expected_count_of_its_source(expected, read):
-    episodes, problems, notes = read
+def test_every_count_equals_the_expected_count_of_its_source(expected, import_result):
+    episodes, problems, notes = import_result
     assert len(episodes) == expected.num_episodes
-    assert sum(len(each.turns) for each in episodes) == expected.num_turns
+    assert sum(len(episode.turns) for episode in episodes) == expected.num_turns
     assert len(problems) == expected.num_problems
     assert {name: number for name, number in notes.items() if number} == expected.notes
     if expected.num_tasks is not None:
-        assert len({each.task_id for each in episodes}) == expected.num_tasks
+        assert len({episode.task_id for episode in episodes}) == expected.num_tasks
 
 
-def test_ten_turns_equal_the_turns_looked_up_by_hand(expected, read):
-    episodes, _, _ = read
-    assert len(expected.turns) == 10 or sum(len(each.turns) for each in episodes) < 10
-    for number, each in enumerate(expected.turns):
-        turn = episodes[each.episode].turns[each.turn]
+def test_ten_turns_equal_the_turns_looked_up_by_hand(expected, import_result):
+    episodes, _, _ = import_result
+    assert len(expected.turns) == 10 or sum(len(episode.turns) for episode in episodes) < 10
+    for number, expected_turn in enumerate(expected.turns):
+        turn = episodes[expected_turn.episode].turns[expected_turn.turn]
         digests = [digest_bytes(text.encode()) for text in (turn.action, turn.observation)]
-        assert digests == [each.action, each.observation], f"turn {number} of {expected.source}"
+        assert digests == [expected_turn.action, expected_turn.observation], (
+            f"turn {number} of {expected.source}"
+        )

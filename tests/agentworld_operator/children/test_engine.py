@@ -14,18 +14,18 @@ MANIFEST = pinned_manifest()
 OWNER = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid": "u1"}}
 
 
-def built(replicas=2, engine=None, pods=None, **changes):
-    wanted = serving(**changes)
+def build(replicas=2, engine=None, pods=None, **changes):
+    serving_spec = serving(**changes)
     engine = engine or MANIFEST.engine
-    pinned = PodSource(
-        MANIFEST.digest, MANIFEST, engine, wanted, wanted.weights, "verifier@sha256:1"
+    source = PodSource(
+        MANIFEST.digest, MANIFEST, engine, serving_spec, serving_spec.weights, "verifier@sha256:1"
     )
-    pinned = pinned._replace(pods=pods or EnginePods())
-    return {each["kind"]: each for each in children(pinned, OWNER, replicas)}
+    source = source._replace(pods=pods or EnginePods())
+    return {child["kind"]: child for child in children(source, OWNER, replicas)}
 
 
 def pod(**changes):
-    return built(**changes)["Deployment"]["spec"]["template"]["spec"]
+    return build(**changes)["Deployment"]["spec"]["template"]["spec"]
 
 
 def container(**changes):
@@ -35,13 +35,13 @@ def container(**changes):
 @pytest.mark.compute
 def test_every_child_is_valid_in_every_supported_kubernetes():
     pool = {"selector": {"gpu": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
-    placed = {"nodePool": pool, "resources": {"limits": {"nvidia.com/gpu": 1}}, "queue": "team"}
-    for child in built(**placed).values():
+    fields = {"nodePool": pool, "resources": {"limits": {"nvidia.com/gpu": 1}}, "queue": "team"}
+    for child in build(**fields).values():
         check_schema(child)
 
 
 def test_children_are_named_by_the_digest_and_owned_by_the_simulator():
-    for child in built().values():
+    for child in build().values():
         metadata = child["metadata"]
         assert metadata["name"] == engine_name(MANIFEST.digest)
         assert metadata["namespace"] == "worlds"
@@ -49,18 +49,18 @@ def test_children_are_named_by_the_digest_and_owned_by_the_simulator():
 
 
 def test_the_disruption_budget_allows_one_eviction_and_any_unready_pod():
-    budget = built()["PodDisruptionBudget"]["spec"]
-    selected = budget.pop("selector")["matchLabels"]
+    budget = build()["PodDisruptionBudget"]["spec"]
+    selector = budget.pop("selector")["matchLabels"]
     assert budget == {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
-    pods = built()["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    assert selected.items() <= pods.items()
+    pod_labels = build()["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= pod_labels.items()
 
 
 def test_names_and_labels_fit_the_kubernetes_limit():
-    for child in built().values():
+    for child in build().values():
         metadata = child["metadata"]
-        words = [metadata["name"], *metadata["labels"].values()]
-        assert max(map(len, words)) <= 63
+        names = [metadata["name"], *metadata["labels"].values()]
+        assert max(map(len, names)) <= 63
 
 
 def test_the_image_is_pinned_by_the_manifests_digest():
@@ -68,43 +68,45 @@ def test_the_image_is_pinned_by_the_manifests_digest():
 
 
 def test_the_engine_starts_with_pinned_and_verified_arguments():
-    found = container()
-    assert found["args"][-4:] == ["--dtype", "float32", "--max-model-len", "1024"]
-    assert "/weights/world" in found["args"]
-    assert "cat /verified/arguments" in found["command"][2]
-    assert MANIFEST.digest not in json.dumps(found)
+    engine = container()
+    assert engine["args"][-4:] == ["--dtype", "float32", "--max-model-len", "1024"]
+    assert "/weights/world" in engine["args"]
+    assert "cat /verified/arguments" in engine["command"][2]
+    assert MANIFEST.digest not in json.dumps(engine)
 
 
 def test_the_engine_has_the_pinned_and_the_common_environment():
-    told = {each["name"]: each["value"] for each in container()["env"]}
+    common = {variable["name"]: variable["value"] for variable in container()["env"]}
     environment = {"VLLM_BATCH_INVARIANT": "1"}
     engine = MANIFEST.engine.model_copy(update={"environment": environment})
-    pinned = {each["name"]: each["value"] for each in container(engine=engine)["env"]}
-    assert pinned == told | environment
-    assert told["HF_HUB_OFFLINE"] == "1"
+    variables = {
+        variable["name"]: variable["value"] for variable in container(engine=engine)["env"]
+    }
+    assert variables == common | environment
+    assert common["HF_HUB_OFFLINE"] == "1"
 
 
 def test_the_verifier_reads_the_canonical_manifest():
-    assert built()["ConfigMap"]["data"]["manifest.json"].encode() == MANIFEST.canonical
+    assert build()["ConfigMap"]["data"]["manifest.json"].encode() == MANIFEST.canonical
 
 
 def test_weights_of_a_claim_are_read_only_in_every_container():
-    weights = next(each for each in pod()["volumes"] if each["name"] == "weights")
+    weights = next(volume for volume in pod()["volumes"] if volume["name"] == "weights")
     assert weights["persistentVolumeClaim"] == {"claimName": "weights", "readOnly": True}
-    for each in (*pod()["initContainers"], *pod()["containers"]):
-        mount = next(mount for mount in each["volumeMounts"] if mount["name"] == "weights")
+    for pod_container in (*pod()["initContainers"], *pod()["containers"]):
+        mount = next(mount for mount in pod_container["volumeMounts"] if mount["name"] == "weights")
         assert mount["readOnly"]
 
 
 def test_only_the_verifier_fetches_weights_of_a_url():
-    fetching = {"weights": {"url": "s3://models/world", "secret": "bucket"}}
-    verifier = pod(**fetching)["initContainers"][0]
-    told = {each["name"]: each["value"] for each in verifier["env"]}
-    assert told["AGENTWORLD_WEIGHTS_URL"] == "s3://models/world"
+    fields = {"weights": {"url": "s3://models/world", "secret": "bucket"}}
+    verifier = pod(**fields)["initContainers"][0]
+    variables = {variable["name"]: variable["value"] for variable in verifier["env"]}
+    assert variables["AGENTWORLD_WEIGHTS_URL"] == "s3://models/world"
     assert verifier["envFrom"] == [{"secretRef": {"name": "bucket"}}]
-    mounts = {each["name"]: each for each in container(**fetching)["volumeMounts"]}
+    mounts = {mount["name"]: mount for mount in container(**fields)["volumeMounts"]}
     assert mounts["weights"]["readOnly"]
-    assert "envFrom" not in container(**fetching)
+    assert "envFrom" not in container(**fields)
 
 
 def weights_of(**weights):
@@ -113,8 +115,8 @@ def weights_of(**weights):
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     mounts = [
         mount
-        for container in (*spec["initContainers"], *spec["containers"])
-        for mount in container["volumeMounts"]
+        for pod_container in (*spec["initContainers"], *spec["containers"])
+        for mount in pod_container["volumeMounts"]
         if mount["name"] == "weights"
     ]
     return volumes["weights"], ["readOnly" not in mount for mount in mounts]
@@ -158,8 +160,8 @@ def test_every_container_meets_the_restricted_pod_security_standard():
     assert spec["securityContext"]["runAsNonRoot"]
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert spec["automountServiceAccountToken"] is False
-    for each in (*spec["initContainers"], *spec["containers"]):
-        assert each["securityContext"] == {
+    for pod_container in (*spec["initContainers"], *spec["containers"]):
+        assert pod_container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
@@ -172,8 +174,8 @@ def test_the_verifier_has_fixed_resources_and_the_engine_the_configured_resource
     for amounts in verifier["resources"].values():
         assert amounts.keys() == {"cpu", "memory"}
     devices = {"limits": {"nvidia.com/gpu": 1}}
-    told = {"requests": {}, "limits": {"nvidia.com/gpu": "1"}}
-    assert container(resources=devices)["resources"] == told
+    resources = {"requests": {}, "limits": {"nvidia.com/gpu": "1"}}
+    assert container(resources=devices)["resources"] == resources
     assert pod(resources=devices)["initContainers"] == [verifier]
 
 
@@ -185,59 +187,62 @@ def test_the_startup_probe_allows_the_configured_seconds():
 def test_the_node_pool_and_the_queue_are_set_on_the_deployment_and_its_pods():
     toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
     pool = {"selector": {"pool": "gpu"}, "tolerations": [toleration]}
-    children_ = built(nodePool=pool, queue="team")
-    spec = children_["Deployment"]["spec"]["template"]["spec"]
+    built_children = build(nodePool=pool, queue="team")
+    spec = built_children["Deployment"]["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"pool": "gpu"}
     assert spec["tolerations"] == [toleration]
-    deployment = children_["Deployment"]
-    # The Deployment's for Kueue's integration `deployment`, the pods' for its integration `pod`.
-    for labelled in (deployment, deployment["spec"]["template"]):
-        assert labelled["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
-    assert "kueue" not in json.dumps(built())
+    deployment = built_children["Deployment"]
+    # Kueue's integration `deployment` reads the Deployment's label; `pod` reads the pods' label.
+    for labeled_object in (deployment, deployment["spec"]["template"]):
+        assert labeled_object["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    assert "kueue" not in json.dumps(build())
 
 
 def test_an_engine_has_a_shared_memory_volume():
     memory = {"medium": "Memory", "sizeLimit": "8Gi"}
     assert {"name": "shm", "emptyDir": memory} in pod()["volumes"]
-    mounted = {"name": "shm", "mountPath": "/dev/shm"}
-    assert mounted in container()["volumeMounts"]
+    mount = {"name": "shm", "mountPath": "/dev/shm"}
+    assert mount in container()["volumeMounts"]
 
 
 def test_images_are_pulled_with_the_secrets_of_the_release():
-    wanted = serving()
-    pinned = PodSource(
-        MANIFEST.digest, MANIFEST, MANIFEST.engine, wanted, wanted.weights, "verifier"
+    serving_spec = serving()
+    source = PodSource(
+        MANIFEST.digest, MANIFEST, MANIFEST.engine, serving_spec, serving_spec.weights, "verifier"
     )
     [deployment] = [
-        each
-        for each in children(pinned._replace(pull_secrets=("mirror",)), OWNER, 1)
-        if each["kind"] == "Deployment"
+        child
+        for child in children(source._replace(pull_secrets=("mirror",)), OWNER, 1)
+        if child["kind"] == "Deployment"
     ]
-    told = deployment["spec"]["template"]["spec"]
-    assert told["imagePullSecrets"] == [{"name": "mirror"}]
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "mirror"}]
     assert "imagePullSecrets" not in pod()
 
 
 def test_the_engine_service_is_headless():
-    assert built()["Service"]["spec"]["clusterIP"] == "None"
+    assert build()["Service"]["spec"]["clusterIP"] == "None"
 
 
 def test_a_node_pool_removed_from_the_spec_is_drift_of_the_deployment():
     """`is_as_built` ignores missing fields, because it accepts other users' additions."""
-    bare, placed = built(), built(nodePool={"selector": {"pool": "gpu"}})
-    assert not is_as_built(bare["Deployment"], placed["Deployment"])
-    assert is_as_built(bare["Service"], placed["Service"])
+    default_children, pooled_children = build(), build(nodePool={"selector": {"pool": "gpu"}})
+    assert not is_as_built(default_children["Deployment"], pooled_children["Deployment"])
+    assert is_as_built(default_children["Service"], pooled_children["Service"])
 
 
 def test_pods_have_the_service_account_labels_and_annotations_of_the_release():
-    told = {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"}
+    extra_labels = {"azure.workload.identity/use": "true", "app.kubernetes.io/name": "somebody"}
     annotations = {"eks.amazonaws.com/skip-containers": "engine"}
     pods = EnginePods(
-        service_account="reader", labels=told, annotations=annotations, priority_class="high"
+        service_account="reader",
+        labels=extra_labels,
+        annotations=annotations,
+        priority_class="high",
     )
-    template = built(pods=pods)["Deployment"]["spec"]["template"]
+    template = build(pods=pods)["Deployment"]["spec"]["template"]
     labels = template["metadata"]["labels"]
-    assert labels == told | child_labels(MANIFEST.digest)
+    assert labels == extra_labels | child_labels(MANIFEST.digest)
     assert template["metadata"]["annotations"] == annotations
     spec = template["spec"]
     assert (spec["serviceAccountName"], spec["priorityClassName"]) == ("reader", "high")
@@ -246,8 +251,8 @@ def test_pods_have_the_service_account_labels_and_annotations_of_the_release():
 
 
 def test_equal_specs_build_equal_children():
-    assert built() == built()
+    assert build() == build()
 
 
 def test_tenants_do_not_change_the_children():
-    assert built(tenants=["acme"]) == built()
+    assert build(tenants=["acme"]) == build()

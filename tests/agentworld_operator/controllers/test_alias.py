@@ -24,7 +24,7 @@ SETTINGS = OperatorSettings(
 
 
 def conditions(outcome):
-    return {each.type: each.reason for each in outcome.status.conditions}
+    return {condition.type: condition.reason for condition in outcome.status.conditions}
 
 
 class Ledger:
@@ -48,9 +48,9 @@ class Ledger:
 
     async def move(self, name, move, key):
         self.keys.append(key)
-        made = change(name, move.simulator, move.by, move.request, override=move.override)
-        self.changes.append(made)
-        return made
+        entry = change(name, move.simulator, move.by, move.request, override=move.override)
+        self.changes.append(entry)
+        return entry
 
     async def end(self, name, by, key, request):
         self.keys.append(key)
@@ -58,14 +58,14 @@ class Ledger:
 
     @property
     def told(self):
-        """The changes of its target, and who made them."""
-        return [(each.set_by, each.meaning and each.meaning.simulator) for each in self.changes]
+        """The author and the target of each change."""
+        return [(entry.set_by, entry.meaning and entry.meaning.simulator) for entry in self.changes]
 
 
 def change(name="stable", simulator=ONE, by="ada", request=FIRST, **fields):
     ended = simulator is None
-    known = {"alias": name, "set_by": by, "at": NOW, "request": request, "ended": ended}
-    return AliasChange(simulator=simulator or ONE, **known, **fields)
+    defaults = {"alias": name, "set_by": by, "at": NOW, "request": request, "ended": ended}
+    return AliasChange(simulator=simulator or ONE, **defaults, **fields)
 
 
 class Aliases:
@@ -83,9 +83,9 @@ class Aliases:
     def list(self, _kind):
         return SimpleNamespace(objects=self.cluster.listed)
 
-    def look(self, at=0.0, means="one", generation=1, before=None, listed=None):
+    def look(self, at=0.0, target="one", generation=1, before=None, listed=None):
         self.now = at
-        resource = there(alias(means))
+        resource = there(alias(target))
         resource["metadata"]["generation"] = generation
         self.cluster.listed = [resource] if listed is None else listed
         return asyncio.run(self.reconciler.reconcile(resource, before or AliasStatus(), NOW))
@@ -113,7 +113,7 @@ def test_an_alias_recorded_as_asked_is_reconciled_again_after_60_seconds():
     ids=["nothing", "another spec", "an end", "a command", "another object"],
 )
 def test_a_spec_that_bypassed_the_webhook_is_never_recorded(history):
-    """It bypassed the webhook; it may even equal an earlier one (A to B to A)."""
+    """The spec may even equal an earlier spec (A to B to A)."""
     aliases = Aliases(Ledger(*history))
     for at in (0, 31, 62):
         outcome = aliases.look(at, generation=2)
@@ -159,10 +159,10 @@ def test_a_recorded_change_refused_by_the_cluster_is_reverted_after_settling(lat
 
 def test_a_difference_to_a_stale_watched_object_is_not_reverted():
     aliases = Aliases(Ledger(change(), change(simulator=TWO, request=SECOND)))
-    newer = there(alias("two"))
-    newer["metadata"]["generation"] = 2
+    newer_alias = there(alias("two"))
+    newer_alias["metadata"]["generation"] = 2
     aliases.look(0)
-    assert conditions(aliases.look(30, listed=[newer]))["Recorded"] == "Overtaken"
+    assert conditions(aliases.look(30, listed=[newer_alias]))["Recorded"] == "Overtaken"
     assert aliases.ledger.keys == []
 
 
@@ -183,7 +183,7 @@ def test_a_simulator_with_a_different_digest_is_reported_and_moves_no_alias():
 
 
 def test_an_alias_keeps_its_digest_when_its_simulator_is_missing():
-    outcome = Aliases(Ledger(change())).look(means="nobody")
+    outcome = Aliases(Ledger(change())).look(target="nobody")
     assert conditions(outcome) == {"Resolved": "NoSimulator", "Recorded": "AsAsked"}
     assert outcome.status.digest == ONE
 
@@ -200,7 +200,7 @@ def test_a_service_failure_is_a_condition_and_keeps_the_last_digest(failure, rea
 
 
 def test_an_alias_whose_object_is_missing_is_ended_after_settling():
-    """Also by an operator that never saw the object."""
+    """An operator that never saw the object ends the alias, too."""
     aliases = Aliases(Ledger(change()))
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == ["stable"]
     assert aliases.clean_up(1).look_again_seconds == 5
@@ -222,9 +222,9 @@ def test_an_alias_whose_object_is_not_in_the_cache_is_ended_only_after_deletion(
     aliases = Aliases(Ledger(change()))
     aliases.clean_up(0)
     assert aliases.clean_up(31, there(alias())).look_again_seconds == 5
-    going = there(alias())
-    going["metadata"]["deletionTimestamp"] = NOW
-    aliases.clean_up(62, going)
+    terminating_alias = there(alias())
+    terminating_alias["metadata"]["deletionTimestamp"] = NOW
+    aliases.clean_up(62, terminating_alias)
     assert aliases.ledger.told[-1] == (OPERATOR_ACTOR, None)
 
 

@@ -33,7 +33,7 @@ class Writes:
 
 
 class Scripted:
-    """Comes to these outcomes, one a round, and remembers when."""
+    """Returns these outcomes, one per round, and records the time of each round."""
 
     kind = KIND
     status_type = ScheduleStatus
@@ -56,7 +56,7 @@ class Scripted:
         return self._outcomes.pop(0) if self._outcomes else Outcome()
 
 
-def suspended():
+def suspended_status():
     states = [ConditionState("Scheduled", "False", "Suspended")]
     return ScheduleStatus(conditions=conditions((), states, 1, "2026-01-01T00:00:00Z"))
 
@@ -79,25 +79,25 @@ def cluster(cache):
 
 
 def work(controller, seconds, *changes):
-    """Works for so long after these changes."""
+    """Runs the controller for these seconds after these changes."""
 
     async def begin():
-        working = asyncio.create_task(controller.run())
+        task = asyncio.create_task(controller.run())
         for change in changes:
             controller.on_change(*change)
         await asyncio.sleep(seconds)
-        working.cancel()
+        task.cancel()
 
     run(begin())
 
 
 def test_a_status_is_written_once_with_its_events_and_read_in_the_next_round(cache, cluster):
-    scripted = Scripted(Outcome(suspended()))
+    scripted = Scripted(Outcome(suspended_status()))
     controller = Controller(cluster, cache, scripted)
     asyncio.run(controller.reconcile("nightly"))
     asyncio.run(controller.reconcile("nightly"))
     assert cluster.kinds == ["Event", KIND]
-    assert [conditions for *_, conditions in scripted.rounds] == [0, 1]
+    assert [num_conditions for *_, num_conditions in scripted.rounds] == [0, 1]
 
 
 def test_an_outcome_without_a_status_writes_nothing(cache, cluster):
@@ -118,7 +118,7 @@ def test_a_deleted_resource_is_cleaned_up(cache, cluster, is_deleted):
 
 
 def test_a_problem_is_written_once_and_retried_with_growing_pauses(cache, cluster):
-    problem = Outcome(suspended(), StoreError("the disk is gone"))
+    problem = Outcome(suspended_status(), StoreError("the disk is gone"))
     scripted = Scripted(problem, problem)
     work(Controller(cluster, cache, scripted), 60, (KIND, resource()))
     assert cluster.kinds == ["Event", KIND]

@@ -31,8 +31,8 @@ class QueuedEngine:
 
     def apply(self, built):
         if built["kind"] == "Deployment":
-            if old := self.cache.get("Deployment", built["metadata"]["name"]):
-                kueue.check_update(old, built)
+            if current := self.cache.get("Deployment", built["metadata"]["name"]):
+                kueue.check_update(current, built)
             self.deployment = built
         return self._there(built)
 
@@ -45,11 +45,11 @@ class QueuedEngine:
         return there(built, self.version, status={"readyReplicas": self.ready})
 
     def serve(self, **serving):
-        """One round; returns the reason of each condition."""
+        """Runs one round, and returns the reason of each condition."""
         resource = there(simulator(**serving))
         outcome = asyncio.run(self.reconciler.reconcile(resource, SimulatorStatus(), NOW))
         assert outcome.problem is None
-        return {each.type: each.reason for each in outcome.status.conditions}
+        return {condition.type: condition.reason for condition in outcome.status.conditions}
 
     @property
     def replicas_and_queue(self):
@@ -61,8 +61,8 @@ def test_an_engine_changes_its_queue_only_when_no_replica_is_ready():
     engine = QueuedEngine()
     assert engine.serve(queue="a", replicas=2)["Degraded"] == "AsWanted"
     engine.become_ready(2)
-    said = engine.serve(queue="b", replicas=1)
-    assert (said["Degraded"], said["Ready"]) == ("QueueKept", "Serving")
+    reasons = engine.serve(queue="b", replicas=1)
+    assert (reasons["Degraded"], reasons["Ready"]) == ("QueueKept", "Serving")
     assert engine.replicas_and_queue == (1, "a")
     engine.serve(queue="b", suspend=True)
     assert engine.replicas_and_queue == (0, "a")

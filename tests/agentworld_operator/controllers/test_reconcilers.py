@@ -1,4 +1,4 @@
-"""The results of each kind's reconciler, and its next time; everything else is in memory."""
+"""The outcome and the next round of each kind's reconciler; everything else is in memory."""
 
 import asyncio
 from types import SimpleNamespace
@@ -26,11 +26,11 @@ SETTINGS = OperatorSettings(
 
 
 def conditions(outcome):
-    return {each.type: each.reason for each in outcome.status.conditions}
+    return {condition.type: condition.reason for condition in outcome.status.conditions}
 
 
 class Applied:
-    """A cluster that takes whatever is applied, or refuses it with this."""
+    """A cluster that accepts every applied object, or raises `failure`."""
 
     def __init__(self, failure=None):
         self.by_kind = {}
@@ -47,7 +47,7 @@ class Applied:
         return self.by_kind["Deployment"]["spec"]["replicas"]
 
 
-def simulators(cluster=None, cache=None, read=None, open_episodes=lambda _: 0):
+def simulator_reconciler(cluster=None, cache=None, read=None, open_episodes=lambda _: 0):
     return SimulatorReconciler(
         cluster or Applied(),
         cache or Cache(),
@@ -64,15 +64,15 @@ def serve(reconciler, resource):
 
 def test_only_an_engine_scaled_by_episodes_is_reconciled_periodically():
     cluster = Applied()
-    assert serve(simulators(cluster), simulator()).look_again_seconds is None
+    assert serve(simulator_reconciler(cluster), simulator()).look_again_seconds is None
     assert [*cluster.by_kind] == ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
-    assert serve(simulators(), simulator(bounds={"max": 2})).look_again_seconds == 5
+    assert serve(simulator_reconciler(), simulator(bounds={"max": 2})).look_again_seconds == 5
 
 
 def test_a_recreated_simulator_does_not_inherit_the_old_scale():
-    """Null means that the service does not count, so nothing changes."""
+    """A count of None means that the service does not count, so the scale stays."""
     cluster, counts = Applied(), [64, None, None]
-    reconciler = simulators(cluster, open_episodes=lambda _: counts.pop(0))
+    reconciler = simulator_reconciler(cluster, open_episodes=lambda _: counts.pop(0))
     bounded = simulator(bounds={"max": 2})
     serve(reconciler, bounded)
     serve(reconciler, bounded)
@@ -84,44 +84,44 @@ def test_a_recreated_simulator_does_not_inherit_the_old_scale():
 
 def test_a_refusal_of_the_api_server_is_a_condition_and_is_retried():
     refusal = ClusterError("you may not", status=403)
-    outcome = serve(simulators(Applied(refusal)), simulator())
+    outcome = serve(simulator_reconciler(Applied(refusal)), simulator())
     assert (conditions(outcome)["Degraded"], outcome.problem) == ("Forbidden", refusal)
 
 
 def test_a_temporary_failure_is_raised_and_changes_no_status():
     with pytest.raises(ClusterError, match="gone"):
-        serve(simulators(Applied(ClusterError("gone"))), simulator())
+        serve(simulator_reconciler(Applied(ClusterError("gone"))), simulator())
 
 
 def test_an_unreadable_manifest_is_a_condition_and_is_retried(tmp_path):
     reference = {"url": str(tmp_path / "manifest.json"), "digest": ONE}
     unreadable = simulator() | {"spec": {"identity": {"reference": reference}}}
-    outcome = serve(simulators(read=read_file), unreadable)
+    outcome = serve(simulator_reconciler(read=read_file), unreadable)
     assert conditions(outcome)["Verified"] == "Unreadable"
     assert outcome.problem
 
 
 def test_an_invalid_spec_is_a_condition_and_is_not_retried():
-    outcome = serve(simulators(), simulator() | {"spec": {}})
+    outcome = serve(simulator_reconciler(), simulator() | {"spec": {}})
     assert (conditions(outcome)["Verified"], outcome.problem) == ("Invalid", None)
 
 
 def test_an_engine_change_affects_the_simulators_of_the_engine():
     cache = Cache()
-    reconciler = simulators(cache=cache)
+    reconciler = simulator_reconciler(cache=cache)
     for name in ("one", "twin"):
         resource = there(simulator(name, "one"))
         cache.put("Simulator", resource)
         serve(reconciler, resource)
-    one = cache.get("Simulator", "one")
+    first = cache.get("Simulator", "one")
     (deployment,) = cache.all("Deployment")
     assert set(reconciler.affected_names("Deployment", deployment)) == {"one", "twin"}
     assert reconciler.affected_names("SimulatorAlias", there(alias())) == []
-    cache.drop("Simulator", one)
-    assert set(reconciler.affected_names("Simulator", one)) == {"one", "twin"}
+    cache.drop("Simulator", first)
+    assert set(reconciler.affected_names("Simulator", first)) == {"one", "twin"}
     assert list(reconciler.affected_names("Deployment", deployment)) == ["twin"]
-    other = {"metadata": {"name": "pod", "labels": {DIGEST_LABEL: "other"}}}
-    assert list(reconciler.affected_names("Pod", other)) == []
+    other_pod = {"metadata": {"name": "pod", "labels": {DIGEST_LABEL: "other"}}}
+    assert list(reconciler.affected_names("Pod", other_pod)) == []
 
 
 class Server:
@@ -140,8 +140,8 @@ class Server:
     def name(self, name):
         return f"n.{name}"
 
-    def ensure(self, name, spec, there):
-        self.deeds.append(f"ensure {name}, of which {len(there)} are there")
+    def ensure(self, name, spec, existing):
+        self.deeds.append(f"ensure {name}, of which {len(existing)} are there")
         recurring_run = SimpleNamespace(
             id=f"run of {name} at {spec.cron}", last_run=None, next_run=None
         )
@@ -201,27 +201,27 @@ def test_an_unreachable_server_is_a_condition_until_the_server_recovers(schedule
 
 
 def test_a_round_waits_for_a_pending_answer_of_the_server(schedules, monkeypatch):
-    """Otherwise its changes would be lost with the response, and repeated."""
+    """Otherwise the answer would overwrite its changes, and the next round would repeat them."""
     schedules.put()
 
     async def work():
-        arrived = asyncio.Event()
-        arrived.set()
+        answer_event = asyncio.Event()
+        answer_event.set()
 
         async def ask(call, *arguments):
             answer = call(*arguments)
             if call == schedules.server.all:
-                await arrived.wait()
+                await answer_event.wait()
             return answer
 
         monkeypatch.setattr(asyncio, "to_thread", ask)
         await schedules.reconciler.ask_server()
-        arrived.clear()
-        asking = asyncio.create_task(schedules.reconciler.ask_server())
+        answer_event.clear()
+        task = asyncio.create_task(schedules.reconciler.ask_server())
         first_round = asyncio.create_task(schedules.look())
-        await asyncio.sleep(1)  # passes when nobody has anything to do
-        arrived.set()
-        await asking
+        await asyncio.sleep(1)  # passes when no task has anything to do
+        answer_event.set()
+        await task
         await first_round
         await schedules.look()
 

@@ -27,10 +27,10 @@ def server():
 def begin(start, server):
     """Starts an operator that knows the server."""
 
-    def begun(name="first", **told):
-        return start(name, **{"kfp_url": server.url, "mirror_seconds": 0.3, **told})
+    def start_with_server(name="first", **settings):
+        return start(name, **{"kfp_url": server.url, "mirror_seconds": 0.3, **settings})
 
-    return begun
+    return start_with_server
 
 
 def status(namespace, name="nightly"):
@@ -38,7 +38,7 @@ def status(namespace, name="nightly"):
 
 
 def last_state(namespace):
-    """Null before the operator has heard of a run."""
+    """None before the operator knows of a run."""
     return status(namespace).get("lastRun", {}).get("state")
 
 
@@ -53,26 +53,26 @@ def is_scheduled(namespace, name="nightly"):
 def crons(server, namespace, name="nightly"):
     """The crons of the enabled recurring runs of a schedule."""
     enabled = server.enabled(f"{namespace.namespace}.{name}")
-    return [each.trigger.cron_schedule.cron for each in enabled]
+    return [recurring_run.trigger.cron_schedule.cron for recurring_run in enabled]
 
 
 def test_a_schedule_creates_one_recurring_run_and_reports_its_last_run(namespace, begin, server):
     begin()
     namespace.create(schedule(recipe="smoke", store="/stores/smoke"))
     wait_for(lambda: is_scheduled(namespace))
-    (made,) = server.schedules.values()
+    (recurring_run,) = server.schedules.values()
     assert crons(server, namespace) == ["0 0 3 * * *"]
-    assert made.runtime_config.parameters == {"recipe": "smoke", "store": "/stores/smoke"}
-    assert (made.max_concurrency, made.no_catchup) == ("1", True)
-    assert status(namespace)["recurringRun"] == made.recurring_run_id
+    assert recurring_run.runtime_config.parameters == {"recipe": "smoke", "store": "/stores/smoke"}
+    assert (recurring_run.max_concurrency, recurring_run.no_catchup) == ("1", True)
+    assert status(namespace)["recurringRun"] == recurring_run.recurring_run_id
     assert status(namespace)["nextRun"].endswith("T03:00:00Z")
-    run = server.fire(made.recurring_run_id)
+    run = server.fire(recurring_run.recurring_run_id)
     wait_for(lambda: status(namespace).get("lastRun", {}).get("id") == run.run_id)
     assert status(namespace)["lastRun"]["state"] == "PENDING"
     server.put(run.run_id, "FAILED", "the disk is full")
     wait_for(lambda: namespace.conditions("nightly", KIND)["Degraded"] == ("True", "RunFailed"))
     assert status(namespace)["lastRun"]["finished"] > status(namespace)["lastRun"]["started"]
-    events = {each["message"].partition(":")[0] for each in namespace.all("Event").objects}
+    events = {event["message"].partition(":")[0] for event in namespace.all("Event").objects}
     assert {"Scheduled is True", "Degraded is True"} <= events
     assert not {"finalizers", "annotations"} & namespace.get(KIND, "nightly")["metadata"].keys()
 
@@ -142,10 +142,10 @@ def test_a_disabled_or_deleted_recurring_run_is_restored(namespace, begin, serve
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
-    (made,) = server.schedules.values()
-    made.mode = "DISABLE"
+    (recurring_run,) = server.schedules.values()
+    recurring_run.mode = "DISABLE"
     wait_for(lambda: crons(server, namespace))
-    del server.schedules[made.recurring_run_id]
+    del server.schedules[recurring_run.recurring_run_id]
     wait_for(lambda: crons(server, namespace))
     assert server.most_enabled == 1
 
@@ -154,10 +154,10 @@ def test_an_unreachable_server_is_a_condition_until_the_server_recovers(namespac
     begin()
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
-    known = status(namespace)["recurringRun"]
+    recurring_run = status(namespace)["recurringRun"]
     server.before = lambda _number: True
     wait_for(lambda: scheduled(namespace) == ("False", "Unreachable"))
-    assert status(namespace)["recurringRun"] == known
+    assert status(namespace)["recurringRun"] == recurring_run
     namespace.patch(KIND, "nightly", {"spec": {"cron": "30 4 * * *"}})
     server.before = lambda _number: False
     wait_for(lambda: crons(server, namespace) == ["0 30 4 * * *"])
@@ -184,8 +184,8 @@ def test_a_schedule_without_a_server_names_the_missing_chart_value(namespace, st
 
 
 def test_a_server_that_does_not_answer_does_not_delay_simulators(namespace, begin):
-    with closing(socket.create_server((LOOPBACK, 0))) as silent:
-        begin(kfp_url=f"http://{LOOPBACK}:{silent.getsockname()[1]}")
+    with closing(socket.create_server((LOOPBACK, 0))) as server_socket:
+        begin(kfp_url=f"http://{LOOPBACK}:{server_socket.getsockname()[1]}")
         namespace.create(schedule())
         namespace.create(simulator())
         wait_for(lambda: namespace.conditions("one").get("EngineReady") == ("False", "Starting"))
@@ -213,14 +213,14 @@ def test_a_new_leader_keeps_existing_recurring_runs(namespace, begin, server):
     first = begin("first")
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
-    known = status(namespace)["recurringRun"]
+    recurring_run = status(namespace)["recurringRun"]
     second = begin("second")
     first.kill()
     namespace.end_lease()
     wait_for(second.leads)
     namespace.create(schedule("weekly"))
     wait_for(lambda: is_scheduled(namespace, "weekly"))
-    assert status(namespace)["recurringRun"] == known
+    assert status(namespace)["recurringRun"] == recurring_run
     assert (len(server.schedules), len(server.versions), server.most_enabled) == (2, 1, 1)
 
 
@@ -232,18 +232,18 @@ def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
 
     def versions():
         objects = [*namespace.all(KIND).objects, *namespace.all("Event").objects]
-        return [each["metadata"]["resourceVersion"] for each in objects]
+        return [resource["metadata"]["resourceVersion"] for resource in objects]
 
-    def looks(asked):
+    def num_lists(requests):
         """The number of requests for all recurring runs."""
-        return asked.count("GET /recurringruns")
+        return requests.count("GET /recurringruns")
 
     wait_until_unchanged(versions, seconds=2)
-    first = len(server.asked)
-    wait_for(lambda: looks(server.asked[first:]) >= 7)
-    asked = server.asked[first:]
-    assert {each.split()[0] for each in asked} == {"GET"}
-    assert len(asked) <= 4 * (looks(asked) + 1)
+    num_before = len(server.asked)
+    wait_for(lambda: num_lists(server.asked[num_before:]) >= 7)
+    requests = server.asked[num_before:]
+    assert {request.split()[0] for request in requests} == {"GET"}
+    assert len(requests) <= 4 * (num_lists(requests) + 1)
 
 
 @pytest.mark.parametrize("spec", [{"cron": ""}, {"pipeline": ""}, {"store": None}])

@@ -20,8 +20,8 @@ ENGINE = engine_name(pinned_manifest("one").digest)
 
 
 def replicas(namespace, name=ENGINE):
-    found = namespace.get("Deployment", name)
-    return found and found["spec"]["replicas"]
+    deployment = namespace.get("Deployment", name)
+    return deployment and deployment["spec"]["replicas"]
 
 
 def make_ready(namespace):
@@ -47,19 +47,19 @@ def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, st
     assert [namespace.get(kind, ENGINE)["kind"] for kind in CHILDREN] == [*CHILDREN]
     make_ready(namespace)
     wait_for(lambda: namespace.conditions("one")["EngineReady"] == ("True", "Serving"))
-    counted = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
-    assert "agentworld_operator_leader 1.0" in counted
-    rounds = re.search(r'reconciles_total{kind="Simulator",result="ok"} (\d+)', counted)
+    metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    assert "agentworld_operator_leader 1.0" in metrics
+    rounds = re.search(r'reconciles_total{kind="Simulator",result="ok"} (\d+)', metrics)
     assert int(rounds[1]) >= 2
 
 
 def test_the_operator_writes_only_the_status_of_a_simulator(namespace, start):
     start()
-    made = namespace.create(simulator())
+    resource = namespace.create(simulator())
     wait_for(lambda: namespace.conditions("one"))
-    found = namespace.get("Simulator", "one")["metadata"]
-    assert found["generation"] == made["metadata"]["generation"]
-    assert not {"finalizers", "annotations"} & found.keys()
+    metadata = namespace.get("Simulator", "one")["metadata"]
+    assert metadata["generation"] == resource["metadata"]["generation"]
+    assert not {"finalizers", "annotations"} & metadata.keys()
 
 
 def test_a_changed_or_deleted_child_is_restored(namespace, start):
@@ -119,7 +119,7 @@ def test_the_older_of_two_simulators_with_one_digest_is_served_until_deleted(nam
     start()
     namespace.create(simulator("one"))
     wait_for(lambda: replicas(namespace) == 1)
-    time.sleep(1)  # an age is told in seconds
+    time.sleep(1)  # ages have whole seconds
     namespace.create(simulator("twin", seed="one"))
     wait_for(lambda: namespace.conditions("twin").get("Ready") == ("False", "SameAsAnother"))
     namespace.delete("Simulator", "one")
@@ -142,33 +142,33 @@ def test_nothing_is_written_while_nothing_changes(namespace, start):
         namespace.create(simulator(f"world-{number}"))
     wait_for(lambda: all(namespace.conditions(f"world-{number}") for number in range(5)))
     kinds = ("Simulator", *CHILDREN, "Event")
-    # Controllers of Kubernetes still write what they did with a Deployment.
+    # Kubernetes' own controllers still record their work on the Deployments.
     wait_until_unchanged(lambda: [versions(namespace, kind) for kind in kinds], seconds=3)
 
 
 def test_a_change_of_tenants_changes_only_the_status(namespace, start):
-    def written():
-        """But for what controllers of Kubernetes say in the status of what they look after."""
+    def written_versions():
+        """All versions but those of the statuses that Kubernetes' own controllers write."""
         children = [namespace.get(kind, ENGINE)["metadata"] for kind in CHILDREN]
-        events = [each["message"] for each in namespace.all("Event").objects]
+        messages = [event["message"] for event in namespace.all("Event").objects]
         return (
-            [each.get("generation", each["resourceVersion"]) for each in children],
-            [each for each in events if "Ready" in each],
+            [metadata.get("generation", metadata["resourceVersion"]) for metadata in children],
+            [message for message in messages if "Ready" in message],
         )
 
-    def seen():
-        found = namespace.get("Simulator", "one")
-        return found["metadata"]["generation"], found["status"]["observedGeneration"]
+    def generations():
+        resource = namespace.get("Simulator", "one")
+        return resource["metadata"]["generation"], resource["status"]["observedGeneration"]
 
     start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
-    before = written()
+    before = written_versions()
     namespace.change("one", tenants=["acme"])
-    wait_for(lambda: seen() == (2, 2))
+    wait_for(lambda: generations() == (2, 2))
     time.sleep(1)
-    assert written() == before
+    assert written_versions() == before
 
 
 @pytest.mark.parametrize("tenants", [["Acme"], ["acme", "acme"], "acme"])
@@ -178,8 +178,11 @@ def test_the_api_server_refuses_invalid_tenant_lists(namespace, tenants):
 
 
 def versions(namespace, kind):
-    found = namespace.all(kind).objects
-    return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found}
+    resources = namespace.all(kind).objects
+    return {
+        resource["metadata"]["name"]: resource["metadata"]["resourceVersion"]
+        for resource in resources
+    }
 
 
 def test_condition_transitions_are_recorded_as_events(namespace, start):
@@ -187,12 +190,12 @@ def test_condition_transitions_are_recorded_as_events(namespace, start):
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     make_ready(namespace)
-    wait_for(lambda: ("EngineReady", "True") in told(namespace))
+    wait_for(lambda: ("EngineReady", "True") in transitions(namespace))
 
 
-def told(namespace):
+def transitions(namespace):
     events = namespace.all("Event").objects
-    return {tuple(each["message"].partition(":")[0].split(" is ")) for each in events}
+    return {tuple(event["message"].partition(":")[0].split(" is ")) for event in events}
 
 
 def test_a_second_operator_takes_over_after_the_first_is_killed(namespace, start):

@@ -18,8 +18,8 @@ def test_accelerators_are_described_with_their_node_pool():
 
 
 def test_equal_replicas_are_described_once_and_different_replicas_by_pod():
-    one, same = pod("a", {"nvidia.com/gpu": 1}), pod("b", {"nvidia.com/gpu": 1})
-    assert describe_replicas([one, same]) == ("1 x nvidia.com/gpu",)
+    first, second = pod("a", {"nvidia.com/gpu": 1}), pod("b", {"nvidia.com/gpu": 1})
+    assert describe_replicas([first, second]) == ("1 x nvidia.com/gpu",)
     other = pod("c", {}, {"pool": "old"})
-    assert describe_replicas([other, one]) == ("a: 1 x nvidia.com/gpu", "c: cpu on pool=old")
+    assert describe_replicas([other, first]) == ("a: 1 x nvidia.com/gpu", "c: cpu on pool=old")
     assert describe_replicas([]) == ()

@@ -22,7 +22,7 @@ from make.simulator import alias, schedule, simulator, there
 
 
 def review(operation="CREATE", kind="Simulator", **request):
-    known = {
+    defaults = {
         "uid": "1-2",
         "kind": {"group": "agentworld.dev", "version": "v1alpha1", "kind": kind},
         "namespace": "worlds",
@@ -30,42 +30,45 @@ def review(operation="CREATE", kind="Simulator", **request):
         "userInfo": {"username": "ada", "groups": ["system:authenticated"]},
         "object": simulator(),
     }
-    told = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": known | request}
-    return json.loads(json.dumps(told))
+    body = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": defaults | request}
+    return json.loads(json.dumps(body))
 
 
-def asked(**request):
+def admission_request(**request):
     return read_review(review(**request))
 
 
-def changed(**serving):
-    return asked(operation="UPDATE", oldObject=simulator(), object=simulator(**serving))
+def update_request(**serving):
+    return admission_request(operation="UPDATE", oldObject=simulator(), object=simulator(**serving))
 
 
 @pytest.mark.parametrize("tenant", ["Acme", "a/b", "", "-a", "a" * 64])
 def test_an_invalid_tenant_name_is_refused(tenant):
-    assert check_simulator(changed(tenants=["acme", "team-2"])) is None
-    denied = check_simulator(changed(tenants=["acme", tenant]))
+    assert check_simulator(update_request(tenants=["acme", "team-2"])) is None
+    denied = check_simulator(update_request(tenants=["acme", tenant]))
     assert denied.message.startswith("spec.serving.tenants.1: ")
 
 
 def test_a_review_contains_the_user_the_kind_and_the_object_name():
-    told = asked(dryRun=True)
-    assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)
-    assert (told.kind.kind, told.object_name) == ("Simulator", "one")
+    request = admission_request(dryRun=True)
+    assert (request.uid, request.user_info.username, request.dry_run) == ("1-2", "ada", True)
+    assert (request.kind.kind, request.object_name) == ("Simulator", "one")
 
 
 def test_a_review_identifies_the_object_and_its_generation():
     first, second = there(alias()), there(alias())
     second["metadata"]["generation"] = 2
-    created, deleted = asked(object=first), asked(operation="DELETE", object=None, oldObject=first)
-    updated = asked(operation="UPDATE", object=second, oldObject=first)
-    requests = [each.object_request for each in (created, updated, deleted)]
+    created, deleted = (
+        admission_request(object=first),
+        admission_request(operation="DELETE", object=None, oldObject=first),
+    )
+    updated = admission_request(operation="UPDATE", object=second, oldObject=first)
+    requests = [request.object_request for request in (created, updated, deleted)]
     assert requests == ["uid-stable/1", "uid-stable/2", "uid-stable/1"]
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "body",
     [
         None,
         [],
@@ -79,53 +82,64 @@ def test_a_review_identifies_the_object_and_its_generation():
         review(namespace=7),
     ],
 )
-def test_an_invalid_review_raises_an_input_error(sent):
+def test_an_invalid_review_raises_an_input_error(body):
     with pytest.raises(InputError):
-        read_review(sent)
+        read_review(body)
 
 
 @pytest.mark.compute
 @given(st.recursive(st.none() | st.text() | st.integers(), st.lists))
 def test_arbitrary_data_raises_an_input_error(sent):
-    for whole in (sent, {"request": sent}):
+    for body in (sent, {"request": sent}):
         with pytest.raises(InputError):
-            read_review(whole)
+            read_review(body)
 
 
 def test_an_answer_contains_the_uid_of_the_request_and_the_reason():
     assert answer("7", None)["response"] == {"uid": "7", "allowed": True}
-    told = answer("7", Denial("no", 409))["response"]
-    assert told == {"uid": "7", "allowed": False, "status": {"code": 409, "message": "no"}}
+    response = answer("7", Denial("no", 409))["response"]
+    assert response == {"uid": "7", "allowed": False, "status": {"code": 409, "message": "no"}}
 
 
 def test_serving_may_change_and_an_identity_may_not():
-    assert check_simulator(changed(replicas=3)) is None
+    assert check_simulator(update_request(replicas=3)) is None
     denied = check_simulator(
-        asked(operation="UPDATE", oldObject=simulator(), object=simulator("two"))
+        admission_request(operation="UPDATE", oldObject=simulator(), object=simulator("two"))
     )
     assert "an identity never changes: create a new Simulator" in denied.message
 
 
 def test_a_denial_reports_the_first_problem_of_a_spec():
-    wrong = simulator(replicas=-1)
-    assert check_simulator(asked(object=wrong)).message.startswith("spec.serving.replicas: ")
+    invalid_simulator = simulator(replicas=-1)
+    assert check_simulator(admission_request(object=invalid_simulator)).message.startswith(
+        "spec.serving.replicas: "
+    )
 
 
 def test_an_existing_invalid_simulator_may_be_labeled():
-    wrong = simulator(replicas=-1)
-    labelled = copy.deepcopy(wrong)
-    labelled["metadata"]["labels"] = {"team": "a"}
-    assert check_simulator(asked(operation="UPDATE", oldObject=wrong, object=labelled)) is None
+    invalid_simulator = simulator(replicas=-1)
+    labeled_simulator = copy.deepcopy(invalid_simulator)
+    labeled_simulator["metadata"]["labels"] = {"team": "a"}
+    assert (
+        check_simulator(
+            admission_request(
+                operation="UPDATE", oldObject=invalid_simulator, object=labeled_simulator
+            )
+        )
+        is None
+    )
 
 
 def test_an_invalid_alias_is_refused_with_the_first_problem():
-    told = asked(kind="SimulatorAlias", object=alias(canary={"simulator": "two", "percent": 100}))
-    assert spec_of_alias(told).message.startswith("spec.canary.percent: ")
-    assert spec_of_alias(asked(object=alias())).simulator == "one"
+    request = admission_request(
+        kind="SimulatorAlias", object=alias(canary={"simulator": "two", "percent": 100})
+    )
+    assert spec_of_alias(request).message.startswith("spec.canary.percent: ")
+    assert spec_of_alias(admission_request(object=alias())).simulator == "one"
 
 
 @pytest.mark.parametrize(
-    ("aliases", "open_runs", "words"),
+    ("aliases", "open_runs", "message"),
     [
         (["stable"], 0, "one is what stable means; move or delete that alias first"),
         ([f"a{n}" for n in range(6)], 0, "what a0, a1, a2, a3, a4 and others means"),
@@ -133,10 +147,10 @@ def test_an_invalid_alias_is_refused_with_the_first_problem():
         ([], 0, None),
     ],
 )
-def test_a_simulator_in_use_is_not_deleted(aliases, open_runs, words):
+def test_a_simulator_in_use_is_not_deleted(aliases, open_runs, message):
     use = SimulatorUse(open_runs=open_runs, open_episodes=0, aliases=tuple(aliases))
     denied = check_deletion("one", use)
-    assert (denied is None) if words is None else (words in denied.message)
+    assert (denied is None) if message is None else (message in denied.message)
 
 
 @pytest.mark.parametrize(
@@ -153,20 +167,25 @@ def test_a_simulator_served_by_a_duplicate_has_no_digest_in_use(status, digest):
     assert digest_in_use({"status": status}) == digest
 
 
-def scheduled(name="nightly", **spec):
-    return check_schedule(asked(kind="TrainingSchedule", object=schedule(name, **spec)))
+def schedule_denial(name="nightly", **spec):
+    return check_schedule(admission_request(kind="TrainingSchedule", object=schedule(name, **spec)))
 
 
 def test_a_schedule_with_an_invalid_cron_name_or_store_is_refused():
-    """The definition counts five fields, and sees no namespace."""
-    assert scheduled() is None
-    assert "has the minute '61'" in scheduled(cron="61 3 * * *").message
-    assert scheduled("n" * 121) is None  # with `worlds.` as long as a name may be
-    assert "more than 128 letters" in scheduled("n" * 122).message
-    assert scheduled(store="here").code == 422
+    """The resource definition only counts the five fields, and cannot see the namespace."""
+    assert schedule_denial() is None
+    assert "has the minute '61'" in schedule_denial(cron="61 3 * * *").message
+    assert schedule_denial("n" * 121) is None  # with `worlds.` the longest valid name
+    assert "more than 128 letters" in schedule_denial("n" * 122).message
+    assert schedule_denial(store="here").code == 422
 
 
 def test_an_existing_invalid_schedule_may_be_updated_with_the_same_spec():
-    known = schedule(cron="61 3 * * *")
-    update = asked(operation="UPDATE", kind="TrainingSchedule", object=known, oldObject=known)
+    invalid_schedule = schedule(cron="61 3 * * *")
+    update = admission_request(
+        operation="UPDATE",
+        kind="TrainingSchedule",
+        object=invalid_schedule,
+        oldObject=invalid_schedule,
+    )
     assert check_schedule(update) is None

@@ -19,22 +19,22 @@ from agentworld_operator.policy.problem import Problem
 from make import records
 from make.simulator import alias
 
-THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 ONE, TWO = records.digest("one"), records.digest("two")
-TRIED = {"simulator": "two", "percent": 5}
-REQUEST, LATER = "uid/1", "uid/2"
+CANARY = {"simulator": "two", "percent": 5}
+REQUEST, LATER_REQUEST = "uid/1", "uid/2"
 
 
-def there(digest=ONE, **verified):
-    said = [{"type": "Verified", "status": "Unknown", "reason": "NotYet"} | verified]
-    return {"status": {"digest": digest, "conditions": said}}
+def simulator_status(digest=ONE, **verified):
+    conditions = [{"type": "Verified", "status": "Unknown", "reason": "NotYet"} | verified]
+    return {"status": {"digest": digest, "conditions": conditions}}
 
 
-KNOWN = {
-    "one": there(),
-    "two": there(TWO, status="True"),
+SIMULATORS = {
+    "one": simulator_status(),
+    "two": simulator_status(TWO, status="True"),
     "new": {},
-    "bad": there(status="False", message="the weights differ"),
+    "bad": simulator_status(status="False", message="the weights differ"),
 }
 
 
@@ -44,38 +44,45 @@ def spec(simulator="one", **fields):
 
 def change(**fields):
     return AliasChange(
-        **{"alias": "stable", "simulator": ONE, "set_by": "ada", "at": THEN, "request": REQUEST}
+        **{"alias": "stable", "simulator": ONE, "set_by": "ada", "at": EARLIER, "request": REQUEST}
         | fields
     )
 
 
-def compared(*history):
+def compare(*history):
     return Comparison(REQUEST, history)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "meaning"),
+    ("alias_spec", "meaning"),
     [
         (spec(), Meaning(ONE)),
-        (spec(canary=TRIED), Meaning(ONE, Canary(simulator=TWO, percent=5))),
+        (spec(canary=CANARY), Meaning(ONE, Canary(simulator=TWO, percent=5))),
         (spec("nobody"), "NoSimulator"),
         (spec("new"), "NoDigest"),
         (spec("bad"), "NotVerified"),
-        (spec(canary=TRIED | {"simulator": "bad"}), "NotVerified"),
+        (spec(canary=CANARY | {"simulator": "bad"}), "NotVerified"),
     ],
 )
-def test_an_alias_resolves_only_to_existing_simulators_with_a_verifiable_digest(wanted, meaning):
-    found = resolve(wanted, KNOWN.get)
-    assert (found.reason if isinstance(found, Problem) else found) == meaning
+def test_an_alias_resolves_only_to_existing_simulators_with_a_verifiable_digest(
+    alias_spec, meaning
+):
+    resolution = resolve(alias_spec, SIMULATORS.get)
+    assert (resolution.reason if isinstance(resolution, Problem) else resolution) == meaning
 
 
 def test_a_move_contains_the_user_the_gate_the_report_and_the_override():
-    wanted = spec(
+    alias_spec = spec(
         gate=[{"metric": "live_gain", "least": 0.1}], report=TWO, override={"reason": "an outage"}
     )
-    asked = move(wanted, Meaning(ONE), "ada", REQUEST)
-    assert (asked.simulator, asked.by, asked.report, asked.request) == (ONE, "ada", TWO, REQUEST)
-    assert (asked.gate[0].metric, asked.gate[0].least, asked.override) == (
+    new_move = move(alias_spec, Meaning(ONE), "ada", REQUEST)
+    assert (new_move.simulator, new_move.by, new_move.report, new_move.request) == (
+        ONE,
+        "ada",
+        TWO,
+        REQUEST,
+    )
+    assert (new_move.gate[0].metric, new_move.gate[0].least, new_move.override) == (
         "live_gain",
         0.1,
         "an outage",
@@ -84,59 +91,79 @@ def test_a_move_contains_the_user_the_gate_the_report_and_the_override():
 
 def test_a_restored_change_names_its_author_and_time():
     canary = Canary(simulator=TWO, percent=5)
-    again = build_return_move(change(canary=canary))
-    assert (again.simulator, again.canary, again.by, again.request, again.gate) == (
+    return_move = build_return_move(change(canary=canary))
+    assert (
+        return_move.simulator,
+        return_move.canary,
+        return_move.by,
+        return_move.request,
+        return_move.gate,
+    ) == (
         ONE,
         canary,
         OPERATOR_ACTOR,
         REQUEST,
         (),
     )
-    assert again.override == f"the cluster refused the request after that of ada at {THEN}"
-    returned = recorded_condition(compared(change(set_by=OPERATOR_ACTOR, override=again.override)))
-    assert (returned.reason, returned.message) == ("Returned", f"at {THEN}: {again.override}")
-    assert recorded_condition(compared(change())).message == f"ada asked for it at {THEN}"
+    assert return_move.override == f"the cluster refused the request after that of ada at {EARLIER}"
+    condition = recorded_condition(
+        compare(change(set_by=OPERATOR_ACTOR, override=return_move.override))
+    )
+    assert (condition.reason, condition.message) == (
+        "Returned",
+        f"at {EARLIER}: {return_move.override}",
+    )
+    assert recorded_condition(compare(change())).message == f"ada asked for it at {EARLIER}"
 
 
 @pytest.mark.parametrize(
-    ("history", "known"),
+    ("history", "message"),
     [
         ([], "means nothing; change"),
-        ([change(ended=True, request=LATER)], f"means nothing, by ada at {THEN}; change"),
-        ([change(request=LATER)], f"means {ONE}, by ada at {THEN}; change"),
-        ([change(), change(request=LATER)], f"means {ONE}, by ada at {THEN}; if the cluster"),
+        (
+            [change(ended=True, request=LATER_REQUEST)],
+            f"means nothing, by ada at {EARLIER}; change",
+        ),
+        ([change(request=LATER_REQUEST)], f"means {ONE}, by ada at {EARLIER}; change"),
+        (
+            [change(), change(request=LATER_REQUEST)],
+            f"means {ONE}, by ada at {EARLIER}; if the cluster",
+        ),
     ],
 )
-def test_an_unrecorded_spec_reports_the_current_meaning_of_the_alias(history, known):
-    condition = recorded_condition(compared(*history))
-    assert (condition.status, f"the name {known}" in condition.message) == ("False", True)
+def test_an_unrecorded_spec_reports_the_current_meaning_of_the_alias(history, message):
+    condition = recorded_condition(compare(*history))
+    assert (condition.status, f"the name {message}" in condition.message) == ("False", True)
 
 
 def test_the_last_recorded_change_of_a_request_is_restored():
-    other = change(simulator=TWO)
-    assert compared(change(), other, change(request=LATER)).change_to_restore == other
+    other_change = change(simulator=TWO)
+    assert (
+        compare(change(), other_change, change(request=LATER_REQUEST)).change_to_restore
+        == other_change
+    )
 
 
 def test_no_change_before_a_command_is_restored():
     command = change(simulator=TWO, request=None)
-    assert compared(change(), command, change(request=LATER)).change_to_restore is None
+    assert compare(change(), command, change(request=LATER_REQUEST)).change_to_restore is None
     ended = change(ended=True, request=None)
-    assert compared(change(), change(ended=True), ended).change_to_restore is None
+    assert compare(change(), change(ended=True), ended).change_to_restore is None
 
 
 def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
-    going = alias("one", "going")
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    terminating_alias = alias("one", "going")
+    terminating_alias["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     canary = alias("two", "trial", canary={"simulator": "one", "percent": 5})
-    assert aliases_of("one", [alias("one"), canary, going, alias("two", "b")]) == [
+    assert aliases_of("one", [alias("one"), canary, terminating_alias, alias("two", "b")]) == [
         "stable",
         "trial",
     ]
 
 
-def state(generation, before, wanted, *history):
-    compared_now = compared(*history)
-    return AliasState(generation, before, wanted, compared_now, recorded_condition(compared_now))
+def state(generation, before, resolution, *history):
+    comparison = compare(*history)
+    return AliasState(generation, before, resolution, comparison, recorded_condition(comparison))
 
 
 def test_the_status_contains_the_ledgers_digests_and_both_conditions():
@@ -144,7 +171,10 @@ def test_the_status_contains_the_ledgers_digests_and_both_conditions():
     recorded = change(canary=meaning.canary)
     status = build_status(state(3, AliasStatus(), meaning, recorded), NOW)
     assert (status.digest, status.canary_digest, status.observed_generation) == (ONE, TWO, 3)
-    assert [(each.type, each.status, each.observed_generation) for each in status.conditions] == [
+    assert [
+        (condition.type, condition.status, condition.observed_generation)
+        for condition in status.conditions
+    ] == [
         ("Resolved", "True", 3),
         ("Recorded", "True", 3),
     ]
@@ -165,7 +195,7 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
 
 
 @pytest.mark.parametrize(
-    ("last", "wanted", "same"),
+    ("last", "alias_spec", "is_same"),
     [
         (change(), spec(), True),
         (change(override="why"), spec(override={"reason": "why"}), True),
@@ -180,23 +210,23 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
         (change(), spec(override={"reason": "why"}), False),
         (change(**PASSED), spec(), False),
         (change(), spec(**GATED), False),
-        (change(request=LATER), spec(), False),
+        (change(request=LATER_REQUEST), spec(), False),
         (change(request=None), spec(), False),
     ],
 )
-def test_a_move_equal_to_the_last_change_counts_as_recorded(last, wanted, same):
-    meaning = resolve(wanted, KNOWN.get)
-    assert is_recorded(last, move(wanted, meaning, "ada", REQUEST)) is same
+def test_a_move_equal_to_the_last_change_counts_as_recorded(last, alias_spec, is_same):
+    meaning = resolve(alias_spec, SIMULATORS.get)
+    assert is_recorded(last, move(alias_spec, meaning, "ada", REQUEST)) is is_same
 
 
 def test_only_the_same_request_after_the_same_change_has_the_same_key():
-    asked = move(spec(), Meaning(ONE), "ada", REQUEST)
-    others = [
-        key(LATER, asked, None),
+    new_move = move(spec(), Meaning(ONE), "ada", REQUEST)
+    other_keys = [
+        key(LATER_REQUEST, new_move, None),
         key(REQUEST, None, None),
-        key(REQUEST, asked.model_copy(update={"by": "bob"}), None),
-        key(REQUEST, asked, change()),
-        key(REQUEST, asked, change(simulator=TWO)),
+        key(REQUEST, new_move.model_copy(update={"by": "bob"}), None),
+        key(REQUEST, new_move, change()),
+        key(REQUEST, new_move, change(simulator=TWO)),
     ]
-    assert key(REQUEST, asked, None) == key(REQUEST, asked.model_copy(), None)
-    assert len({key(REQUEST, asked, None), *others}) == 6
+    assert key(REQUEST, new_move, None) == key(REQUEST, new_move.model_copy(), None)
+    assert len({key(REQUEST, new_move, None), *other_keys}) == 6

@@ -7,8 +7,8 @@ BUILT = {"spec": {"replicas": 2, "args": ["a", "b"], "env": [{"name": "A", "valu
 
 def test_fields_added_by_the_server_are_no_drift():
     env = [{"name": "A", "value": "1", "added": True}]
-    found = {"spec": {**BUILT["spec"], "env": env, "strategy": "x"}, "status": {}}
-    assert is_as_built(BUILT, found)
+    current = {"spec": {**BUILT["spec"], "env": env, "strategy": "x"}, "status": {}}
+    assert is_as_built(BUILT, current)
 
 
 @pytest.mark.parametrize(

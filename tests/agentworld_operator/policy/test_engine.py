@@ -18,20 +18,20 @@ def test_the_engine_state_counts_ready_replicas():
 
 
 def test_a_pod_whose_verifier_succeeded_has_verified_weights():
-    seen = observe_engine(deployment(), [pod(verifier=ended(0), engine={"running": {}})])
-    assert seen.verified
-    assert seen.problem is None
+    state = observe_engine(deployment(), [pod(verifier=ended(0), engine={"running": {}})])
+    assert state.verified
+    assert state.problem is None
 
 
 def test_wrong_weights_are_reported_with_the_verifiers_message():
-    words = "/weights/model.safetensors does not match the manifest"
-    assert problem(pod(verifier=ended(2, words))) == Problem("VerificationFailed", words)
+    message = "/weights/model.safetensors does not match the manifest"
+    assert problem(pod(verifier=ended(2, message))) == Problem("VerificationFailed", message)
 
 
 def test_a_verifier_waiting_for_a_restart_still_reports_its_last_failure():
-    again = pod(verifier=waiting("CrashLoopBackOff"))
-    again["status"]["initContainerStatuses"][0]["lastState"] = ended(2, "other files")
-    assert problem(again) == Problem("VerificationFailed", "other files")
+    restarting_pod = pod(verifier=waiting("CrashLoopBackOff"))
+    restarting_pod["status"]["initContainerStatuses"][0]["lastState"] = ended(2, "other files")
+    assert problem(restarting_pod) == Problem("VerificationFailed", "other files")
 
 
 @pytest.mark.parametrize(
@@ -43,60 +43,76 @@ def test_a_verifier_waiting_for_a_restart_still_reports_its_last_failure():
     ],
 )
 def test_an_engine_that_cannot_start_has_a_reason_and_a_message(state, reason):
-    found = problem(pod(verifier=ended(0), engine=state))
-    assert found is not None
-    assert found.reason == reason
-    assert found.message
+    engine_problem = problem(pod(verifier=ended(0), engine=state))
+    assert engine_problem is not None
+    assert engine_problem.reason == reason
+    assert engine_problem.message
 
 
 def test_a_restarted_ready_engine_has_no_problem():
-    back = pod(verifier=ended(0), engine={"running": {}}, last=ended(137), ready=True)
-    assert problem(back) is None
+    restarted_pod = pod(verifier=ended(0), engine={"running": {}}, last=ended(137), ready=True)
+    assert problem(restarted_pod) is None
 
 
 def test_an_unschedulable_pod_is_a_problem():
-    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
-    assert problem(pod(conditions=[told])) == Problem("Unschedulable", "full")
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "full",
+    }
+    assert problem(pod(conditions=[condition])) == Problem("Unschedulable", "full")
 
 
 def test_the_failure_of_a_terminating_pod_is_ignored():
-    going = pod(verifier=ended(2, "other files"))
-    going["metadata"]["deletionTimestamp"] = "now"
-    assert problem(going) is None
+    terminating_pod = pod(verifier=ended(2, "other files"))
+    terminating_pod["metadata"]["deletionTimestamp"] = "now"
+    assert problem(terminating_pod) is None
 
 
 def test_wrong_weights_take_precedence_in_any_order_of_pods():
-    wrong, full = pod(verifier=ended(2, "other files")), pod(engine=waiting("ErrImagePull"))
+    failed_pod, pulling_pod = (
+        pod(verifier=ended(2, "other files")),
+        pod(engine=waiting("ErrImagePull")),
+    )
     assert (
-        problem(wrong, full) == problem(full, wrong) == Problem("VerificationFailed", "other files")
+        problem(failed_pod, pulling_pod)
+        == problem(pulling_pod, failed_pod)
+        == Problem("VerificationFailed", "other files")
     )
 
 
 def test_an_exceeded_quota_is_reported_from_the_deployment():
-    refused = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
-    found = deployment(conditions=[refused])
-    assert observe_engine(found, []).problem == Problem("FailedCreate", "exceeded quota")
-    over = deployment(conditions=[refused | {"status": "False"}])
-    assert observe_engine(over, []).problem is None
+    condition = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    blocked_deployment = deployment(conditions=[condition])
+    assert observe_engine(blocked_deployment, []).problem == Problem(
+        "FailedCreate", "exceeded quota"
+    )
+    recovered_deployment = deployment(conditions=[condition | {"status": "False"}])
+    assert observe_engine(recovered_deployment, []).problem is None
 
 
 def test_a_progress_timeout_is_reported_unless_a_pod_has_a_reason():
-    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
-    found = deployment(conditions=[late | {"message": "timed out"}])
-    assert observe_engine(found, []).problem == Problem("ProgressDeadlineExceeded", "timed out")
-    pulling = pod(engine=waiting("ErrImagePull", "no such image"))
-    assert observe_engine(found, [pulling]).problem == Problem("ErrImagePull", "no such image")
+    condition = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    late_deployment = deployment(conditions=[condition | {"message": "timed out"}])
+    assert observe_engine(late_deployment, []).problem == Problem(
+        "ProgressDeadlineExceeded", "timed out"
+    )
+    pulling_pod = pod(engine=waiting("ErrImagePull", "no such image"))
+    assert observe_engine(late_deployment, [pulling_pod]).problem == Problem(
+        "ErrImagePull", "no such image"
+    )
 
 
 def test_a_pod_not_admitted_by_its_queue_is_a_problem():
-    told = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
-    assert problem(pod(conditions=[told | {"message": "held"}])) == Problem(
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    assert problem(pod(conditions=[condition | {"message": "held"}])) == Problem(
         "SchedulingGated", "held"
     )
 
 
 def test_an_evicted_pod_is_a_problem_until_another_pod_is_ready():
-    evicted = pod(phase="Failed", reason="Evicted", message="low on memory", engine=ended(137))
-    told = Problem("PodFailed", "Evicted: low on memory")
-    assert observe_engine(deployment(replicas=1, ready=0), [evicted]).problem == told
-    assert observe_engine(deployment(replicas=1, ready=1), [evicted]).problem is None
+    evicted_pod = pod(phase="Failed", reason="Evicted", message="low on memory", engine=ended(137))
+    eviction = Problem("PodFailed", "Evicted: low on memory")
+    assert observe_engine(deployment(replicas=1, ready=0), [evicted_pod]).problem == eviction
+    assert observe_engine(deployment(replicas=1, ready=1), [evicted_pod]).problem is None

@@ -18,29 +18,29 @@ def reference(data: bytes) -> Reference:
 
 def test_a_manifest_with_the_referenced_digest_is_the_identity():
     manifest = pinned_manifest()
-    found = read_reference(reference(manifest.canonical), manifest.canonical)
-    assert found == SimulatorIdentity(manifest.digest, manifest)
+    identity = read_reference(reference(manifest.canonical), manifest.canonical)
+    assert identity == SimulatorIdentity(manifest.digest, manifest)
 
 
 def test_a_manifest_with_an_extra_byte_is_refused():
     manifest = pinned_manifest()
-    found = read_reference(reference(manifest.canonical), manifest.canonical + b"\n")
-    assert isinstance(found, Problem)
-    assert found.reason == "AnotherManifest"
+    problem = read_reference(reference(manifest.canonical), manifest.canonical + b"\n")
+    assert isinstance(problem, Problem)
+    assert problem.reason == "AnotherManifest"
 
 
 @pytest.mark.parametrize("data", [b"{}", b"no JSON", b"[1]"])
 def test_invalid_manifest_data_is_refused_despite_a_matching_digest(data):
-    found = read_reference(reference(data), data)
-    assert isinstance(found, Problem)
-    assert found.reason == "NoManifest"
+    problem = read_reference(reference(data), data)
+    assert isinstance(problem, Problem)
+    assert problem.reason == "NoManifest"
 
 
 def test_a_noncanonical_manifest_is_refused():
     data = json.dumps(json.loads(pinned_manifest().canonical), indent=1).encode()
-    found = read_reference(reference(data), data)
-    assert isinstance(found, Problem)
-    assert "another form" in found.message
+    problem = read_reference(reference(data), data)
+    assert isinstance(problem, Problem)
+    assert "another form" in problem.message
 
 
 def test_a_pinned_vllm_with_an_image_and_weights_can_be_served():

@@ -2,7 +2,7 @@ import pytest
 
 from agentworld_operator.policy.lease import Lease, LeaseObservation, decide, observe
 
-OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
+OWN_LEASE, OTHER_LEASE = Lease("me", "1"), Lease("other", "1")
 
 
 @pytest.mark.parametrize(
@@ -10,10 +10,10 @@ OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
     [
         (None, 0, "take"),
         (Lease("", "1"), 0, "take"),
-        (OURS, 0, "renew"),
-        (OURS, 100, "renew"),
-        (THEIRS, 14.9, "wait"),
-        (THEIRS, 15, "take"),
+        (OWN_LEASE, 0, "renew"),
+        (OWN_LEASE, 100, "renew"),
+        (OTHER_LEASE, 14.9, "wait"),
+        (OTHER_LEASE, 15, "take"),
     ],
     ids=["none", "given back", "ours", "ours, old", "theirs", "theirs, run out"],
 )
@@ -22,9 +22,9 @@ def test_a_free_or_expired_lease_is_taken_and_an_own_lease_is_renewed(lease, age
 
 
 def test_every_write_of_the_holder_restarts_the_lease_time():
-    first = observe(None, THEIRS, now=0)
-    assert observe(first, THEIRS, now=10) == first
-    assert observe(first, THEIRS._replace(version="2"), now=10).since == 10
+    first = observe(None, OTHER_LEASE, now=0)
+    assert observe(first, OTHER_LEASE, now=10) == first
+    assert observe(first, OTHER_LEASE._replace(version="2"), now=10).since == 10
 
 
 def test_a_lease_contains_no_time_of_the_holders_clock():

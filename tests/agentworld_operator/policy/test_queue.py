@@ -15,13 +15,15 @@ def test_a_new_engine_is_created_in_the_wanted_queue():
 
 
 @pytest.mark.parametrize("ready", [0, 1])
-@pytest.mark.parametrize("wanted", [None, "a", "b"])
-@pytest.mark.parametrize("current", [None, "a"])
-def test_kueue_accepts_every_choice_and_an_unwanted_queue_has_a_problem(current, wanted, ready):
-    before = deployment(current, ready)
-    queue, problem = choose_queue(wanted, before)
+@pytest.mark.parametrize("wanted_queue", [None, "a", "b"])
+@pytest.mark.parametrize("current_queue", [None, "a"])
+def test_kueue_accepts_every_choice_and_an_unwanted_queue_has_a_problem(
+    current_queue, wanted_queue, ready
+):
+    before = deployment(current_queue, ready)
+    queue, problem = choose_queue(wanted_queue, before)
     check_update(before, deployment(queue, ready))
-    assert (problem is None) == (queue == wanted)
+    assert (problem is None) == (queue == wanted_queue)
 
 
 def test_a_queue_changes_once_no_replica_is_ready():
@@ -32,7 +34,8 @@ def test_a_queue_changes_once_no_replica_is_ready():
 
 def test_a_kept_queue_is_reported_with_a_remedy():
     ready, removed = (
-        choose_queue(*each).problem for each in [("b", deployment("a", 1)), (None, deployment("a"))]
+        choose_queue(*arguments).problem
+        for arguments in [("b", deployment("a", 1)), (None, deployment("a"))]
     )
     assert ready.reason == removed.reason == "QueueKept"
     assert "from a to b once spec.serving.suspend" in ready.message

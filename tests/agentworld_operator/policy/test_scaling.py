@@ -13,8 +13,8 @@ def test_an_engine_without_bounds_has_the_requested_replicas():
 
 
 def test_a_suspended_engine_has_no_replicas_despite_open_episodes():
-    suspended = BOUNDED.model_copy(update={"suspend": True})
-    assert choose_scale(suspended, Scale(4), 40, now=0) == Scale(0)
+    suspended_serving = BOUNDED.model_copy(update={"suspend": True})
+    assert choose_scale(suspended_serving, Scale(4), 40, now=0) == Scale(0)
 
 
 def test_the_first_open_episode_starts_an_engine_at_once():
@@ -27,33 +27,33 @@ def test_open_episodes_determine_the_replicas_up_to_the_maximum():
 
 
 def test_replicas_are_removed_after_the_whole_idle_time():
-    waiting = choose_scale(BOUNDED, Scale(3), 0, now=100)
-    assert waiting == Scale(3, idle_since=100)
-    assert choose_scale(BOUNDED, waiting, 0, now=159) == waiting
-    assert choose_scale(BOUNDED, waiting, 0, now=160) == Scale(0)
+    idle_scale = choose_scale(BOUNDED, Scale(3), 0, now=100)
+    assert idle_scale == Scale(3, idle_since=100)
+    assert choose_scale(BOUNDED, idle_scale, 0, now=159) == idle_scale
+    assert choose_scale(BOUNDED, idle_scale, 0, now=160) == Scale(0)
 
 
 def test_an_episode_restarts_the_idle_time():
-    waiting = choose_scale(BOUNDED, Scale(1), 0, now=100)
-    busy = choose_scale(BOUNDED, waiting, 3, now=150)
-    assert choose_scale(BOUNDED, busy, 0, now=165) == Scale(1, idle_since=165)
+    idle_scale = choose_scale(BOUNDED, Scale(1), 0, now=100)
+    busy_scale = choose_scale(BOUNDED, idle_scale, 3, now=150)
+    assert choose_scale(BOUNDED, busy_scale, 0, now=165) == Scale(1, idle_since=165)
 
 
 def test_an_unknown_episode_count_removes_no_replica():
-    waiting = Scale(2, idle_since=0)
-    assert choose_scale(BOUNDED, waiting, None, now=1_000) == Scale(2)
+    idle_scale = Scale(2, idle_since=0)
+    assert choose_scale(BOUNDED, idle_scale, None, now=1_000) == Scale(2)
 
 
 @pytest.mark.compute
 @given(
     least=st.integers(0, 5),
     more=st.integers(1, 5),
-    told=st.lists(st.none() | st.integers(0, 200), max_size=30),
+    episode_counts=st.lists(st.none() | st.integers(0, 200), max_size=30),
 )
-def test_replicas_stay_within_bounds_and_suffice_for_open_episodes(least, more, told):
+def test_replicas_stay_within_bounds_and_suffice_for_open_episodes(least, more, episode_counts):
     bounds = Bounds(min=least, max=least + more, episodes_per_replica=7, idle_seconds=20)
     serving, current = Serving(bounds=bounds), Scale(0)
-    for now, episodes in enumerate(told):
+    for now, episodes in enumerate(episode_counts):
         current = choose_scale(serving, current, episodes, now=now * 10.0)
         assert bounds.min <= current.replicas <= bounds.max
         if episodes is not None:

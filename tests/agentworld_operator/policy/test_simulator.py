@@ -16,14 +16,14 @@ from agentworld_operator.policy.simulator import (
 from make import records
 from make.simulator import pinned_manifest, serving
 
-THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+EARLIER, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 MANIFEST = pinned_manifest()
 IDENTITY = SimulatorIdentity(MANIFEST.digest, MANIFEST)
 READY = EngineState(replicas=1, ready=1, verified=True)
 
 
-def seen(**fields):
-    known = {
+def simulator_state(**fields):
+    defaults = {
         "generation": 3,
         "serving": serving(),
         "status": SimulatorStatus(),
@@ -32,39 +32,41 @@ def seen(**fields):
         "open_episodes": 0,
         "url": "http://simulators",
     }
-    return SimulatorState(**known | fields)
+    return SimulatorState(**defaults | fields)
 
 
-def told(status):
-    return {each.type: (each.status, each.reason) for each in status.conditions}
+def conditions_of(status):
+    return {condition.type: (condition.status, condition.reason) for condition in status.conditions}
 
 
 def test_accelerators_are_those_of_running_replicas_or_else_of_the_spec():
     pool = {"selector": {"pool": "h100"}}
-    placed = serving(resources={"limits": {"nvidia.com/gpu": 1}}, nodePool=pool)
-    found = served_status(seen(serving=placed, engine=EngineState()), IDENTITY, NOW)
-    assert found.accelerators == ("1 x nvidia.com/gpu on pool=h100",)
-    running = READY._replace(accelerators=("cpu",))
-    assert served_status(seen(serving=placed, engine=running), IDENTITY, NOW).accelerators == (
-        "cpu",
+    serving_spec = serving(resources={"limits": {"nvidia.com/gpu": 1}}, nodePool=pool)
+    status = served_status(
+        simulator_state(serving=serving_spec, engine=EngineState()), IDENTITY, NOW
     )
+    assert status.accelerators == ("1 x nvidia.com/gpu on pool=h100",)
+    running_engine = READY._replace(accelerators=("cpu",))
+    assert served_status(
+        simulator_state(serving=serving_spec, engine=running_engine), IDENTITY, NOW
+    ).accelerators == ("cpu",)
 
 
 def test_an_endpoint_has_unknown_accelerators():
-    there = Endpoint(url="http://models.example/v1", model="world")
-    manifest = records.manifest(engine=there, artifact=None, files={})
-    found = served_status(seen(), SimulatorIdentity(manifest.digest, manifest), NOW)
-    assert found.accelerators == ("unknown",)
+    endpoint = Endpoint(url="http://models.example/v1", model="world")
+    manifest = records.manifest(engine=endpoint, artifact=None, files={})
+    status = served_status(simulator_state(), SimulatorIdentity(manifest.digest, manifest), NOW)
+    assert status.accelerators == ("unknown",)
 
 
 def test_a_long_message_is_cut_to_the_limit_of_a_condition():
     refusal = Problem("Refused", "no " * 20_000)
     status = refused_status(1, SimulatorStatus(), None, refusal, NOW)
-    assert {len(each.message) for each in status.conditions} == {0, 32_768}
+    assert {len(condition.message) for condition in status.conditions} == {0, 32_768}
 
 
 def test_a_verified_and_ready_engine_makes_the_simulator_ready():
-    assert told(served_status(seen(), IDENTITY, NOW)) == {
+    assert conditions_of(served_status(simulator_state(), IDENTITY, NOW)) == {
         "Verified": ("True", "FilesMatch"),
         "EngineReady": ("True", "Serving"),
         "Ready": ("True", "Serving"),
@@ -95,80 +97,108 @@ def test_a_verified_and_ready_engine_makes_the_simulator_ready():
     ids=["starts", "no node", "one of two", "wrong weights in one of two"],
 )
 def test_the_engine_state_determines_ready_and_degraded(engine, ready, degraded):
-    found = told(served_status(seen(engine=engine, target_replicas=2), IDENTITY, NOW))
-    assert (found["Ready"], found["Degraded"]) == (ready, degraded)
+    conditions = conditions_of(
+        served_status(simulator_state(engine=engine, target_replicas=2), IDENTITY, NOW)
+    )
+    assert (conditions["Ready"], conditions["Degraded"]) == (ready, degraded)
 
 
 def test_a_simulator_scaled_to_zero_by_its_bounds_is_ready():
-    idle = seen(engine=EngineState(), target_replicas=0, serving=serving(bounds=Bounds()))
-    found = told(served_status(idle, IDENTITY, NOW))
-    assert found["EngineReady"] == ("False", "ScaledToZero")
-    assert found["Ready"] == ("True", "Idle")
+    idle_state = simulator_state(
+        engine=EngineState(), target_replicas=0, serving=serving(bounds=Bounds())
+    )
+    conditions = conditions_of(served_status(idle_state, IDENTITY, NOW))
+    assert conditions["EngineReady"] == ("False", "ScaledToZero")
+    assert conditions["Ready"] == ("True", "Idle")
 
 
 def test_a_simulator_with_zero_requested_replicas_is_not_ready():
-    none = seen(engine=EngineState(), target_replicas=0, serving=serving(replicas=0))
-    assert told(served_status(none, IDENTITY, NOW))["Ready"] == ("False", "ScaledToZero")
+    empty_state = simulator_state(
+        engine=EngineState(), target_replicas=0, serving=serving(replicas=0)
+    )
+    assert conditions_of(served_status(empty_state, IDENTITY, NOW))["Ready"] == (
+        "False",
+        "ScaledToZero",
+    )
 
 
 def test_a_suspended_simulator_is_not_ready():
-    suspended = seen(engine=EngineState(), target_replicas=0, serving=serving(suspend=True))
-    assert told(served_status(suspended, IDENTITY, NOW))["Ready"] == ("False", "Suspended")
+    suspended_state = simulator_state(
+        engine=EngineState(), target_replicas=0, serving=serving(suspend=True)
+    )
+    assert conditions_of(served_status(suspended_state, IDENTITY, NOW))["Ready"] == (
+        "False",
+        "Suspended",
+    )
 
 
 def test_weights_stay_verified_after_their_engine_is_scaled_to_zero():
-    before = served_status(seen(), IDENTITY, THEN)
-    gone = seen(
+    before = served_status(simulator_state(), IDENTITY, EARLIER)
+    idle_state = simulator_state(
         status=before, engine=EngineState(), target_replicas=0, serving=serving(bounds=Bounds())
     )
-    assert told(served_status(gone, IDENTITY, NOW))["Verified"] == ("True", "FilesMatch")
+    assert conditions_of(served_status(idle_state, IDENTITY, NOW))["Verified"] == (
+        "True",
+        "FilesMatch",
+    )
 
 
 def test_weights_of_a_new_digest_are_not_verified():
-    before = served_status(seen(), IDENTITY, THEN)
-    other = before.model_copy(update={"digest": records.digest("another")})
-    found = served_status(seen(status=other, engine=EngineState(1, 0)), IDENTITY, NOW)
-    assert told(found)["Verified"] == ("Unknown", "NotYet")
+    before = served_status(simulator_state(), IDENTITY, EARLIER)
+    other_status = before.model_copy(update={"digest": records.digest("another")})
+    status = served_status(
+        simulator_state(status=other_status, engine=EngineState(1, 0)), IDENTITY, NOW
+    )
+    assert conditions_of(status)["Verified"] == ("Unknown", "NotYet")
 
 
 def test_an_endpoint_is_ready_and_never_verified():
     endpoint = Endpoint(url="http://models.example/v1", model="world")
     manifest = records.manifest(engine=endpoint, artifact=None, files={})
-    found = told(
-        served_status(seen(engine=EngineState()), SimulatorIdentity(manifest.digest, manifest), NOW)
+    conditions = conditions_of(
+        served_status(
+            simulator_state(engine=EngineState()), SimulatorIdentity(manifest.digest, manifest), NOW
+        )
     )
-    assert found["Verified"] == ("Unknown", "Endpoint")
-    assert found["Ready"] == ("True", "Endpoint")
+    assert conditions["Verified"] == ("Unknown", "Endpoint")
+    assert conditions["Ready"] == ("True", "Endpoint")
 
 
 def test_an_unchanged_state_yields_an_equal_status():
-    before = served_status(seen(), IDENTITY, THEN)
-    assert served_status(seen(status=before), IDENTITY, NOW) == before
+    before = served_status(simulator_state(), IDENTITY, EARLIER)
+    assert served_status(simulator_state(status=before), IDENTITY, NOW) == before
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes():
-    before = served_status(seen(engine=EngineState(1, 0)), IDENTITY, THEN)
-    after = served_status(seen(status=before, engine=EngineState(1, 1, True)), IDENTITY, NOW)
-    times = {each.type: each.last_transition_time for each in after.conditions}
-    assert times == {"Verified": NOW, "EngineReady": NOW, "Ready": NOW, "Degraded": THEN}
+    before = served_status(simulator_state(engine=EngineState(1, 0)), IDENTITY, EARLIER)
+    after = served_status(
+        simulator_state(status=before, engine=EngineState(1, 1, True)), IDENTITY, NOW
+    )
+    times = {condition.type: condition.last_transition_time for condition in after.conditions}
+    assert times == {"Verified": NOW, "EngineReady": NOW, "Ready": NOW, "Degraded": EARLIER}
 
 
 def test_an_unknown_episode_count_keeps_the_last_count():
-    before = served_status(seen(open_episodes=7), IDENTITY, THEN)
-    assert served_status(seen(status=before, open_episodes=None), IDENTITY, NOW).open_episodes == 7
+    before = served_status(simulator_state(open_episodes=7), IDENTITY, EARLIER)
+    assert (
+        served_status(
+            simulator_state(status=before, open_episodes=None), IDENTITY, NOW
+        ).open_episodes
+        == 7
+    )
 
 
 def test_the_status_has_a_pod_selector_for_the_scale_subresource():
-    assert "agentworld.dev/simulator=" in served_status(seen(), IDENTITY, NOW).selector
+    assert "agentworld.dev/simulator=" in served_status(simulator_state(), IDENTITY, NOW).selector
 
 
 def test_a_refused_simulator_reports_the_reason_and_its_digest():
     status = refused_status(
         4, SimulatorStatus(), MANIFEST.digest, Problem("NoImage", "pin it"), NOW
     )
-    assert told(status)["Ready"] == ("False", "NoImage")
+    assert conditions_of(status)["Ready"] == ("False", "NoImage")
     assert status.digest == MANIFEST.digest
-    assert {each.observed_generation for each in status.conditions} == {4}
+    assert {condition.observed_generation for condition in status.conditions} == {4}
 
 
 @pytest.mark.parametrize(
@@ -177,9 +207,11 @@ def test_a_refused_simulator_reports_the_reason_and_its_digest():
 def test_a_refusal_of_the_api_server_is_reported_with_its_message(status, reason):
     refusal = refusal_of(ClusterError("PATCH /x: exceeded quota", status=status))
     assert refusal == Problem(reason, "PATCH /x: exceeded quota")
-    found = told(served_status(seen(engine=EngineState(), refusal=refusal), IDENTITY, NOW))
-    assert {found[name] for name in ("EngineReady", "Ready")} == {("False", reason)}
-    assert found["Degraded"] == ("True", reason)
+    conditions = conditions_of(
+        served_status(simulator_state(engine=EngineState(), refusal=refusal), IDENTITY, NOW)
+    )
+    assert {conditions[name] for name in ("EngineReady", "Ready")} == {("False", reason)}
+    assert conditions["Degraded"] == ("True", reason)
 
 
 @pytest.mark.parametrize("status", [0, 409, 429, 503, 504])
@@ -189,8 +221,16 @@ def test_a_temporary_failure_of_the_api_server_is_no_refusal(status):
 
 def test_a_refused_change_degrades_a_simulator_and_keeps_its_ready_condition():
     refusal = Problem("Forbidden", "cannot patch")
-    stopped = seen(target_replicas=0, serving=serving(suspend=True), refusal=refusal)
-    found = told(served_status(stopped, IDENTITY, NOW))
-    assert (found["Ready"], found["Degraded"]) == (("False", "Suspended"), ("True", "Forbidden"))
-    found = told(served_status(seen(refusal=refusal), IDENTITY, NOW))
-    assert (found["Ready"], found["Degraded"]) == (("True", "Serving"), ("True", "Forbidden"))
+    stopped_state = simulator_state(
+        target_replicas=0, serving=serving(suspend=True), refusal=refusal
+    )
+    conditions = conditions_of(served_status(stopped_state, IDENTITY, NOW))
+    assert (conditions["Ready"], conditions["Degraded"]) == (
+        ("False", "Suspended"),
+        ("True", "Forbidden"),
+    )
+    conditions = conditions_of(served_status(simulator_state(refusal=refusal), IDENTITY, NOW))
+    assert (conditions["Ready"], conditions["Degraded"]) == (
+        ("True", "Serving"),
+        ("True", "Forbidden"),
+    )

@@ -13,7 +13,7 @@ from agentworld_operator.resources.kinds import KINDS, SIMULATOR
 from cel.schemas import nodes
 
 
-class Gated(BaseModel):
+class LimitedTexts(BaseModel):
     """Texts whose patterns limit their length."""
 
     digest: Digest
@@ -23,41 +23,41 @@ class Gated(BaseModel):
 def walk(node):
     if isinstance(node, dict):
         yield node
-        for each in node.values():
-            yield from walk(each)
+        for child in node.values():
+            yield from walk(child)
     if isinstance(node, list):
-        for each in node:
-            yield from walk(each)
+        for child in node:
+            yield from walk(child)
 
 
 def schemas(node):
     yield node
-    for each in node.get("properties", {}).values():
-        yield from schemas(each)
+    for child in node.get("properties", {}).values():
+        yield from schemas(child)
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), dict):
             yield from schemas(node[name])
 
 
-def of_version():
+def served_version():
     return crd(SIMULATOR)["spec"]["versions"][0]
 
 
 def test_the_schema_is_structural():
-    whole = of_version()["schema"]["openAPIV3Schema"]
-    for each in schemas(whole):
-        assert "type" in each or each.get("x-kubernetes-int-or-string")
-        assert not {"$ref", "oneOf", "const", "title", "discriminator"} & each.keys()
-        assert each.get("default", "") is not None
+    root = served_version()["schema"]["openAPIV3Schema"]
+    for node in schemas(root):
+        assert "type" in node or node.get("x-kubernetes-int-or-string")
+        assert not {"$ref", "oneOf", "const", "title", "discriminator"} & node.keys()
+        assert node.get("default", "") is not None
 
 
 def test_every_serving_field_has_a_description_or_a_plain_name():
-    plain = {"replicas", "max", "key", "operator", "value", "effect", "tolerationSeconds"}
-    plain |= {"readyReplicas", "openEpisodes", "requests", "tolerations", "type", "status"}
+    plain_names = {"replicas", "max", "key", "operator", "value", "effect", "tolerationSeconds"}
+    plain_names |= {"readyReplicas", "openEpisodes", "requests", "tolerations", "type", "status"}
     spec = schema(SimulatorSpec)["properties"]["serving"]
-    for each in schemas(spec):
-        for name, told in each.get("properties", {}).items():
-            assert "description" in told or name in plain, name
+    for node in schemas(spec):
+        for name, field in node.get("properties", {}).items():
+            assert "description" in field or name in plain_names, name
 
 
 def test_a_rule_forbids_identity_changes_with_a_remedy_in_its_message():
@@ -72,7 +72,7 @@ def test_an_endpoint_manifest_gets_no_engine_defaults():
     assert set(engine["properties"]) >= {"kind", "image", "url", "model"}
     assert engine["required"] == ["kind"]
     assert engine["properties"]["kind"]["enum"] == ["transformers-serve", "vllm", "openai"]
-    assert not [name for name, each in engine["properties"].items() if "default" in each]
+    assert not [name for name, field in engine["properties"].items() if "default" in field]
 
 
 def test_nullable_manifest_fields_stay_nullable():
@@ -108,8 +108,8 @@ METAV1_CONDITION = {
 def test_conditions_are_those_of_kubernetes_with_its_limits(kind):
     conditions = schema(kind.status)["properties"]["conditions"]["items"]
     assert set(conditions["required"]) == METAV1_CONDITION.keys()
-    for name, told in conditions["properties"].items():
-        assert METAV1_CONDITION[name].items() <= told.items(), name
+    for name, field in conditions["properties"].items():
+        assert METAV1_CONDITION[name].items() <= field.items(), name
     for name in ("type", "reason"):
         assert re.search(conditions["properties"][name]["pattern"], "FilesMatch")
         assert not re.search(conditions["properties"][name]["pattern"], "files match")
@@ -120,8 +120,10 @@ def test_every_text_field_has_a_length_limit():
     """A manifest is only limited by the object's own size, because a cut would change its
     digest.
     """
-    ends = {"maxLength", "enum", "format"}
-    fixed = {schema(Gated)["properties"][name]["pattern"] for name in ("digest", "label")}
+    limit_keywords = {"maxLength", "enum", "format"}
+    fixed_patterns = {
+        schema(LimitedTexts)["properties"][name]["pattern"] for name in ("digest", "label")
+    }
     texts = [
         node
         for node in nodes()
@@ -129,12 +131,13 @@ def test_every_text_field_has_a_length_limit():
         if "manifest" not in node.path
     ]
     assert len(texts) > 40
-    endless = [
+    unlimited_ids = [
         node.id
         for node in texts
-        if not ends & node.schema.keys() and node.schema.get("pattern") not in fixed
+        if not limit_keywords & node.schema.keys()
+        and node.schema.get("pattern") not in fixed_patterns
     ]
-    assert endless == []
+    assert unlimited_ids == []
 
 
 def test_tenants_are_a_set_of_names_and_empty_by_default():
@@ -145,8 +148,8 @@ def test_tenants_are_a_set_of_names_and_empty_by_default():
 
 @pytest.mark.compute
 def test_the_definition_supports_kubectl_scale_and_get():
-    assert of_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
-    assert [each["name"] for each in of_version()["additionalPrinterColumns"]][:2] == [
+    assert served_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
+    assert [column["name"] for column in served_version()["additionalPrinterColumns"]][:2] == [
         "Ready",
         "Reason",
     ]
@@ -154,9 +157,9 @@ def test_the_definition_supports_kubectl_scale_and_get():
 
 @pytest.mark.compute
 def test_the_version_plan_in_the_docs_begins_with_the_served_version():
-    told = (Path(__file__).parents[3] / "docs/operate/resource-versions.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/operate/resource-versions.md").read_text()
     for kind in KINDS:
         [version] = crd(kind)["spec"]["versions"]
         assert (version["served"], version["storage"]) == (True, True)
-        assert f"| now | `agentworld.dev/{version['name']}` | `{version['name']}` |" in told
-    assert f'{__version__} ["{version["name"]}"]' in told
+        assert f"| now | `agentworld.dev/{version['name']}` | `{version['name']}` |" in page
+    assert f'{__version__} ["{version["name"]}"]' in page

@@ -18,8 +18,8 @@ CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
 
 
 def test_the_chart_contains_the_generated_definitions():
-    there = {path.name: path.read_text() for path in CRDS.glob("*")}
-    assert there == manifests(), "run `make manifests`"
+    chart_files = {path.name: path.read_text() for path in CRDS.glob("*")}
+    assert chart_files == manifests(), "run `make manifests`"
 
 
 def test_written_definitions_parse_to_the_generated_definitions():
@@ -48,5 +48,5 @@ def test_each_definition_is_valid():
 
 @pytest.mark.parametrize("spec", [AliasSpec, ScheduleSpec])
 def test_every_field_of_an_alias_and_a_schedule_has_a_description(spec):
-    for name, told in schema(spec)["properties"].items():
-        assert "description" in told, name
+    for name, field in schema(spec)["properties"].items():
+        assert "description" in field, name

@@ -85,13 +85,15 @@ def run(folder: Path, num_cases: int, seed: str) -> GarbageReport:
     num_ledger = num_cases - num_registry
     works = [partial(in_registry, folder / "mlflow", num_registry, seed)]
     for part in range(_PARTS):
-        own = (num_ledger * (part + 1)) // _PARTS - (num_ledger * part) // _PARTS
-        works.append(partial(in_ledger, folder / f"ledger-{part}", own, f"{seed} {part}"))
+        num_part_cases = (num_ledger * (part + 1)) // _PARTS - (num_ledger * part) // _PARTS
+        works.append(
+            partial(in_ledger, folder / f"ledger-{part}", num_part_cases, f"{seed} {part}")
+        )
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         reports = [item.result() for item in [pool.submit(work) for work in works]]
-    whole = reduce(GarbageReport.plus, reports)
+    report = reduce(GarbageReport.plus, reports)
     seconds = round(time.monotonic() - start, 1)
-    return whole.model_copy(update={"seed": seed, "seconds": seconds})
+    return report.model_copy(update={"seed": seed, "seconds": seconds})
 
 
 def in_ledger(folder: Path, num_cases: int, seed: str) -> GarbageReport:
@@ -129,9 +131,9 @@ def _judged(scene: Scene, places: list[Place], num_cases: int, seed: str) -> Gar
     for place, kind in islice(_turns(places, chance), num_cases):
         detail = place.garble(kind, chance)
         kinds[kind] += 1
-        for wrong, words in _wrong(scene, before):
-            counts[wrong] += 1
-            sentences.append(f"{wrong} after {detail}: {words}")
+        for failure, description in _wrong(scene, before):
+            counts[failure] += 1
+            sentences.append(f"{failure} after {detail}: {description}")
         place.undo()
     assert scene.look() == before
     return GarbageReport(
@@ -159,9 +161,9 @@ def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
         yield "hangs", f"no end after {_SECONDS} s"
     except AgentworldError as error:
         yield "hidden", f"the audit ended: {type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001 - that is what is looked for
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        yield "tracebacks", f"{error!r:.200} at {where.filename}:{where.lineno}"
+    except Exception as error:  # noqa: BLE001 - any exception is a finding
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        yield "tracebacks", f"{error!r:.200} at {frame.filename}:{frame.lineno}"
     else:
         yield from (("hidden", problem) for problem in sorted(before.problems - output.problems))
         yield from (("hidden", f"the page {page}") for page in output.failed_pages)
@@ -176,18 +178,18 @@ def _no_longer_than(seconds: int) -> Iterator[None]:
     A busy machine may let it wait longer: it does not count as hung while it gets some processor
     time.
     """
-    first = last = time.process_time()
+    start = last = time.process_time()
 
     def look(*_: object) -> None:
         nonlocal last
-        before, last = last, time.process_time()
-        if last - before < _LEAST_SECONDS or last - first > seconds:
+        previous, last = last, time.process_time()
+        if last - previous < _LEAST_SECONDS or last - start > seconds:
             raise Hung
 
-    before = signal.signal(signal.SIGALRM, look)
+    old_handler = signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, old_handler)

@@ -28,9 +28,9 @@ def _beside(file: Path, chance: random.Random) -> None:
     """Adds a file with a garbage name."""
     name = (values.name(chance).encode() or b"a") if chance.random() < 0.5 else b"\xff\xfe \xe9"
     name = name.replace(b"/", b"_").replace(b"\0", b"_")[:_LONGEST_NAME]
-    place = os.fsencode(file.parent) + b"/" + name
-    with open(place, "wb") as planted:
-        planted.write(values.content(chance))
+    path = os.fsencode(file.parent) + b"/" + name
+    with open(path, "wb") as new_file:
+        new_file.write(values.content(chance))
 
 
 def _missing(file: Path, _: random.Random) -> None:
@@ -108,8 +108,10 @@ class Files:
         for folder in self._folders:
             shutil.copytree(root / folder, self._kept / folder, symlinks=True)
         files = (file for folder in self._folders for file in (root / folder).rglob("*"))
-        own = [file for file in files if file.is_file()]
-        self._files = sorted(file for file in own if not any(item in str(file) for item in spared))
+        regular_files = [file for file in files if file.is_file()]
+        self._files = sorted(
+            file for file in regular_files if not any(item in str(file) for item in spared)
+        )
         self._garbled: Path | None = None
 
     def garble(self, kind: str, chance: random.Random) -> str:
@@ -117,8 +119,8 @@ class Files:
         folder = chance.choice(
             self._folders
         )  # each folder equally often, however many files it has
-        own = [file for file in self._files if file.is_relative_to(self._root / folder)]
-        self._garbled = chance.choice(own)
+        candidates = [file for file in self._files if file.is_relative_to(self._root / folder)]
+        self._garbled = chance.choice(candidates)
         (KINDS | SPECIAL)[kind](self._garbled, chance)
         return f"{kind}: {self._garbled.relative_to(self._root)}"
 

@@ -54,18 +54,18 @@ class Rows:
                 closing(sqlite3.connect(self._file)) as database,
                 database,
             ):
-                if done := self._garble(database, *column, chance):
-                    return done
+                if description := self._garble(database, *column, chance):
+                    return description
         return f"{'.'.join(column)}: the schema takes nothing else"
 
     def undo(self) -> None:
         """Restores the rows in the same file, so that open connections stay valid."""
         with (
-            closing(sqlite3.connect(self._kept)) as before,
+            closing(sqlite3.connect(self._kept)) as original,
             closing(sqlite3.connect(self._file)) as database,
         ):
             database.execute("PRAGMA synchronous=OFF")
-            before.backup(database)
+            original.backup(database)
 
     def _garble(
         self, database: sqlite3.Connection, table: str, column: str, chance: random.Random
@@ -76,17 +76,17 @@ class Rows:
         description = " ".join(map(str, row))
         if any(item in description for item in self._spared):
             return ""
-        names = [name for of, name in self.columns if of == table]
-        others = chance.sample(names, min(len(names), chance.choice((0, 0, 0, 1, 2))))
-        garbage = {item: Garbage.drawn(chance) for item in (column, *others)}
+        names = [name for owner, name in self.columns if owner == table]
+        other_names = chance.sample(names, min(len(names), chance.choice((0, 0, 0, 1, 2))))
+        garbage = {item: Garbage.drawn(chance) for item in (column, *other_names)}
         if chance.random() < 0.15:
             _add(database, table, dict(zip(names, row, strict=True)), garbage)
         else:
             marks = ", ".join(
                 f"{name} = {garbage_value.mark}" for name, garbage_value in garbage.items()
             )
-            own = (*(value.value for value in garbage.values()), number)
-            database.execute(f"UPDATE {table} SET {marks} WHERE rowid = ?", own)
+            parameters = (*(value.value for value in garbage.values()), number)
+            database.execute(f"UPDATE {table} SET {marks} WHERE rowid = ?", parameters)
         return ", ".join(
             f"{table}.{name} = {garbage_value.value!r:.60}"
             for name, garbage_value in garbage.items()
@@ -98,5 +98,5 @@ def _add(
 ) -> None:
     new_row = {name: Garbage("?", value) for name, value in row.items()} | garbage
     marks = ", ".join(value.mark for value in new_row.values())
-    own = tuple(value.value for value in new_row.values())
-    database.execute(f"INSERT INTO {table} ({', '.join(new_row)}) VALUES ({marks})", own)
+    parameters = tuple(value.value for value in new_row.values())
+    database.execute(f"INSERT INTO {table} ({', '.join(new_row)}) VALUES ({marks})", parameters)

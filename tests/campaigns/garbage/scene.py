@@ -75,34 +75,37 @@ def of_ledger(folder: Path) -> tuple[World, Scene]:
         edges = {item.run for item in ledger.attestations.find("edge")}
         run = next(run for run in ledger.runs() if run.id in edges)
         assert run.final_weights
-        pinned = records.pinned(folder)
-        pinned.attach(records.served_report())
+        simulator = records.pinned(folder)
+        simulator.attach(records.served_report())
         trainings = [_trained(folder, name) for name in ("kept", "changed")]
         records.finished_step(folder, "prepare", records.digest("data"))
         sources = world.sources(ledger)
         assert verify_everything(sources).problems == ()
         key = stranger().public_key
         with world.database.hand() as hand:
-            steps = "episode IN (SELECT key FROM episodes WHERE run = ?)"
-            hand.run(f"UPDATE steps SET reward = 0.125 WHERE number = 1 AND {steps}", (run.id,))
+            condition = "episode IN (SELECT key FROM episodes WHERE run = ?)"
+            hand.run(f"UPDATE steps SET reward = 0.125 WHERE number = 1 AND {condition}", (run.id,))
             hand.run("DELETE FROM attestations WHERE kind = 'edge' AND run = ?", (run.id,))
-            moved = (ALIAS, run.simulator, "eve", "2026-01-01T00:00:00+00:00", False)
+            alias_row = (ALIAS, run.simulator, "eve", "2026-01-01T00:00:00+00:00", False)
             hand.run(
                 "INSERT INTO aliases (alias, simulator, set_by, at, ended) VALUES (?, ?, ?, ?, ?)",
-                moved,
+                alias_row,
             )
             hand.run(
                 "INSERT INTO signing_keys (key, public, since) VALUES (?, ?, '')",
                 (key.keyid, public_pem(key).decode()),
             )
-        stray = folder / "mirror/canary-folder/of nobody.txt"
-        stray.parent.mkdir()
-        stray.write_text("nobody's")
-        changed = [folder / "models" / run.id / "model.safetensors", trainings[1] / "model/weights"]
-        for file in changed:
+        stray_file = folder / "mirror/canary-folder/of nobody.txt"
+        stray_file.parent.mkdir()
+        stray_file.write_text("nobody's")
+        changed_files = [
+            folder / "models" / run.id / "model.safetensors",
+            trainings[1] / "model/weights",
+        ]
+        for file in changed_files:
             file.write_bytes(MODEL)
-        spared = {run.id, run.final_weights, ALIAS, key.keyid, str(stray), str(trainings[1])}
-        spared |= {*map(str, changed), *_texts(ledger, run.id)}
+        spared = {run.id, run.final_weights, ALIAS, key.keyid, str(stray_file), str(trainings[1])}
+        spared |= {*map(str, changed_files), *_texts(ledger, run.id)}
         return world, Scene.of(sources, ledger, spared)
 
 
@@ -123,13 +126,13 @@ def of_registry(folder: Path) -> Scene:
             "SELECT source_id FROM inputs WHERE source_type = 'DATASET' AND destination_id = ?",
             (links.run,),
         )
-        of_run = {str(data_set) for (data_set,) in data_sets}
-    assert of_run
+        data_set_ids = {str(data_set) for (data_set,) in data_sets}
+    assert data_set_ids
     with closing(sqlite3.connect(folder / "ledger.db")) as database, database:
         database.execute("UPDATE steps SET reward = 0.125")
     ledger = sources.ledger
     assert isinstance(ledger, Ledger)
-    return Scene.of(sources, ledger, {name, links.run, links.model, *of_run})
+    return Scene.of(sources, ledger, {name, links.run, links.model, *data_set_ids})
 
 
 def _texts(ledger: Ledger, run: str) -> Iterator[str]:

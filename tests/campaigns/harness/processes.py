@@ -34,7 +34,7 @@ class Kept:
 
 
 async def keep_running(programs: Iterable[Kept]) -> None:
-    """Restarts ended programs, until it is cancelled."""
+    """Restarts ended programs, until it is canceled."""
     programs = [*programs]
     while True:
         for program in programs:

@@ -109,10 +109,10 @@ class Proxy:
 class _Conversation:
     """A connection and the one to the server."""
 
-    def __init__(self, proxy: Proxy, here: _Way, there: _Way) -> None:
+    def __init__(self, proxy: Proxy, client: _Way, server: _Way) -> None:
         self._proxy = proxy
-        self._here = here
-        self._there = there
+        self._here = client
+        self._there = server
         self._fate: Fate | None = None
         self._asked = False
 
@@ -132,16 +132,16 @@ class _Conversation:
 
     async def _ask(self) -> None:
         while data := await self._here.reader.read(_PIECE):
-            begins = not self._asked
+            is_first = not self._asked
             self._turn(asked=True)
-            if begins:
+            if is_first:
                 self._fate = self._proxy.draw()
             if self._fate in ("dropped", "half a request"):
                 if self._fate == "half a request":
                     await _send(self._there, self._proxy.part(data))
                 self._cut(self._fate)
                 return
-            if begins and self._fate == "delayed":
+            if is_first and self._fate == "delayed":
                 self._proxy.count(self._fate)
                 await self._proxy.delay()
             await _send(self._there, data)

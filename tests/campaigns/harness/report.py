@@ -30,9 +30,11 @@ class Report(BaseModel):
 
     def plus(self, other: Self) -> Self:
         """The sum of both campaigns."""
-        own, others = self.model_dump(), other.model_dump()
-        summed = type(self).model_validate({name: _sum(own[name], others[name]) for name in own})
-        return summed.model_copy(update={"sentences": summed.sentences[:MOST_SENTENCES]})
+        own_fields, other_fields = self.model_dump(), other.model_dump()
+        total = type(self).model_validate(
+            {name: _sum(own_fields[name], other_fields[name]) for name in own_fields}
+        )
+        return total.model_copy(update={"sentences": total.sentences[:MOST_SENTENCES]})
 
     def as_json(self) -> str:
         return self.model_dump_json(indent=2) + "\n"

@@ -13,6 +13,6 @@ def shuffled(shares: Mapping[_Fault, int], seed: str) -> Iterator[_Fault]:
     """
     chance = random.Random(f"schedule {seed}")
     while True:
-        hand = [fault for fault, share in shares.items() for _ in range(share)]
-        chance.shuffle(hand)
-        yield from hand
+        faults = [fault for fault, share in shares.items() for _ in range(share)]
+        chance.shuffle(faults)
+        yield from faults

@@ -3,13 +3,13 @@ from itertools import islice
 from campaigns.harness.schedule import shuffled
 
 
-def drawn(seed, num=8):
+def draw(seed, num=8):
     return [*islice(shuffled({"a": 1, "b": 3}, seed), num)]
 
 
 def test_each_shuffled_round_contains_each_fault_as_often_as_its_share():
-    assert sorted(drawn("1", 4)) == sorted(drawn("1")[4:]) == ["a", "b", "b", "b"]
+    assert sorted(draw("1", 4)) == sorted(draw("1")[4:]) == ["a", "b", "b", "b"]
 
 
 def test_the_order_follows_from_the_seed():
-    assert drawn("1", 40) == drawn("1", 40) != drawn("2", 40)
+    assert draw("1", 40) == draw("1", 40) != draw("2", 40)

@@ -36,7 +36,7 @@ _PASSED_ON = ("Authorization", "Accept", "Content-Type")
 
 
 class Written(NamedTuple):
-    """An operator's write that arrived here."""
+    """An operator's write that the proxy received."""
 
     replica: str
     sent: float
@@ -56,7 +56,7 @@ class ApiProxy:
     """One port in front of the API server."""
 
     def __init__(
-        self, name: str, port: int, server: str, trusted: str, count: Callable[[str, str], None]
+        self, name: str, port: int, server: str, certificate: str, count: Callable[[str, str], None]
     ) -> None:
         """`count` records a fault and its target."""
         self.name = name
@@ -64,7 +64,7 @@ class ApiProxy:
         self.written: list[Written] = []
         self._port = port
         self._server = server
-        self._tls = ssl.create_default_context(cafile=trusted)
+        self._tls = ssl.create_default_context(cafile=certificate)
         self._count = count
         self._armed: list[_Armed] = []
         self._watches: dict[int, web.Request] = {}
@@ -96,13 +96,13 @@ class ApiProxy:
         """Applies a fault to the next request of this purpose; returns whether one arrived in
         time.
         """
-        armed = _Armed(fate, matter, asyncio.Event())
-        self._armed.append(armed)
+        armed_fault = _Armed(fate, matter, asyncio.Event())
+        self._armed.append(armed_fault)
         with suppress(TimeoutError):
-            await asyncio.wait_for(armed.hit.wait(), seconds)
-        if not armed.hit.is_set():
-            self._armed.remove(armed)
-        return armed.hit.is_set()
+            await asyncio.wait_for(armed_fault.hit.wait(), seconds)
+        if not armed_fault.hit.is_set():
+            self._armed.remove(armed_fault)
+        return armed_fault.hit.is_set()
 
     def calm(self) -> None:
         """Ends all faults."""
@@ -139,16 +139,16 @@ class ApiProxy:
             return _cut(request)
 
     def _fate(self, matter: Matter) -> Fate | None:
-        for armed in self._armed:
-            if armed.matter == matter:
-                self._armed.remove(armed)
-                armed.hit.set()
-                self._count(f"{matter} {armed.fate}", self.name)
-                return armed.fate
+        for armed_fault in self._armed:
+            if armed_fault.matter == matter:
+                self._armed.remove(armed_fault)
+                armed_fault.hit.set()
+                self._count(f"{matter} {armed_fault.fate}", self.name)
+                return armed_fault.fate
         return None
 
     async def _forward(
-        self, request: web.Request, body: bytes, fate: Fate | None, written: Written | None
+        self, request: web.Request, body: bytes, fate: Fate | None, record: Written | None
     ) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         url = f"{self._server}{request.path_qs}"
@@ -158,8 +158,8 @@ class ApiProxy:
             if _matter(request) == "watch" and answer.status == 200:
                 return await self._stream(request, answer)
             data = await answer.read()
-        if written and written.matter == "lease" and answer.status < 300:
-            self.written[self.written.index(written)] = written._replace(holds=_holds(data, self))
+        if record and record.matter == "lease" and answer.status < 300:
+            self.written[self.written.index(record)] = record._replace(holds=_holds(data, self))
         if fate == "unanswered":
             return _cut(request)
         response = web.StreamResponse(status=answer.status, headers=_told(answer, len(data)))

@@ -17,10 +17,10 @@ def otherwise(snapshot: Seen) -> Iterator[Finding]:
     """Children that differ in any field from the built ones."""
     for simulator in snapshot.simulators.values():
         if is_served(simulator, snapshot):
-            for built in _built(simulator, snapshot):
-                kind, name = built["kind"], built["metadata"]["name"]
+            for expected in _built(simulator, snapshot):
+                kind, name = expected["kind"], expected["metadata"]["name"]
                 child = snapshot.children[kind].get(name)
-                if child and not is_as_built(built, child):
+                if child and not is_as_built(expected, child):
                     yield unlike("otherwise", f"{kind} {name}", "as it is built", "not so")
 
 
@@ -30,6 +30,6 @@ def _built(simulator: Object, snapshot: Seen) -> list[Object]:
     assert manifest
     assert isinstance(manifest.engine, EnginePin)
     assert serving.weights
-    own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
+    source_fields = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
     replicas = wanted_replicas(simulator, snapshot.episodes.get(digest, 0))
-    return children(PodSource(digest, manifest, *own), simulator, replicas)
+    return children(PodSource(digest, manifest, *source_fields), simulator, replicas)

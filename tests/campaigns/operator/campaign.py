@@ -109,20 +109,20 @@ class Campaign:
         return self._report(time.monotonic() - start)
 
     async def _names_move(self) -> None:
-        """Users can work again after the last fault."""
-        before = self._people.num_moved
-        await until(lambda: self._people.num_moved > before, "no name moves", _MOVE_SECONDS)
+        """Waits until users can move aliases again after the last fault."""
+        num_before = self._people.num_moved
+        await until(lambda: self._people.num_moved > num_before, "no name moves", _MOVE_SECONDS)
 
     async def _judge(self) -> None:
         """The state is as specified, and stays so without a write."""
         start = time.monotonic()
         for api in self._crew.api.values():
             api.calm()
-        findings, restarted = await self._unsettled(), False
-        while findings and (passed := time.monotonic() - start) < _CONVERGE_SECONDS:
-            if passed > _CONTROL_SECONDS and not restarted and _of_others(findings):
+        findings, is_restarted = await self._unsettled(), False
+        while findings and (elapsed := time.monotonic() - start) < _CONVERGE_SECONDS:
+            if elapsed > _CONTROL_SECONDS and not is_restarted and _of_others(findings):
                 self._control_anew()
-                restarted = True
+                is_restarted = True
             await asyncio.sleep(0.5)
             findings = await self._unsettled()
         self._seconds.append(round(time.monotonic() - start, 1))
@@ -131,8 +131,10 @@ class Campaign:
         writes = [item for api in self._crew.api.values() for item in api.written]
         stalls = read_stalls(self._place.stalls)
         for finding in usurped(writes, stalls, RENEWAL_SECONDS):
-            about = f"{finding.what} at {finding.sent:.1f}"
-            self._findings.append(unlike("usurped", about, "a write of who leads", finding.replica))
+            subject = f"{finding.what} at {finding.sent:.1f}"
+            self._findings.append(
+                unlike("usurped", subject, "a write of who leads", finding.replica)
+            )
 
     def _control_anew(self) -> None:
         """After the death of their API server, Kubernetes' own controllers may miss changes, or
@@ -145,16 +147,16 @@ class Campaign:
         self._controllers += 1
 
     async def _unsettled(self) -> list[Finding]:
-        """What is wrong now, or else what is written though nothing changes any more."""
+        """The present findings, or else a finding for each write without a change."""
         if findings := await self._found():
             return findings
-        before = len(self._writes())
+        num_before = len(self._writes())
         await asyncio.sleep(_QUIET_SECONDS)
-        late_writes = self._writes()[before:]
-        return [unlike("restless", what, "still", "written") for what in late_writes]
+        late_writes = self._writes()[num_before:]
+        return [unlike("restless", description, "still", "written") for description in late_writes]
 
     async def _found(self) -> list[Finding]:
-        """What is wrong now."""
+        """The present findings."""
         place = self._place
         try:
             snapshot = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
@@ -162,9 +164,11 @@ class Campaign:
             return [unlike("mistaken", "API server", "answers", str(error))]
         self._num_seen = len(snapshot.simulators) + len(snapshot.aliases)
         watched = self._crew.api[self._crew.leader].watched
-        blind = {API_RESOURCES[kind].plural for kind in WATCHED} - watched
-        unseen = [unlike("blind", kind, "watched", "not watched") for kind in sorted(blind)]
-        return [*judge(snapshot), *otherwise(snapshot), *unseen]
+        unwatched = {API_RESOURCES[kind].plural for kind in WATCHED} - watched
+        blind_findings = [
+            unlike("blind", kind, "watched", "not watched") for kind in sorted(unwatched)
+        ]
+        return [*judge(snapshot), *otherwise(snapshot), *blind_findings]
 
     def _writes(self) -> list[str]:
         """The writes of all replicas, the oldest first."""

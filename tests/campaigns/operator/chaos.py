@@ -33,8 +33,8 @@ async def rage(crew: Crew, faults: Sequence[str], seed: str) -> None:
     async with asyncio.TaskGroup() as group:
         for name in faults:
             await until(crew.led, "nobody leads")
-            own = random.Random(chance.random())
-            group.create_task(_insist(crew, name, own, locks))
+            fault_chance = random.Random(chance.random())
+            group.create_task(_insist(crew, name, fault_chance, locks))
             await asyncio.sleep(_BETWEEN_SECONDS * chance.uniform(0.2, 1.8))
 
 
@@ -102,9 +102,11 @@ async def _jump_back(crew: Crew, name: str, chance: random.Random) -> None:
     await _set_time(crew, name, "back", -chance.choice(_JUMPS), chance)
 
 
-async def _set_time(crew: Crew, name: str, way: str, seconds: float, chance: random.Random) -> None:
+async def _set_time(
+    crew: Crew, name: str, direction: str, seconds: float, chance: random.Random
+) -> None:
     """Sets the time, and corrects it after a while."""
-    crew.count(f"{_role(crew, name)}'s time set {way}", name)
+    crew.count(f"{_role(crew, name)}'s time set {direction}", name)
     crew.clocks[name].jump(wall=seconds)
     await asyncio.sleep(chance.uniform(0.5, 2.5))
     crew.clocks[name].jump(wall=-seconds)
@@ -134,8 +136,8 @@ async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
         pods = (await asyncio.to_thread(namespace.all, "Pod", DIGEST_LABEL)).objects
         if pods:
             digest = chance.choice(pods)["metadata"]["labels"][DIGEST_LABEL]
-            same = [pod for pod in pods if pod["metadata"]["labels"][DIGEST_LABEL] == digest]
-            for pod in same[: chance.choice((1, 9))]:
+            engine_pods = [pod for pod in pods if pod["metadata"]["labels"][DIGEST_LABEL] == digest]
+            for pod in engine_pods[: chance.choice((1, 9))]:
                 await asyncio.to_thread(namespace.delete, "Pod", pod["metadata"]["name"])
             crew.count("pods killed", digest)
             return True
@@ -144,10 +146,10 @@ async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
 
 async def _cut_watches(crew: Crew, _chance: random.Random) -> bool:
     """Cuts the watches of the leader."""
-    cut = [name for name, api in crew.api.items() if api.cut_watches()]
-    for name in cut[:1]:
+    names = [name for name, api in crew.api.items() if api.cut_watches()]
+    for name in names[:1]:
         crew.count("watches dropped", name)
-    return bool(cut)
+    return bool(names)
 
 
 async def _expire_watch(crew: Crew, chance: random.Random) -> bool:
@@ -155,10 +157,10 @@ async def _expire_watch(crew: Crew, chance: random.Random) -> bool:
     reported.
     """
     api = crew.api[crew.leader]
-    expiring = asyncio.create_task(api.let("expired", "watch", _PATIENCE_SECONDS))
+    expire_task = asyncio.create_task(api.let("expired", "watch", _PATIENCE_SECONDS))
     await asyncio.sleep(chance.uniform(0, 0.5))
     api.cut_watches()
-    return await expiring
+    return await expire_task
 
 
 async def _renew_certificate(crew: Crew, _chance: random.Random) -> None:
@@ -167,9 +169,9 @@ async def _renew_certificate(crew: Crew, _chance: random.Random) -> None:
 
 
 async def _spoil_certificate(crew: Crew, chance: random.Random) -> None:
-    which, name = chance.choice(FILES), chance.choice([*crew.operators])
-    crew.count("certificate spoiled", f"{which} of {name}")
-    (crew.place.mounted(name) / which).write_bytes(chance.choice((b"", b"nonsense")))
+    file, name = chance.choice(FILES), chance.choice([*crew.operators])
+    crew.count("certificate spoiled", f"{file} of {name}")
+    (crew.place.mounted(name) / file).write_bytes(chance.choice((b"", b"nonsense")))
     await asyncio.sleep(chance.uniform(0.2, 2.0))
     crew.renew_certificate()
 

@@ -36,20 +36,21 @@ class Crew:
     def __init__(self, place: Place, seed: str) -> None:
         self.place = place
         self.faults = Journal(place.folder / "faults.jsonl")
-        own, api = [free_port(), free_port()], [free_port(), free_port()]
-        proxy_port, service = free_port(), free_port()
+        webhook_ports, api_ports = [free_port(), free_port()], [free_port(), free_port()]
+        proxy_port, service_port = free_port(), free_port()
         self.api = {
             name: ApiProxy(
                 name, port, place.cluster.url, str(place.cluster.certificate), self.count
             )
-            for name, port in zip(OPERATORS, api, strict=True)
+            for name, port in zip(OPERATORS, api_ports, strict=True)
         }
-        self.webhook = Proxy("webhook", proxy_port, own, 0.0, seed, self.faults)
-        self.service = self._kept("service", service, place.service(service))
-        self.service_url = f"http://{LOOPBACK}:{service}"
+        self.webhook = Proxy("webhook", proxy_port, webhook_ports, 0.0, seed, self.faults)
+        self.service = self._kept("service", service_port, place.service(service_port))
+        self.service_url = f"http://{LOOPBACK}:{service_port}"
         self.clocks = {name: place.clocks(name) for name in OPERATORS}
         self.operators = {
-            name: self._operator(name, port) for name, port in zip(OPERATORS, own, strict=True)
+            name: self._operator(name, port)
+            for name, port in zip(OPERATORS, webhook_ports, strict=True)
         }
         self._authority = trustme.CA()
         self._kubelet = Kubelet(place.namespace)
@@ -90,34 +91,34 @@ class Crew:
     @property
     def follower(self) -> str:
         """The operator that does not lead."""
-        (other,) = set(OPERATORS) - {self.leader}
-        return other
+        (follower,) = set(OPERATORS) - {self.leader}
+        return follower
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """All processes run, and are restarted, while the block runs."""
-        ended = threading.Event()
-        async with AsyncExitStack() as ending:
-            ending.callback(ended.set)
-            watch_stalls(OURS, self.place.stalls, ended)
+        stop_event = threading.Event()
+        async with AsyncExitStack() as stack:
+            stack.callback(stop_event.set)
+            watch_stalls(OURS, self.place.stalls, stop_event)
             for api in self.api.values():
-                await ending.enter_async_context(asynccontextmanager(api.run)())
+                await stack.enter_async_context(asynccontextmanager(api.run)())
             for name in OPERATORS:
                 self.place.mounted(name).mkdir()
             self.renew_certificate()
             await self.webhook.open()
-            ending.push_async_callback(self.webhook.shut)
+            stack.push_async_callback(self.webhook.shut)
             for program in self.kept:
-                ending.push_async_callback(program.program.end)
+                stack.push_async_callback(program.program.end)
             for work in (keep_running(self.kept), self._kubelet.run()):
-                ending.callback(asyncio.create_task(work).cancel)
+                stack.callback(asyncio.create_task(work).cancel)
             await self._guard()
             yield
 
     async def api_answers(self) -> None:
         """Returns once the API server responds."""
-        ready = partial(asyncio.to_thread, control_plane.is_ready, self.place.cluster)
-        await until(ready, "the API server does not come up")
+        is_ready = partial(asyncio.to_thread, control_plane.is_ready, self.place.cluster)
+        await until(is_ready, "the API server does not come up")
 
     async def service_answers(self) -> None:
         """Returns once the service responds."""
@@ -131,8 +132,8 @@ class Crew:
         namespace.patch("Namespace", namespace.namespace, label)
         bundle = self._authority.cert_pem.bytes()
         namespace.create(place.configuration(self.webhook.port, bundle))
-        guarded = partial(asyncio.to_thread, self._guarded)
-        await until(guarded, "the webhook does not come up")
+        is_guarded = partial(asyncio.to_thread, self._guarded)
+        await until(is_guarded, "the webhook does not come up")
 
     def _guarded(self) -> bool:
         spec = {"simulator": "nobody"}

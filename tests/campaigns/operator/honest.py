@@ -27,16 +27,16 @@ def world() -> Seen:
     rival = _simulator("rival", "one", 3)
     _tell(one, FIRST, 2, ("True", "Serving"), ("True", "Serving"), ("True", "FilesMatch"))
     _tell(idle, OTHER, 0, ("False", "ScaledToZero"), ("True", "Idle"), ("Unknown", "NotYet"))
-    refused = {"Ready": ("False", "SameAsAnother")}
-    rival["status"] = _status(4, FIRST, refused, "one is the same simulator, and so on")
-    built = [*_children(one, 2), *_children(idle, 0)]
-    wishes = {"stable": "move 1", "trial": "move 2"}
-    aliases = {name: _alias(name, reason) for name, reason in wishes.items()}
+    conditions = {"Ready": ("False", "SameAsAnother")}
+    rival["status"] = _status(4, FIRST, conditions, "one is the same simulator, and so on")
+    child_objects = [*_children(one, 2), *_children(idle, 0)]
+    reasons = {"stable": "move 1", "trial": "move 2"}
+    aliases = {name: _alias(name, reason) for name, reason in reasons.items()}
     return Seen(
         simulators={"one": one, "idle": idle, "rival": rival},
         aliases=aliases,
         children={
-            kind: {item["metadata"]["name"]: item for item in built if item["kind"] == kind}
+            kind: {item["metadata"]["name"]: item for item in child_objects if item["kind"] == kind}
             for kind in CHILDREN
         },
         episodes={FIRST: 5},
@@ -66,7 +66,7 @@ def _simulator(name: str, seed: str, age: int, **serving: object) -> Object:
 
 
 def _tell(
-    made: Object,
+    resource: Object,
     digest: str,
     replicas: int,
     engine: tuple[str, str],
@@ -77,7 +77,7 @@ def _tell(
     status["openEpisodes"] = 5 if digest == FIRST else 0
     degraded = ("False", "AsWanted")
     conditions = {"Verified": verified, "EngineReady": engine, "Ready": ready, "Degraded": degraded}
-    made["status"] = {**_status(4, digest, conditions), **status}
+    resource["status"] = {**_status(4, digest, conditions), **status}
 
 
 def _status(
@@ -90,17 +90,19 @@ def _status(
     return {"observedGeneration": generation, "digest": digest, "conditions": conditions}
 
 
-def _children(made: Object, replicas: int) -> list[Object]:
-    spec = SimulatorSpec.model_validate(made["spec"])
+def _children(resource: Object, replicas: int) -> list[Object]:
+    spec = SimulatorSpec.model_validate(resource["spec"])
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest
     assert serving.weights
     assert isinstance(manifest.engine, EnginePin)
-    own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
-    built = children(PodSource(manifest.digest, manifest, *own), made, replicas)
-    built[2]["status"] = {"readyReplicas": replicas}
-    assert short(manifest.digest) in built[0]["metadata"]["name"]
-    return copy.deepcopy(built)
+    source_fields = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
+    child_objects = children(
+        PodSource(manifest.digest, manifest, *source_fields), resource, replicas
+    )
+    child_objects[2]["status"] = {"readyReplicas": replicas}
+    assert short(manifest.digest) in child_objects[0]["metadata"]["name"]
+    return copy.deepcopy(child_objects)
 
 
 def _alias(name: str, reason: str) -> Object:

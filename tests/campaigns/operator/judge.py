@@ -37,28 +37,28 @@ PROMISES = {
 
 def judge(snapshot: Seen) -> list[Finding]:
     """All findings."""
-    served = [
+    served_simulators = [
         simulator for simulator in snapshot.simulators.values() if is_served(simulator, snapshot)
     ]
     return [
-        *(child for item in served for child in _children(item, snapshot)),
-        *(item for item in served for item in _told(item, snapshot)),
+        *(child for item in served_simulators for child in _children(item, snapshot)),
+        *(item for item in served_simulators for item in _told(item, snapshot)),
         *(
             item
             for simulator in snapshot.simulators.values()
             for item in _refused(simulator, snapshot)
         ),
-        *_left_over([engine_name(digest_of(item)) for item in served], snapshot),
+        *_left_over([engine_name(digest_of(item)) for item in served_simulators], snapshot),
         *(alia for alias in snapshot.aliases.values() for alia in _alias(alias, snapshot)),
         *_names(snapshot),
         *_moves(snapshot),
     ]
 
 
-def unlike(kind: str, about: str, expected: object, actual: object) -> Finding:
-    """`about` is an object, as kind and name, optionally followed by a comma and a part of it."""
-    problem = f"{about} should be {expected!r} and is {actual!r}"
-    return Finding(kind, problem, about.partition(",")[0])
+def unlike(kind: str, subject: str, expected: object, actual: object) -> Finding:
+    """`subject` is an object, as kind and name, optionally followed by a comma and a part of it."""
+    problem = f"{subject} should be {expected!r} and is {actual!r}"
+    return Finding(kind, problem, subject.partition(",")[0])
 
 
 def digest_of(simulator: Object) -> str:
@@ -91,11 +91,11 @@ def is_served(simulator: Object, snapshot: Seen) -> bool:
 
 def _rival(simulator: Object, snapshot: Seen) -> str | None:
     """The older Simulator with its digest, which is served instead."""
-    same = [
+    twins = [
         item for item in snapshot.simulators.values() if digest_of(item) == digest_of(simulator)
     ]
     oldest = min(
-        same,
+        twins,
         key=lambda candidate: (_meta(candidate, "creationTimestamp"), _meta(candidate, "uid")),
     )
     return None if oldest is simulator else _name(oldest)
@@ -105,17 +105,17 @@ def _children(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
     digest = digest_of(simulator)
     name, label = engine_name(digest), digest.removeprefix("sha256:")[:32]
     for kind in CHILDREN:
-        about, child = f"{kind} {name}", snapshot.children[kind].get(name)
+        subject, child = f"{kind} {name}", snapshot.children[kind].get(name)
         if child is None:
-            yield unlike("missing", about, f"a child of {_name(simulator)}", None)
+            yield unlike("missing", subject, f"a child of {_name(simulator)}", None)
             continue
         owners = [item["uid"] for item in child["metadata"].get("ownerReferences", [])]
-        yield from _same("otherwise", f"{about}, its owners", [_meta(simulator, "uid")], owners)
+        yield from _same("otherwise", f"{subject}, its owners", [_meta(simulator, "uid")], owners)
         labels = child["metadata"].get("labels", {})
-        yield from _same("otherwise", f"{about}, its label", label, labels.get(_LABEL))
+        yield from _same("otherwise", f"{subject}, its label", label, labels.get(_LABEL))
         expected = _wanted(simulator, snapshot)[kind]
         for path, value in expected.items():
-            yield from _same("otherwise", f"{about}, {path}", value, _at(child, path))
+            yield from _same("otherwise", f"{subject}, {path}", value, _at(child, path))
 
 
 def _wanted(simulator: Object, snapshot: Seen) -> dict[str, Object]:
@@ -155,7 +155,7 @@ def _told(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
     if deployment := snapshot.children["Deployment"].get(name):
         ready = deployment.get("status", {}).get("readyReplicas", 0)
         yield from _same("unrun", f"Deployment {name}, ready replicas", replicas, ready)
-    about, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
+    subject, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
     for field, value in {
         "observedGeneration": _meta(simulator, "generation"),
         "digest": digest,
@@ -163,24 +163,24 @@ def _told(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
         "readyReplicas": replicas,
         "openEpisodes": snapshot.episodes.get(digest, 0),
     }.items():
-        yield from _same("untrue", f"{about}, status.{field}", value, status.get(field))
+        yield from _same("untrue", f"{subject}, status.{field}", value, status.get(field))
     conditions = _conditions(simulator)
     for type_, value in _promised(simulator, replicas).items():
-        yield from _same("untrue", f"{about}, {type_}", value, conditions.get(type_))
+        yield from _same("untrue", f"{subject}, {type_}", value, conditions.get(type_))
     verified = conditions.get("Verified")
     if verified != ("True", "FilesMatch") and (replicas or verified != ("Unknown", "NotYet")):
-        yield unlike("untrue", f"{about}, Verified", ("True", "FilesMatch"), verified)
+        yield unlike("untrue", f"{subject}, Verified", ("True", "FilesMatch"), verified)
 
 
 def _promised(simulator: Object, replicas: int) -> dict[str, tuple[str, str]]:
     serving = simulator["spec"]["serving"]
-    calm = {"Degraded": ("False", "AsWanted")}
+    conditions = {"Degraded": ("False", "AsWanted")}
     if replicas:
-        return calm | dict.fromkeys(("EngineReady", "Ready"), ("True", "Serving"))
+        return conditions | dict.fromkeys(("EngineReady", "Ready"), ("True", "Serving"))
     reason = "Suspended" if serving.get("suspend") else "ScaledToZero"
     engine = "False", reason
-    waits = serving.get("bounds") and not serving.get("suspend")
-    return calm | {"EngineReady": engine, "Ready": ("True", "Idle") if waits else engine}
+    is_idle = serving.get("bounds") and not serving.get("suspend")
+    return conditions | {"EngineReady": engine, "Ready": ("True", "Idle") if is_idle else engine}
 
 
 def _refused(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
@@ -188,17 +188,17 @@ def _refused(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
     rival = _rival(simulator, snapshot)
     if rival is None:
         return
-    about, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
+    subject, status = f"Simulator {_name(simulator)}", simulator.get("status", {})
     for field, value in {
         "observedGeneration": _meta(simulator, "generation"),
         "digest": digest_of(simulator),
     }.items():
-        yield from _same("untrue", f"{about}, status.{field}", value, status.get(field))
+        yield from _same("untrue", f"{subject}, status.{field}", value, status.get(field))
     ready = _conditions(simulator).get("Ready")
-    yield from _same("untrue", f"{about}, Ready", ("False", "SameAsAnother"), ready)
+    yield from _same("untrue", f"{subject}, Ready", ("False", "SameAsAnother"), ready)
     messages = [item["message"] for item in status.get("conditions", ()) if item["type"] == "Ready"]
     if messages and not messages[0].startswith(f"{rival} is the same simulator"):
-        yield unlike("untrue", f"{about}, Ready", f"a word about {rival}", messages[0])
+        yield unlike("untrue", f"{subject}, Ready", f"a word about {rival}", messages[0])
 
 
 def _left_over(names: list[str], snapshot: Seen) -> Iterator[Finding]:
@@ -213,31 +213,33 @@ def _left_over(names: list[str], snapshot: Seen) -> Iterator[Finding]:
 
 def _alias(alias: Object, snapshot: Seen) -> Iterator[Finding]:
     """The ledger has the alias with this object's target; its status says so."""
-    about, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
+    subject, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
     generation = _meta(alias, "generation")
     yield from _same(
-        "untrue", f"{about}, observedGeneration", generation, status.get("observedGeneration")
+        "untrue", f"{subject}, observedGeneration", generation, status.get("observedGeneration")
     )
     rows = [row for row in snapshot.rows if row["alias"] == _name(alias)]
     reason = alias["spec"]["override"]["reason"]
     requested_rows = [row for row in rows if row["override"] == reason]
     if not requested_rows:
-        yield unlike("unrecorded", about, reason, None)
+        yield unlike("unrecorded", subject, reason, None)
         return
-    last, request = rows[-1], f"{_meta(alias, 'uid')}/{generation}"
+    last_row, request = rows[-1], f"{_meta(alias, 'uid')}/{generation}"
     expected = *_wanted_terms(alias, requested_rows[-1], snapshot), 0, request
-    word = *_terms(last), last["ended"], last["request"]
-    if expected != word:
-        yield unlike("unrecorded", about, expected, word)
+    actual = *_terms(last_row), last_row["ended"], last_row["request"]
+    if expected != actual:
+        yield unlike("unrecorded", subject, expected, actual)
         return
-    yield from _same("untrue", f"{about}, status.digest", last["simulator"], status.get("digest"))
+    yield from _same(
+        "untrue", f"{subject}, status.digest", last_row["simulator"], status.get("digest")
+    )
     canary = status.get("canaryDigest")
-    yield from _same("untrue", f"{about}, status.canaryDigest", last["canary"], canary)
+    yield from _same("untrue", f"{subject}, status.canaryDigest", last_row["canary"], canary)
     conditions = _conditions(alias)
-    recorded = "True", "Returned" if _is_operators(last) else "AsAsked"
-    yield from _same("untrue", f"{about}, Recorded", recorded, conditions.get("Recorded"))
-    resolved = _resolved(alias, last, snapshot)
-    yield from _same("untrue", f"{about}, Resolved", resolved, conditions.get("Resolved"))
+    recorded_state = "True", "Returned" if _is_operators(last_row) else "AsAsked"
+    yield from _same("untrue", f"{subject}, Recorded", recorded_state, conditions.get("Recorded"))
+    resolved_state = _resolved(alias, last_row, snapshot)
+    yield from _same("untrue", f"{subject}, Resolved", resolved_state, conditions.get("Resolved"))
 
 
 def _wanted_terms(alias: Object, row: Object, snapshot: Seen) -> tuple[object, ...]:
@@ -255,23 +257,23 @@ def _digest_then(name: str, row: Object, snapshot: Seen) -> str | None:
     simulator = snapshot.simulators.get(name)
     if simulator is None:
         return None
-    created = datetime.fromisoformat(str(_meta(simulator, "creationTimestamp")))
+    creation = datetime.fromisoformat(str(_meta(simulator, "creationTimestamp")))
     # Times are whole seconds.
-    is_older = created + timedelta(seconds=1) <= datetime.fromisoformat(row["at"])
+    is_older = creation + timedelta(seconds=1) <= datetime.fromisoformat(row["at"])
     return digest_of(simulator) if is_older else None
 
 
-def _resolved(alias: Object, last: Object, snapshot: Seen) -> tuple[str, str]:
+def _resolved(alias: Object, last_row: Object, snapshot: Seen) -> tuple[str, str]:
     """Whether the named Simulators are the recorded ones."""
     canary = alias["spec"].get("canary")
     names = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
-    means = [_meaning(name, snapshot) for name in names]
-    if problem := next((reason for digest, reason in means if digest is None), None):
+    meanings = [_meaning(name, snapshot) for name in names]
+    if problem := next((reason for digest, reason in meanings if digest is None), None):
         return "False", problem
-    recorded = [last["simulator"], *([last["canary"]] if canary else [])]
+    recorded_digests = [last_row["simulator"], *([last_row["canary"]] if canary else [])]
     return (
         ("True", "Found")
-        if [digest for digest, _ in means] == recorded
+        if [digest for digest, _ in meanings] == recorded_digests
         else ("False", "AnotherSimulator")
     )
 
@@ -287,18 +289,18 @@ def _is_operators(row: Object) -> bool:
 
 def _names(snapshot: Seen) -> Iterator[Finding]:
     """An alias without an object has no target, and the operator gives none a new target."""
-    last = {row["alias"]: row for row in snapshot.rows}
-    for name in last.keys() - snapshot.aliases.keys():
-        yield from _same("unrecorded", f"SimulatorAlias {name}", 1, last[name]["ended"])
+    last_rows = {row["alias"]: row for row in snapshot.rows}
+    for name in last_rows.keys() - snapshot.aliases.keys():
+        yield from _same("unrecorded", f"SimulatorAlias {name}", 1, last_rows[name]["ended"])
     for number, row in enumerate(snapshot.rows):
-        before = [
+        earlier_rows = [
             item
             for item in snapshot.rows[:number]
             if (item["alias"], item["request"]) == (row["alias"], row["request"])
             and not item["ended"]
             and not _is_operators(item)
         ]
-        if _is_operators(row) and not row["ended"] and _terms(row) not in map(_terms, before):
+        if _is_operators(row) and not row["ended"] and _terms(row) not in map(_terms, earlier_rows):
             yield unlike("unasked", f"SimulatorAlias {row['alias']}", "nothing", _terms(row))
 
 
@@ -316,16 +318,16 @@ def _moves(snapshot: Seen) -> Iterator[Finding]:
     """
     times = Counter(row["override"] for row in snapshot.rows)
     for move in snapshot.moves:
-        about, count = f"SimulatorAlias {move['alias']}, {move['reason']}", times[move["reason"]]
+        subject, count = f"SimulatorAlias {move['alias']}, {move['reason']}", times[move["reason"]]
         if count > 1:
-            yield unlike("recorded twice", about, 1, count)
+            yield unlike("recorded twice", subject, 1, count)
         elif move["outcome"] == "done" and not count:
-            yield unlike("unrecorded", about, 1, 0)
+            yield unlike("unrecorded", subject, 1, 0)
 
 
-def _same(kind: str, about: str, expected: object, actual: object) -> Iterator[Finding]:
+def _same(kind: str, subject: str, expected: object, actual: object) -> Iterator[Finding]:
     if expected != actual:
-        yield unlike(kind, about, expected, actual)
+        yield unlike(kind, subject, expected, actual)
 
 
 def _conditions(resource: Object) -> dict[str, tuple[str, str]]:

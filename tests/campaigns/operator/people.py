@@ -59,7 +59,7 @@ class People:
             self._namespace.create(simulator(name, seed, replicas=1))
 
     async def work(self) -> None:
-        """Work until they are cancelled."""
+        """Runs all users until they are canceled."""
         strands = {
             "builder": (self._create, self._create, self._delete, self._serve, self._serve),
             "mover": (self._name, self._name, self._name, self._unname),
@@ -90,7 +90,7 @@ class People:
         self._namespace.delete("Simulator", self._one("Simulator", chance))
 
     def _serve(self, chance: random.Random) -> None:
-        """Changes how it is served."""
+        """Changes how a Simulator is served."""
         self._namespace.change(self._one("Simulator", chance), **_serving(chance))
 
     def _name(self, chance: random.Random) -> None:
@@ -122,7 +122,7 @@ class People:
         self._namespace.delete("SimulatorAlias", self._one("SimulatorAlias", chance))
 
     def _one(self, kind: str, chance: random.Random) -> str:
-        """One of those that exist, or existed a moment ago."""
+        """The name of an object that exists, or existed a moment ago."""
         names = self._namespace.names(kind)
         return chance.choice(names) if names else "nobody"
 
@@ -138,8 +138,8 @@ class People:
                 "simulator": chance.choice(list(DIGESTS)),
             }
             self._runs.append(self._ask("/runs", **body)["run"]["id"])
-        opened = self._ask("/episodes", run=chance.choice(self._runs))
-        self._episodes.append(opened["episode"])
+        episode = self._ask("/episodes", run=chance.choice(self._runs))
+        self._episodes.append(episode["episode"])
 
     def _end(self, chance: random.Random) -> None:
         if self._episodes:

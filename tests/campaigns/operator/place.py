@@ -73,8 +73,8 @@ class Place(NamedTuple):
             "webhook_reload_seconds": 0.5,
             "webhook_settle_seconds": SETTLE_SECONDS,
         }
-        own = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
-        environment = _environment(settings) | own
+        journals = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
+        environment = _environment(settings) | journals
         return [sys.executable, "-m", "campaigns.operator.jumping"], environment
 
     def service(self, port: int) -> Command:
@@ -97,10 +97,10 @@ class Place(NamedTuple):
 
     def configuration(self, port: int, bundle: bytes) -> Object:
         """The webhook's configuration, which refuses changes while no operator runs."""
-        own = self.namespace.namespace
+        namespace = self.namespace.namespace
         webhooks = [
-            _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own),
-            _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", own),
+            _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", namespace),
+            _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", namespace),
         ]
         client = {
             "url": f"https://{LOOPBACK}:{port}/admit",
@@ -113,13 +113,13 @@ class Place(NamedTuple):
 
     @property
     def configuration_name(self) -> str:
-        """The chart's name of it."""
+        """The chart's name of the configuration."""
         return f"agentworld-{self.namespace.namespace}"
 
 
 def _environment(settings: dict[str, object]) -> dict[str, str]:
-    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
-    return own | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    variables = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+    return variables | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def _webhook(name: str, operations: list[str], policy: str, namespace: str) -> Object:

@@ -51,9 +51,11 @@ def _named(namespace: Namespace, kind: str) -> dict[str, Object]:
     return {item["metadata"]["name"]: item for item in namespace.all(kind).objects}
 
 
-def _engines(found: dict[str, Object]) -> dict[str, Object]:
-    """Also those without their label."""
-    return {name: deployment for name, deployment in found.items() if name.startswith("engine-")}
+def _engines(resources: dict[str, Object]) -> dict[str, Object]:
+    """The objects of engines, also those without their label."""
+    return {
+        name: deployment for name, deployment in resources.items() if name.startswith("engine-")
+    }
 
 
 def _rows(ledger: Path, query: str) -> list[Any]:

@@ -23,23 +23,23 @@ class Stall(NamedTuple):
 def watch_stalls(
     process: str,
     journal: Path,
-    ended: threading.Event,
+    stop_event: threading.Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """A thread records each late wake-up, until the event is set."""
 
     def watch() -> None:
-        lines, before = Journal(journal), clock()
-        while not ended.wait(_EVERY_SECONDS):
+        lines, last_wakeup = Journal(journal), clock()
+        while not stop_event.wait(_EVERY_SECONDS):
             now = clock()
-            if now - before > _EVERY_SECONDS + _LATE_SECONDS:
-                lines.write(process=process, since=before, until=now)
-            before = now
+            if now - last_wakeup > _EVERY_SECONDS + _LATE_SECONDS:
+                lines.write(process=process, since=last_wakeup, until=now)
+            last_wakeup = now
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def read_stalls(journal: Path) -> list[Stall]:
-    """Reads them in order."""
+    """Reads the stalls in order."""
     stalls = [Stall(*(line[name] for name in Stall._fields)) for line in read(journal)]
     return sorted(stalls, key=lambda stall: stall.since)

@@ -1,4 +1,4 @@
-"""Tests of the judge: each of these is a failure that it must find."""
+"""Tests of the judge: each of these is a failure that the judge must find."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ from campaigns.operator.stalls import Stall, read_stalls, watch_stalls
 from campaigns.operator.usurping import OURS, usurped
 
 ENGINE = engine_name(FIRST)
-NOTHING = object()
+DELETED = object()
 CONDITIONS = ("Verified", "EngineReady", "Ready", "Degraded")
 FIELDS = ("observedGeneration", "digest", "replicas", "readyReplicas", "openEpisodes")
 IMAGE = "spec/template/spec/containers/0/image"
@@ -27,7 +27,7 @@ SERVED = {"type": "Ready", "status": "True", "reason": "Serving", "message": ""}
 
 # The judge's finding, where the world is spoiled, and the replacement.
 SPOILED = [
-    *(("missing", f"children/{kind}/{ENGINE}", NOTHING) for kind in CHILDREN),
+    *(("missing", f"children/{kind}/{ENGINE}", DELETED) for kind in CHILDREN),
     *(
         ("otherwise", f"children/{kind}/{ENGINE}/metadata/{field}", value)
         for kind in CHILDREN
@@ -56,7 +56,7 @@ SPOILED = [
         for name in ("one", "idle")
         for type_ in CONDITIONS
     ),
-    ("untrue", "simulators/one/status", NOTHING),
+    ("untrue", "simulators/one/status", DELETED),
     ("untrue", "simulators/rival/status/digest", "another"),
     ("untrue", "simulators/rival/status/observedGeneration", "another"),
     ("untrue", "simulators/rival/status/conditions/Ready/status", "True"),
@@ -82,14 +82,14 @@ def spoil(snapshot, path, value):
     *parents, last = path.split("/")
     part = snapshot._asdict()
     for name in parents:
-        part = part[place(part, name)]
-    if value is NOTHING:
+        part = part[index_of(part, name)]
+    if value is DELETED:
         del part[last]
     else:
-        part[place(part, last)] = value
+        part[index_of(part, last)] = value
 
 
-def place(part, name):
+def index_of(part, name):
     """An index of a list, or the type of a condition in it."""
     if isinstance(part, dict):
         return name
@@ -108,9 +108,9 @@ def test_the_judge_finds_nothing_in_a_correct_snapshot():
 @pytest.mark.parametrize("module", ["operator/judge", "operator/seen", "operator/usurping"])
 def test_the_judge_imports_nothing_of_the_operator(module):
     path = Path(__file__).parents[1] / f"{module}.py"
-    imported = [node for node in ast.walk(ast.parse(path.read_text())) if "module" in dir(node)]
-    assert imported
-    assert not [node.module for node in imported if str(node.module).startswith("agentworld")]
+    imports = [node for node in ast.walk(ast.parse(path.read_text())) if "module" in dir(node)]
+    assert imports
+    assert not [node.module for node in imports if str(node.module).startswith("agentworld")]
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), SPOILED)
@@ -140,8 +140,8 @@ def test_a_changed_field_known_only_to_the_builder_is_found():
 def test_leftover_children_of_a_deleted_simulator_are_found():
     snapshot = world()
     del snapshot.simulators["idle"]
-    left = {finding.subject for finding in judge(snapshot) if finding.kind == "left over"}
-    assert left == {f"{kind} {engine_name(OTHER)}" for kind in CHILDREN}
+    subjects = {finding.subject for finding in judge(snapshot) if finding.kind == "left over"}
+    assert subjects == {f"{kind} {engine_name(OTHER)}" for kind in CHILDREN}
 
 
 def test_children_orphaned_before_the_deletion_are_not_left_over():
@@ -165,20 +165,23 @@ def test_a_move_that_is_recorded_twice_is_found(number):
     assert kinds(snapshot) == {"recorded twice"}
 
 
-def returned(snapshot, **fields):
+def add_restored_change(snapshot, **fields):
     """The operator restores the previous target of `stable`, or sets another one."""
-    words = {"set_by": "the operator (by comparing lists; nobody asked)", "override": "refused"}
+    restored_fields = {
+        "set_by": "the operator (by comparing lists; nobody asked)",
+        "override": "refused",
+    }
     snapshot.rows.append(
         snapshot.rows[0] | {"simulator": OTHER, "override": "move 3", "request": "u/1"}
     )
-    snapshot.rows.append(snapshot.rows[0] | words | fields)
+    snapshot.rows.append(snapshot.rows[0] | restored_fields | fields)
     condition = {"type": "Recorded", "status": "True", "reason": "Returned", "message": ""}
     spoil(snapshot, "aliases/stable/status/conditions/Recorded", condition)
     return snapshot
 
 
 def test_an_alias_restored_after_a_refusal_is_correct():
-    snapshot = returned(world())
+    snapshot = add_restored_change(world())
     assert judge(snapshot) == []
     snapshot.aliases["stable"]["status"]["conditions"][1]["reason"] = "AsAsked"
     assert kinds(snapshot) == {"untrue"}
@@ -186,7 +189,7 @@ def test_an_alias_restored_after_a_refusal_is_correct():
 
 @pytest.mark.parametrize("fields", [{"simulator": OTHER}, {"canary": OTHER}, {"request": "u/2"}])
 def test_an_unrequested_alias_change_by_the_operator_is_found(fields):
-    assert "unasked" in kinds(returned(world(), **fields))
+    assert "unasked" in kinds(add_restored_change(world(), **fields))
 
 
 def test_several_findings_about_one_object_count_as_one_object():
@@ -210,28 +213,32 @@ def test_a_renewing_leader_and_its_successor_may_write():
 
 
 def test_a_replica_without_a_renewed_lease_may_not_write():
-    late_write, never = write("a", 10), write("b", 1)
-    assert usurped([lease("a", 0), late_write, never], [], 5.0) == [never, late_write]
+    late_write, early_write = write("a", 10), write("b", 1)
+    assert usurped([lease("a", 0), late_write, early_write], [], 5.0) == [early_write, late_write]
 
 
 @pytest.mark.parametrize("process", ["a", OURS])
 def test_a_stalled_replica_may_only_finish_its_active_call(process):
-    call, later, other = write("a", 30.5), write("a", 40.0), Stall("b", 30.0, 50.0)
-    stalls = [Stall(process, 2.0, 30.0), other]
-    assert usurped([lease("a", 0), call, later], stalls, 5.0) == [later]
+    active_write, later_write, other_stall = (
+        write("a", 30.5),
+        write("a", 40.0),
+        Stall("b", 30.0, 50.0),
+    )
+    stalls = [Stall(process, 2.0, 30.0), other_stall]
+    assert usurped([lease("a", 0), active_write, later_write], stalls, 5.0) == [later_write]
 
 
 def test_a_stall_of_a_process_is_recorded(tmp_path):
-    journal, ended, times = tmp_path / "stalls", threading.Event(), iter([0.0, 0.1, 5.1, 5.2])
+    journal, stop_event, times = tmp_path / "stalls", threading.Event(), iter([0.0, 0.1, 5.1, 5.2])
 
     def clock():
         now = next(times, None)
         if now is None:
-            ended.set()
+            stop_event.set()
         return now or 5.2
 
-    watch_stalls("a", journal, ended, clock)
-    assert ended.wait(60)
+    watch_stalls("a", journal, stop_event, clock)
+    assert stop_event.wait(60)
     assert read_stalls(journal) == [Stall("a", 0.1, 5.1)]
 
 

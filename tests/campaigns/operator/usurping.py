@@ -12,23 +12,23 @@ _SLACK_SECONDS = 2.0
 
 
 def usurped(
-    written: Iterable[Written], stalls: Sequence[Stall], renewal_seconds: float
+    writes: Iterable[Written], stalls: Sequence[Stall], renewal_seconds: float
 ) -> list[Written]:
     """The writes of an operator that had not renewed the lease in time.
 
     A stalled process may finish its active call.
     """
-    renewed: dict[str, float] = {}
+    renewal_times: dict[str, float] = {}
     findings = []
-    for write in sorted(written, key=lambda write: write.sent):
+    for write in sorted(writes, key=lambda write: write.sent):
         if write.matter == "lease":
             if write.holds:
-                renewed[write.replica] = write.sent
+                renewal_times[write.replica] = write.sent
             continue
-        may_until = renewed.get(write.replica, float("-inf")) + renewal_seconds
+        allowed_until = renewal_times.get(write.replica, float("-inf")) + renewal_seconds
         for stall in stalls:
-            if stall.process in (write.replica, OURS) and stall.since <= may_until:
-                may_until = max(may_until, stall.until)
-        if write.sent > may_until + _SLACK_SECONDS:
+            if stall.process in (write.replica, OURS) and stall.since <= allowed_until:
+                allowed_until = max(allowed_until, stall.until)
+        if write.sent > allowed_until + _SLACK_SECONDS:
             findings.append(write)
     return findings

@@ -86,11 +86,11 @@ def numbers() -> dict[str, int]:
 def attempts() -> list[EscapeAttempt]:
     """Each system call of this machine, once."""
     call_numbers = numbers()
-    closed = {
+    closed_calls = {
         name: call_numbers[name] for name in _CLOSED if name in call_numbers
     } | _CLOSED_NUMBERS
     return [
-        *(_call(name, _closed(number)) for name, number in closed.items()),
+        *(_call(name, _closed(number)) for name, number in closed_calls.items()),
         *(
             _call(f"clone a {name}", _cloned(call_numbers["clone"], flag))
             for name, flag in _NAMESPACES.items()
@@ -121,8 +121,8 @@ def _closed(number: int) -> str:
 
 
 def _succeeds(name: str, number: int, arguments: str) -> str:
-    won = "$< == 0 or $> == 0" if name in _SETS_AND_TELLS else "$r >= 0"
-    return f"@a = ({arguments}); $r = syscall({number}, @a); print {_WON} if {won}"
+    condition = "$< == 0 or $> == 0" if name in _SETS_AND_TELLS else "$r >= 0"
+    return f"@a = ({arguments}); $r = syscall({number}, @a); print {_WON} if {condition}"
 
 
 def _cloned(number: int, flag: int) -> str:
@@ -131,8 +131,10 @@ def _cloned(number: int, flag: int) -> str:
 
 
 def _fcntl(number: int, command: int) -> str:
-    opened = "open(F, q(<), q(/usr/bin/env)); pipe(R, W)"
-    of = "W" if command == 1031 else "F"
-    lock = "pack(q(ssqqlx4), 0, 0, 0, 0, 0)" if command < 1000 else "1048576" if of == "W" else "0"
-    call = f"$l = {lock}; $r = syscall({number}, fileno({of}), {command}, $l)"
-    return f"{opened}; {call}; print {_WON} if $r >= 0 or $! + 0 != 1"
+    open_handles = "open(F, q(<), q(/usr/bin/env)); pipe(R, W)"
+    handle = "W" if command == 1031 else "F"
+    lock = (
+        "pack(q(ssqqlx4), 0, 0, 0, 0, 0)" if command < 1000 else "1048576" if handle == "W" else "0"
+    )
+    call = f"$l = {lock}; $r = syscall({number}, fileno({handle}), {command}, $l)"
+    return f"{open_handles}; {call}; print {_WON} if $r >= 0 or $! + 0 != 1"

@@ -46,8 +46,8 @@ class SandboxReport(Report):
 def run(folder: Path, num_attempts: int, seed: str) -> SandboxReport:
     """`num_attempts` attempts, each kind equally often."""
     with Host(folder) as host:
-        hands = shuffled(dict.fromkeys(all_attempts(host), 1), seed)
-        return try_all([*itertools.islice(hands, num_attempts)], host, seed)
+        order = shuffled(dict.fromkeys(all_attempts(host), 1), seed)
+        return try_all([*itertools.islice(order, num_attempts)], host, seed)
 
 
 def all_attempts(host: Host) -> list[EscapeAttempt]:
@@ -71,13 +71,13 @@ def try_all(
     seed: str,
     open_shell: Callable[[], LiveShell] = lambda: LiveShell(seconds=_SECONDS),
 ) -> SandboxReport:
-    """Runs these, one after another."""
-    start, others = time.monotonic(), family()
+    """Runs the attempts, one after another."""
+    start, outside_processes = time.monotonic(), family()
     in_terminal = [attempt for attempt in attempts if attempt.kind == "terminal"]
     in_shell = [attempt for attempt in attempts if attempt not in in_terminal]
     findings = [
-        *_try_in(open_shell, in_shell, host, others),
-        *_try_in(LiveTerminal, in_terminal, host, others),
+        *_try_in(open_shell, in_shell, host, outside_processes),
+        *_try_in(LiveTerminal, in_terminal, host, outside_processes),
     ]
     subjects = {
         kind: {finding.subject for finding in findings if finding.kind == kind} for kind in _KINDS
@@ -101,47 +101,52 @@ def _try_in(
     open_room: Callable[[], _Room],
     attempts: Sequence[EscapeAttempt],
     host: Host,
-    others: Container[psutil.Process],
+    outside_processes: Container[psutil.Process],
 ) -> Iterator[Finding]:
     if not attempts:
         return
     with open_room() as shell:
         shell.reset(START)
-        first = shell.step(_LOOK)
+        first_view = shell.step(_LOOK)
         for attempt in attempts:
-            yield from _judged(attempt, shell, host, first, others)
+            yield from _judged(attempt, shell, host, first_view, outside_processes)
 
 
 def _judged(
     attempt: EscapeAttempt,
     shell: _Room,
     host: Host,
-    first: str,
-    others: Container[psutil.Process],
+    first_view: str,
+    outside_processes: Container[psutil.Process],
 ) -> Iterator[Finding]:
-    """The problems after an attempt; `others` are processes outside of sandboxes."""
-    before = census()
+    """The problems after an attempt; `outside_processes` are not in sandboxes."""
+    census_before = census()
     shell.reset(START)
     output = _play(shell, attempt.actions)
-    succeeded = SEEN in output or host.secret in output or host.was_reached()
-    if succeeded:
+    is_escape = SEEN in output or host.secret in output or host.was_reached()
+    if is_escape:
         yield _finding("escape", attempt, output[-300:])
-    after = _AFTER.get(attempt.kind, _nothing)(shell)
-    if after:
-        yield _finding("leak", attempt, after)
-    started = [item for item in family() if item not in others]
+    problem = _AFTER.get(attempt.kind, _nothing)(shell)
+    if problem:
+        yield _finding("leak", attempt, problem)
+    new_processes = [item for item in family() if item not in outside_processes]
     shell.close()
-    for name, left in (("processes", alive(started)), ("zombies", zombies(others))):
-        if left:
-            yield _finding("leak", attempt, f"{name} that are left: {left}")
-    now = census()
-    if now != before:
-        changes = [pair for pair in zip(before, now, strict=True) if pair[0] != pair[1]]
+    for name, remaining in (
+        ("processes", alive(new_processes)),
+        ("zombies", zombies(outside_processes)),
+    ):
+        if remaining:
+            yield _finding("leak", attempt, f"{name} that are left: {remaining}")
+    census_after = census()
+    if census_after != census_before:
+        changes = [
+            pair for pair in zip(census_before, census_after, strict=True) if pair[0] != pair[1]
+        ]
         yield _finding("leak", attempt, f"the machine is another one: {changes}")
     shell.reset(START)
-    look = shell.step(_LOOK)
-    if look != first:
-        yield _finding("leak", attempt, f"a new episode shows {_other_lines(first, look)}")
+    view = shell.step(_LOOK)
+    if view != first_view:
+        yield _finding("leak", attempt, f"a new episode shows {_other_lines(first_view, view)}")
 
 
 def _play(shell: _Room, actions: Sequence[str]) -> str:
@@ -172,8 +177,8 @@ def _misreported(shell: _Room) -> str:
         files = shell.files()
     except EnvironmentBroken:  # an attempt that ends its sandbox has failed
         return ""
-    honest = files.get("rimo.txt") == "besa" and "tane.txt" not in files
-    return "" if honest else f"the files are told as {files!r}"
+    is_honest = files.get("rimo.txt") == "besa" and "tane.txt" not in files
+    return "" if is_honest else f"the files are told as {files!r}"
 
 
 def _nothing(_: _Room) -> str:
@@ -191,7 +196,7 @@ def _finding(kind: str, attempt: EscapeAttempt, problem: str) -> Finding:
     return Finding(kind, f"{attempt.kind} {attempt.name!r}: {problem}", attempt.name)
 
 
-def _other_lines(first: str, look: str) -> list[str]:
-    lines = {*first.splitlines()}
-    other = [line for line in look.splitlines() if line not in lines]
-    return [line for line in other if TOKEN in line] or other[:5] or ["fewer lines"]
+def _other_lines(first_view: str, view: str) -> list[str]:
+    lines = {*first_view.splitlines()}
+    new_lines = [line for line in view.splitlines() if line not in lines]
+    return [line for line in new_lines if TOKEN in line] or new_lines[:5] or ["fewer lines"]

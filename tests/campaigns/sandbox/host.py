@@ -108,18 +108,18 @@ def family() -> list[psutil.Process]:
 
 def alive(processes: list[psutil.Process]) -> list[str]:
     """The names of processes that do not end within their time."""
-    _, left = psutil.wait_procs(processes, timeout=END_SECONDS)
-    return [_name(item) for item in left]
+    _, remaining = psutil.wait_procs(processes, timeout=END_SECONDS)
+    return [_name(item) for item in remaining]
 
 
-def zombies(others: Container[psutil.Process]) -> list[str]:
-    """Zombies of this process, without those in `others`."""
+def zombies(outside_processes: Container[psutil.Process]) -> list[str]:
+    """Zombies of this process, without those in `outside_processes`."""
     deadline = time.monotonic() + END_SECONDS
     while True:
-        started = [item for item in family() if item not in others]
-        dead = [item for item in started if _status(item) == psutil.STATUS_ZOMBIE]
-        if not dead or time.monotonic() > deadline:
-            return [_name(item) for item in dead]
+        new_processes = [item for item in family() if item not in outside_processes]
+        zombie_processes = [item for item in new_processes if _status(item) == psutil.STATUS_ZOMBIE]
+        if not zombie_processes or time.monotonic() > deadline:
+            return [_name(item) for item in zombie_processes]
         time.sleep(0.02)
 
 

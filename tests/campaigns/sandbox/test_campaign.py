@@ -24,8 +24,8 @@ def host(tmp_path):
         yield host
 
 
-def some(host):
-    """A few of each kind."""
+def sample(host):
+    """A few attempts of each kind."""
     counts, attempts = Counter(), all_attempts(host)
     for attempt, _ in zip(shuffled(dict.fromkeys(attempts, 1), "short"), attempts, strict=False):
         counts[attempt.kind] += 1
@@ -34,7 +34,7 @@ def some(host):
 
 
 def test_no_attempt_escapes_a_sandbox_or_leaves_traces(host):
-    report = try_all([*some(host)], host, "short")
+    report = try_all([*sample(host)], host, "short")
     assert report.sentences == []
     assert {*report.by_kind.values()} == {_OF_EACH_KIND}
     assert (report.escapes, report.leaks) == (0, 0)
@@ -57,13 +57,15 @@ def test_escapes_from_a_sandbox_without_its_filter_are_found(host, monkeypatch):
 def test_an_escape_of_a_shell_with_the_first_processs_capability_is_found(host, monkeypatch):
     name = "agentworld.domains.terminal.process._SHELL"
     monkeypatch.setattr(name, _SHELL[_SHELL.index("setsid") :])
-    looks = [attempt for attempt in terminal.attempts("") if "/proc/1/environ" in attempt.name]
-    report = try_all(looks, host, "capable")
+    environ_attempts = [
+        attempt for attempt in terminal.attempts("") if "/proc/1/environ" in attempt.name
+    ]
+    report = try_all(environ_attempts, host, "capable")
     assert (report.attempts, report.escapes) == (1, 1)
 
 
-class Lasting(LiveShell):
-    """All episodes in one sandbox, as without any cleanup."""
+class LastingShell(LiveShell):
+    """A shell with one sandbox for all episodes, as without any cleanup."""
 
     def reset(self, files=None):
         if self._sandbox is None:
@@ -77,18 +79,18 @@ class Lasting(LiveShell):
 
 
 def test_leaks_from_one_episode_to_the_next_are_found(host, monkeypatch):
-    monkeypatch.setattr("campaigns.sandbox.host.END_SECONDS", 1.0)  # for what never ends
+    monkeypatch.setattr("campaigns.sandbox.host.END_SECONDS", 1.0)  # for processes that never end
     shells = []
 
     def open_shell():
-        shells.append(Lasting(seconds=10))
+        shells.append(LastingShell(seconds=10))
         return shells[-1]
 
-    harms = attempts_of("state", f"echo {TOKEN} >/home/{TOKEN}", "umask 777")
+    leaking_attempts = attempts_of("state", f"echo {TOKEN} >/home/{TOKEN}", "umask 777")
     try:
-        report = try_all(harms, host, "left", open_shell)
+        report = try_all(leaking_attempts, host, "left", open_shell)
     finally:
         shells[0].end()
     assert report.leaks == 2
-    for sign in ("processes that are left", f"/home/{TOKEN}", "umask"):
-        assert any(sign in sentence for sentence in report.sentences), sign
+    for text in ("processes that are left", f"/home/{TOKEN}", "umask"):
+        assert any(text in sentence for sentence in report.sentences), text

@@ -117,5 +117,5 @@ def _text(objects: Path, data: bytes | None, digest: str) -> str | None:
 
 def _copies(folder: Path) -> dict[tuple[str, int], bytes]:
     files = folder.glob("*/*.dsse.json")
-    of_runs = [file for file in files if "-" not in file.parent.name]
-    return {(file.parent.name, int(file.name[:12])): file.read_bytes() for file in of_runs}
+    run_files = [file for file in files if "-" not in file.parent.name]
+    return {(file.parent.name, int(file.name[:12])): file.read_bytes() for file in run_files}

@@ -77,8 +77,8 @@ def over_postgres(folder: Path, num_faults: int, seed: str) -> ServiceReport:
     """A campaign over a ledger in a server, which is behind its own network."""
     port = free_port()
     with postgres.running() as server, server.database() as url:
-        through = make_url(url).set(port=port).render_as_string(hide_password=False)
-        crew = Crew(Place.create(folder, url, through), seed)
+        proxied_url = make_url(url).set(port=port).render_as_string(hide_password=False)
+        crew = Crew(Place.create(folder, url, proxied_url), seed)
         crew.networks.append(
             Proxy("database", port, [server.port], _DATABASE_RATE, seed, crew.faults)
         )
@@ -91,20 +91,20 @@ def _judged(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str)
     asyncio.run(_close_books(place))
     verdict = check(folder, place.ledger_url)
     logs = sorted(folder.glob("service-*.log"))
-    books, heard = verdict.books, verdict.heard
+    books, client_records = verdict.books, verdict.heard
     return ServiceReport.of(
         folder,
         [*verdict.findings, *_accused(place), *mistakes(logs)],
         PROMISES | _OTHER_PROMISES,
         seed=seed,
         seconds=round(time.monotonic() - start, 1),
-        answered_steps=len(heard.answers),
+        answered_steps=len(client_records.answers),
         steps=sum(len(episode.steps) for episode in books.episodes.values()),
         episodes=len(books.episodes),
         runs=len(books.runs),
         said=verdict.num_said,
-        unanswered=heard.lost,
-        refusals=heard.refusals,
+        unanswered=client_records.lost,
+        refusals=client_records.refusals,
     )
 
 
@@ -116,17 +116,17 @@ async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: 
     try:
         await crew.ready()
         async with asyncio.TaskGroup() as group:
-            playing = [group.create_task(client.play()) for client in crew.clients]
-            raging = group.create_task(rage(crew, database.faults, seed))
+            play_tasks = [group.create_task(client.play()) for client in crew.clients]
+            rage_task = group.create_task(rage(crew, database.faults, seed))
             housekeeping = group.create_task(_keep_house(crew.place))
-            longest = _START_SECONDS + num_faults * _FAULT_SECONDS
-            await until(partial(crew.were_hit, num_faults), "too few faults", longest)
+            max_seconds = _START_SECONDS + num_faults * _FAULT_SECONDS
+            await until(partial(crew.were_hit, num_faults), "too few faults", max_seconds)
             crew.over = True
-            await raging
+            await rage_task
             housekeeping.cancel()
             await crew.calm()
             await crew.ready()
-            await _finish(crew, playing)
+            await _finish(crew, play_tasks)
     finally:
         keeper.cancel()
         await crew.end()
@@ -134,19 +134,23 @@ async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: 
             await network.shut()
 
 
-async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
+async def _finish(crew: Crew, play_tasks: list[asyncio.Task[None]]) -> None:
     """Lets all clients finish without faults.
 
     Every trainer dies once more: its successor repeats all requests.
     """
     for client in crew.clients:
         client.end()
-    _, pending = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
+    _, pending = await asyncio.wait(play_tasks, timeout=_QUIET_SECONDS)
     names = {
-        client.name for client, task in zip(crew.clients, playing, strict=True) if task in pending
+        client.name
+        for client, task in zip(crew.clients, play_tasks, strict=True)
+        if task in pending
     }
-    last = {name: _last_answers(crew.place, name) for name in sorted(names)}
-    assert not pending, f"{len(pending)} clients do not come to an end; what each got last: {last}"
+    last_answers = {name: _last_answers(crew.place, name) for name in sorted(names)}
+    assert not pending, (
+        f"{len(pending)} clients do not come to an end; what each got last: {last_answers}"
+    )
 
 
 def _last_answers(place: Place, client: str) -> list[str]:
@@ -177,8 +181,8 @@ async def _keep_house(place: Place) -> None:
 def _accused(place: Place) -> Iterator[Finding]:
     """The problems that our own audit finds: none, because the service is honest."""
     with closing(place.ledger()) as ledger:
-        verified = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
-    for verification in verified:
+        verifications = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
+    for verification in verifications:
         yield from (
             Finding("accused", f"{verification.subject}: {problem}")
             for problem in verification.problems

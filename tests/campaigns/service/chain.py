@@ -27,8 +27,8 @@ def chain_findings(books: Books) -> Iterator[Finding]:
         row, opening = episode.row, episode.opening
         if digest(episode.opening_text.encode()) != row["opening_digest"]:
             yield Finding("unchained", f"what {name} was opened with is another")
-        copied = (opening.get("fork") or {"step": 0})["step"]
-        if (row["run"], row["num_copied"]) != (opening.get("run"), copied):
+        num_copied = (opening.get("fork") or {"step": 0})["step"]
+        if (row["run"], row["num_copied"]) != (opening.get("run"), num_copied):
             yield Finding("unchained", f"the row of {name} is not of its opening")
         start_fields = [name, simulator, row["run"], row["num_copied"], row["opening_digest"]]
         head = digest(rfc8785.dumps(start_fields))
@@ -52,16 +52,16 @@ def log_findings(books: Books) -> Iterator[Finding]:
     """Every entry must be in its place, and every episode and step under an entry."""
     for run, entries in books.log.items():
         bodies = [json.loads(body) for _, body in entries]
-        places = [
-            (place, entry_body["sequence"], entry_body["run"])
-            for (place, _), entry_body in zip(entries, bodies, strict=True)
+        positions = [
+            (position, entry_body["sequence"], entry_body["run"])
+            for (position, _), entry_body in zip(entries, bodies, strict=True)
         ]
-        if places != [(n, n, run) for n in range(1, books.runs[run]["log_length"] + 1)]:
+        if positions != [(n, n, run) for n in range(1, books.runs[run]["log_length"] + 1)]:
             yield Finding("unaccounted", f"the log of run {run} is not whole")
         yield from _run_findings(books.runs[run], [item["kind"] for item in bodies])
-        own = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
-        yield from _steps_findings(run, bodies, own)
-        yield from _episodes_findings(run, bodies, own)
+        own_episodes = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
+        yield from _steps_findings(run, bodies, own_episodes)
+        yield from _episodes_findings(run, bodies, own_episodes)
 
 
 def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
@@ -81,10 +81,10 @@ def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
             yield Finding("unsigned", f"run {run}: the end of its log is not signed")
 
 
-def _head(before: str, number: int, step: Step) -> str:
+def _head(previous_head: str, number: int, step: Step) -> str:
     texts = step.row["action_digest"], step.row["observation_digest"]
     outcome = rfc8785.dumps([*step.outcome, *step.confidence]).decode()
-    return digest("\n".join([before, str(number), *texts, outcome]).encode())
+    return digest("\n".join([previous_head, str(number), *texts, outcome]).encode())
 
 
 def _texts(step: Step) -> list[tuple[str | None, str]]:
@@ -93,15 +93,17 @@ def _texts(step: Step) -> list[tuple[str | None, str]]:
 
 
 def _run_findings(run: Row, kinds: list[str]) -> Iterator[Finding]:
-    closed = run["final_weights"] is not None
+    is_closed = run["final_weights"] is not None
     if kinds[:1] != ["run-opened"] or kinds.count("run-opened") != 1:
         yield Finding("unaccounted", f"the log of run {run['id']} does not begin once")
-    if kinds.count("run-closed") != closed or (closed and kinds[-1] != "run-closed"):
+    if kinds.count("run-closed") != is_closed or (is_closed and kinds[-1] != "run-closed"):
         yield Finding("unaccounted", f"the log of run {run['id']} does not end as the run")
 
 
-def _steps_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
-    rows = [step.row for episode in own.values() for step in episode.steps.values()]
+def _steps_findings(
+    run: str, bodies: list[Row], own_episodes: dict[str, Episode]
+) -> Iterator[Finding]:
+    rows = [step.row for episode in own_episodes.values() for step in episode.steps.values()]
     by_entry: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["entry"], row["place"])):
         by_entry.setdefault(row["entry"], []).append(row)
@@ -116,13 +118,15 @@ def _steps_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> Ite
             yield Finding("unaccounted", f"entry {entry} of run {run} names other steps")
 
 
-def _episodes_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
-    opened = [item["episode"] for item in bodies if item["kind"] == "episode-opened"]
-    closed = {item["episode"]: item for item in bodies if item["kind"] == "episode-closed"}
-    if sorted(opened) != sorted(own):
+def _episodes_findings(
+    run: str, bodies: list[Row], own_episodes: dict[str, Episode]
+) -> Iterator[Finding]:
+    opened_names = [item["episode"] for item in bodies if item["kind"] == "episode-opened"]
+    closings = {item["episode"]: item for item in bodies if item["kind"] == "episode-closed"}
+    if sorted(opened_names) != sorted(own_episodes):
         yield Finding("unaccounted", f"the log of run {run} names other episodes")
-    for name, episode in own.items():
-        reason, closing = episode.row["closed"], closed.get(name)
+    for name, episode in own_episodes.items():
+        reason, closing = episode.row["closed"], closings.get(name)
         if reason is None:
             yield Finding("unaccounted", f"episode {name} was never closed")
         if (closing and closing["reason"]) != reason:
@@ -133,15 +137,15 @@ def _episodes_findings(run: str, bodies: list[Row], own: dict[str, Episode]) -> 
 
 def _is_true(envelope: bytes, keys: dict[str, Any], run: str, length: int, root: str) -> bool:
     """DSSE: the signature covers the type and the payload, each preceded by its length."""
-    read = json.loads(envelope)
-    payload, kind = base64.b64decode(read["payload"]), read["payloadType"]
-    signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind.encode(), len(payload), payload)
-    (signature,) = read["signatures"]
+    statement = json.loads(envelope)
+    payload, kind = base64.b64decode(statement["payload"]), statement["payloadType"]
+    signed_bytes = b"DSSEv1 %d %b %d %b" % (len(kind), kind.encode(), len(payload), payload)
+    (signature,) = statement["signatures"]
     key = keys.get(signature["keyid"])
     if not isinstance(key, Ed25519PublicKey):
         return False
     try:
-        key.verify(base64.b64decode(signature["sig"]), signed)
+        key.verify(base64.b64decode(signature["sig"]), signed_bytes)
     except InvalidSignature:
         return False
     predicate = json.loads(payload)["predicate"]

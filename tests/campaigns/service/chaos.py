@@ -25,8 +25,8 @@ async def rage(crew: Crew, database: Sequence[Fault], seed: str) -> None:
     """Runs several strands of faults concurrently, until the crew ends."""
     async with asyncio.TaskGroup() as group:
         for name, (pause, faults) in _STRANDS.items():
-            mixed = (*faults, *database) if name == "databases" else faults
-            group.create_task(_strand(crew, pause, mixed, f"{name} {seed}"))
+            all_faults = (*faults, *database) if name == "databases" else faults
+            group.create_task(_strand(crew, pause, all_faults, f"{name} {seed}"))
 
 
 async def _strand(crew: Crew, pause: float, faults: Sequence[Fault], seed: str) -> None:
@@ -65,7 +65,7 @@ async def _kill(
 
 
 async def _end_service(crew: Crew, chance: random.Random) -> None:
-    """Terminates it; it must end in time."""
+    """Terminates a service, which must end in time."""
     service = chance.choice(crew.services)
     if service.program.pid is not None:
         crew.count("process: service ended", service.program.name)
@@ -82,9 +82,9 @@ async def _stop_engine(crew: Crew, chance: random.Random) -> None:
 
 
 async def _stop(crew: Crew, program: Kept, kind: str, chance: random.Random) -> None:
-    hits = crew.is_used(program)
+    is_hit = crew.is_used(program)
     if program.program.send(signal.SIGSTOP):
-        crew.count(f"process: {kind}", program.program.name, hits=hits)
+        crew.count(f"process: {kind}", program.program.name, hits=is_hit)
     await asyncio.sleep(chance.uniform(0.2, 1.5))
     program.program.send(signal.SIGCONT)
 
@@ -105,9 +105,9 @@ async def _swap_engine(crew: Crew, chance: random.Random) -> None:
 
 
 async def _end_engine(crew: Crew, engine: Kept, kind: str) -> None:
-    hits = crew.is_used(engine)
+    is_hit = crew.is_used(engine)
     if engine.program.kill():
-        crew.count(f"process: {kind}", engine.program.name, hits=hits)
+        crew.count(f"process: {kind}", engine.program.name, hits=is_hit)
     await _back(engine)
 
 
@@ -145,13 +145,13 @@ async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
 
 
 async def _back(program: Kept) -> None:
-    """Returns when it listens again."""
+    """Waits until the program listens again."""
 
-    def listens() -> bool:
+    def is_listening() -> bool:
         with socket.socket() as probe:
             return probe.connect_ex((LOOPBACK, program.port)) == 0
 
-    await until(listens, f"{program.program.name} does not come back")
+    await until(is_listening, f"{program.program.name} does not come back")
 
 
 _STRANDS: dict[str, tuple[float, Sequence[Fault]]] = {

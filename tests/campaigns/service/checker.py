@@ -44,102 +44,109 @@ class Verdict(NamedTuple):
 
 def check(folder: Path, ledger_url: str) -> Verdict:
     """Judges a campaign by its folder and its ledger."""
-    heard, books = read_heard(folder), read_books(ledger_url, folder)
+    client_records, books = read_heard(folder), read_books(ledger_url, folder)
     manifests = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
-    saying = Saying(
+    engine_texts = Saying(
         said={line["observation"]: line for line in read(folder / "said.jsonl")},
         secrets={path.name: path.read_text() for path in (folder / "secrets").iterdir()},
         manifests={digest(rfc8785.dumps(manifest)): manifest for manifest in manifests},
     )
     findings = [
-        *heard.broken,
-        *_crossed(heard, books),
-        *_answered_otherwise(heard),
-        *_doubled(heard),
-        *_lost(heard, books),
-        *_denied(heard, books),
-        *(finding for step in _heard_steps(heard, books) for finding in saying.findings(step)),
-        *(finding for step in _ledger_steps(books) for finding in saying.findings(step)),
+        *client_records.broken,
+        *_crossed(client_records, books),
+        *_answered_otherwise(client_records),
+        *_doubled(client_records),
+        *_lost(client_records, books),
+        *_denied(client_records, books),
+        *(
+            finding
+            for step in _heard_steps(client_records, books)
+            for finding in engine_texts.findings(step)
+        ),
+        *(finding for step in _ledger_steps(books) for finding in engine_texts.findings(step)),
         *chain_findings(books),
         *log_findings(books),
         *signature_findings(books, folder / "keys/simulator/trusted"),
     ]
-    return Verdict(findings, heard, books, len(saying.said))
+    return Verdict(findings, client_records, books, len(engine_texts.said))
 
 
-def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
+def _crossed(client_records: Heard, books: Books) -> Iterator[Finding]:
     """A run must have one simulator for ever."""
-    for run, names in heard.runs.items():
+    for run, names in client_records.runs.items():
         simulators = {books.runs[run]["simulator"]} if run in books.runs else set()
         if len(names | simulators) != 1:
             yield Finding("crossed_versions", f"run {run} is of {_told(names | simulators)}")
-    for episode, opening in heard.openings.items():
-        if opening["simulators"] != heard.runs.get(opening["run"], opening["simulators"]):
+    for episode, opening in client_records.openings.items():
+        if opening["simulators"] != client_records.runs.get(opening["run"], opening["simulators"]):
             yield Finding("crossed_versions", f"episode {episode} is of another simulator")
-    for answer in heard.answers:
-        if answer.simulators != heard.openings[answer.episode]["simulators"]:
+    for answer in client_records.answers:
+        if answer.simulators != client_records.openings[answer.episode]["simulators"]:
             yield Finding("crossed_versions", f"{_where(answer)} is of {_told(answer.simulators)}")
 
 
-def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
+def _answered_otherwise(client_records: Heard) -> Iterator[Finding]:
     """A response must be to the requested step."""
-    for answer in heard.answers:
-        request = heard.openings[answer.episode]["run"], answer.episode, answer.number
+    for answer in client_records.answers:
+        request = client_records.openings[answer.episode]["run"], answer.episode, answer.number
         if request != tuple(answer.told[name] for name in ("run", "episode", "step")):
             yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
 
 
-def _doubled(heard: Heard) -> Iterator[Finding]:
+def _doubled(client_records: Heard) -> Iterator[Finding]:
     """A step must have one response, for all requests."""
-    first: dict[tuple[str, int], tuple[object, ...]] = {}
-    for answer in heard.answers:
-        content = first.setdefault((answer.episode, answer.number), answer.content)
+    first_contents: dict[tuple[str, int], tuple[object, ...]] = {}
+    for answer in client_records.answers:
+        content = first_contents.setdefault((answer.episode, answer.number), answer.content)
         if content != answer.content:
             yield Finding("doubled", f"{_where(answer)} was answered otherwise before")
 
 
-def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
+def _lost(client_records: Heard, books: Books) -> Iterator[Finding]:
     """Responses must be in the ledger, unchanged."""
-    known_names = heard.openings.keys() | heard.runs.keys()
-    for name in heard.missed & known_names:
+    known_names = client_records.openings.keys() | client_records.runs.keys()
+    for name in client_records.missed & known_names:
         yield Finding("lost", f"{name} was answered and later said not to be there")
-    for run in heard.runs.keys() - books.runs.keys():
+    for run in client_records.runs.keys() - books.runs.keys():
         yield Finding("lost", f"run {run} is not there")
-    for run in heard.closed_runs & books.runs.keys():
+    for run in client_records.closed_runs & books.runs.keys():
         if books.runs[run]["final_weights"] is None:
             yield Finding("lost", f"run {run} was closed and is open")
-    for name, opening in heard.openings.items():
+    for name, opening in client_records.openings.items():
         episode = books.episodes.get(name)
         if episode is None or episode.row["run"] != opening["run"]:
             yield Finding("lost", f"episode {name} is not there")
-        elif name in heard.closed_episodes and not episode.row["closed"]:
+        elif name in client_records.closed_episodes and not episode.row["closed"]:
             yield Finding("lost", f"episode {name} was closed and is open")
-    for answer in heard.answers:
+    for answer in client_records.answers:
         episode = books.episodes.get(answer.episode)
         if episode is None or episode.content(answer.number) != answer.content:
             yield Finding("lost", f"{_where(answer)} is not there as it was answered")
 
 
-def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
+def _denied(client_records: Heard, books: Books) -> Iterator[Finding]:
     """A repeated request for a step must get its response, from any replica."""
-    for refused in heard.refused:
-        opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
-        step = episode and episode.steps.get(refused.number)
-        is_own = opening and refused.simulator in opening["simulators"]
-        is_taken = step and step.row["at"] < refused.sent
-        if is_own and step and is_taken and step.action == refused.action:
-            yield Finding("denied", f"step {refused.number} of {refused.episode} is out of turn")
+    for refusal in client_records.refused:
+        opening, episode = (
+            client_records.openings.get(refusal.episode),
+            books.episodes.get(refusal.episode),
+        )
+        step = episode and episode.steps.get(refusal.number)
+        is_own = opening and refusal.simulator in opening["simulators"]
+        is_taken = step and step.row["at"] < refusal.sent
+        if is_own and step and is_taken and step.action == refusal.action:
+            yield Finding("denied", f"step {refusal.number} of {refusal.episode} is out of turn")
 
 
-def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
+def _heard_steps(client_records: Heard, books: Books) -> Iterator[Shown]:
     """Steps as clients have them, after their earlier responses.
 
     An earlier response may have been lost; then the step is the ledger's.
     """
-    responses = {(answer.episode, answer.number): answer for answer in heard.answers}
+    responses = {(answer.episode, answer.number): answer for answer in client_records.answers}
 
     def turn(episode: str, number: int) -> Turn | None:
-        fork = heard.openings[episode].get("fork")
+        fork = client_records.openings[episode].get("fork")
         if fork and number <= fork["step"]:
             return turn(fork["episode"], number)
         answer = responses.get((episode, number))
@@ -147,12 +154,12 @@ def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
             return answer.action, answer.told["observation"]
         return books.turn(episode, number)
 
-    for answer in heard.answers:
+    for answer in client_records.answers:
         body = answer.told
         yield Shown(
             where=_where(answer),
-            simulator=next(iter(heard.openings[answer.episode]["simulators"])),
-            opening=heard.start(answer.episode),
+            simulator=next(iter(client_records.openings[answer.episode]["simulators"])),
+            opening=client_records.start(answer.episode),
             before=[turn(answer.episode, number) for number in range(1, answer.number)],
             action=answer.action,
             observation=body["observation"],

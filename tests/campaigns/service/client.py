@@ -41,10 +41,10 @@ def draw(run: str, start: str, chance: random.Random) -> Plan:
     """A unique episode: no other has its start."""
     limit = chance.randint(3, 10)
     actions = [_action(chance) for _ in range(limit)]
-    ends = chance.random()
-    if ends < 0.5:
+    kind = chance.random()
+    if kind < 0.5:
         actions[chance.randrange(limit)] = f"echo {chance.choice((_OUTPUT, 'tane'))}"
-    if ends < 0.7:
+    if kind < 0.7:
         success = {"closing": law.CLOSING, "output": _OUTPUT}
         task = records.task(initial_state=start, success=success, turn_limit=limit)
         opening = EpisodeOpening(run=run, task=task)

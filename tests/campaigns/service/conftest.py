@@ -80,36 +80,39 @@ async def _play(folder: Path) -> None:
     log_signer = LogCheckpointSigner(
         ledger, manifest.digest, signer, WriteOnce(str(folder / "mirror"))
     )
-    alone = make.service.of_one(manifest, _engine(place), ledger)
-    app = create_app(*alone, log_signer, ACCESS)
+    parts = make.service.of_one(manifest, _engine(place), ledger)
+    app = create_app(*parts, log_signer, ACCESS)
     transport = JournalledTransport("trainer", wire_journal, httpx.ASGITransport(app))
     client = SimulatorClient("http://simulator", transport=transport)
     run = (await client.open_run(RunOpening(agent="a", starting_weights=records.digest("s")))).id
-    first = await _episode(client, client_journal, EpisodeOpening(run=run, task=TASK))
+    first_episode = await _episode(client, client_journal, EpisodeOpening(run=run, task=TASK))
     await _episode(
-        client, client_journal, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2
+        client,
+        client_journal,
+        EpisodeOpening(run=run, fork=Source(episode=first_episode, step=2)),
+        2,
     )
     await app.state.app_state.runs.seal()
-    other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
-    await _episode(client, client_journal, other)
+    other_opening = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
+    await _episode(client, client_journal, other_opening)
     await client.close_run(records.digest("final"))
-    await alone.episode_store.close()
+    await parts.episode_store.close()
     await app.state.app_state.runs.seal()
     ledger.close()
 
 
 async def _episode(
-    client: SimulatorClient, told: Journal, opening: EpisodeOpening, taken: int = 0
+    client: SimulatorClient, journal: Journal, opening: EpisodeOpening, num_copied: int = 0
 ) -> str:
     episode = (await client.begin(opening)).episode
-    for number, action in enumerate(ACTIONS[taken : opening.limit], taken + 1):
+    for number, action in enumerate(ACTIONS[num_copied : opening.limit], num_copied + 1):
         result = (await client.step(episode, action))._asdict()
-        told.write(client="trainer", episode=episode, step=number, action=action, result=result)
+        journal.write(client="trainer", episode=episode, step=number, action=action, result=result)
     return episode
 
 
 def _engine(place: Place) -> FakeEngine:
-    """Responds as this world's engines do, and records it."""
+    """An engine that responds like a campaign's engines, and records each response."""
     journal, secret = Journal(place.folder / "said.jsonl"), place.secret("first-0")
 
     def answer(messages: list[dict[str, str]]) -> str:

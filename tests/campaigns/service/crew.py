@@ -46,8 +46,8 @@ class Crew:
         self.services = [self._service(f"service-{number}", free_port()) for number in range(2)]
         ports = [service.port for service in self.services]
         self._fronts = [
-            self._proxy(name, free_port(), behind)
-            for name, behind in [("front", ports), ("front-0", ports[:1]), ("front-1", ports[1:])]
+            self._proxy(name, free_port(), servers)
+            for name, servers in [("front", ports), ("front-0", ports[:1]), ("front-1", ports[1:])]
         ]
         self.networks = [*self._fronts, *self.to_engine.values()]
         self.trainers = [
@@ -76,7 +76,7 @@ class Crew:
         return self.num_steps >= num_steps
 
     def is_used(self, program: Kept) -> bool:
-        """Whether it has an active request."""
+        """Whether the program has an active request."""
         network = self.to_engine.get(program.program.name)
         return network.in_use if network else self.busy
 

@@ -28,13 +28,13 @@ class Engine:
     number.
     """
 
-    def __init__(self, words: argparse.Namespace) -> None:
-        self._words = words
+    def __init__(self, settings: argparse.Namespace) -> None:
+        self._words = settings
         self._number = 0
         self._last: Answer | None = None
-        self._told = endpoint.vllm(law.ENGINE_VERSION, words.version, law.CONTEXT_TOKENS)
-        self._said = Journal(words.folder / "said.jsonl")
-        self._faults = Journal(words.folder / "faults.jsonl")
+        self._told = endpoint.vllm(law.ENGINE_VERSION, settings.version, law.CONTEXT_TOKENS)
+        self._said = Journal(settings.folder / "said.jsonl")
+        self._faults = Journal(settings.folder / "faults.jsonl")
 
     async def serve(self) -> None:
         """Serves until it is killed."""
@@ -88,16 +88,16 @@ class Engine:
         return fault
 
     def _say(self, request: str, body: Answer, fault: str | None, chance: random.Random) -> Answer:
-        words, nonce = self._words, secrets.token_hex(8)
-        observation = law.observation(words.secret, words.version, body["messages"], nonce)
-        record = {"engine": words.name, "version": words.version, "nonce": nonce}
-        spoiled = None if fault in _HARMLESS else fault
-        self._said.write(**record, observation=observation, fault=spoiled)
+        settings, nonce = self._words, secrets.token_hex(8)
+        observation = law.observation(settings.secret, settings.version, body["messages"], nonce)
+        record = {"engine": settings.name, "version": settings.version, "nonce": nonce}
+        recorded_fault = None if fault in _HARMLESS else fault
+        self._said.write(**record, observation=observation, fault=recorded_fault)
         thought = "<think>so be it</think>" if chance.random() < 0.2 else ""
         return {
             "id": f"chatcmpl-{request}",
             "object": "chat.completion",
-            "model": words.version,
+            "model": settings.version,
             "choices": [_choice(thought + observation, -chance.random())],
             "usage": {"prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16},
         }
@@ -124,8 +124,8 @@ async def _cut(writer: asyncio.StreamWriter, fault: str, answer: Answer) -> bool
     if fault == "reset":
         writer.transport.abort()
         return False
-    whole = response(answer, length=fault == "half")
-    writer.write(whole[: len(whole) - len(json.dumps(answer)) // 2])
+    data = response(answer, length=fault == "half")
+    writer.write(data[: len(data) - len(json.dumps(answer)) // 2])
     await writer.drain()
     return False
 

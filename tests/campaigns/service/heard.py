@@ -100,8 +100,8 @@ def _handed_on(line: Row) -> Answer:
 def _hear(responses: Heard, line: Row) -> None:
     body = _parsed(line["text"])
     if body is None or line["simulator"] is None:
-        words = f"{line['path']} was answered by {line['status']} {line['text'][:200]!r}"
-        responses.broken.append(Finding("untyped", words))
+        problem = f"{line['path']} was answered by {line['status']} {line['text'][:200]!r}"
+        responses.broken.append(Finding("untyped", problem))
     elif line["status"] >= 400:
         _hear_refusal(responses, line, body)
     else:
@@ -140,8 +140,8 @@ def _hear_answer(responses: Heard, line: Row, body: Row) -> None:
 def _hear_refusal(responses: Heard, line: Row, body: Row) -> None:
     error = body.get("error")
     if not _is_typed(error):
-        words = f"{line['path']} failed with {line['status']} {line['text'][:200]!r}"
-        responses.broken.append(Finding("untyped", words))
+        problem = f"{line['path']} failed with {line['status']} {line['text'][:200]!r}"
+        responses.broken.append(Finding("untyped", problem))
         return
     kind = body["error"]["kind"]
     responses.refusals[kind] = responses.refusals.get(kind, 0) + 1

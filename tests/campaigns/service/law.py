@@ -44,13 +44,13 @@ def messages(
 ) -> list[Message]:
     """An engine's input for an action."""
     system = "\n".join(part for part in (system_prompt, start, control) if part)
-    read = [{"role": "system", "content": system}]
+    inputs = [{"role": "system", "content": system}]
     for past_action, past_observation in turns:
-        read += [
+        inputs += [
             {"role": "user", "content": past_action},
             {"role": "assistant", "content": past_observation},
         ]
-    return [*read, {"role": "user", "content": action}]
+    return [*inputs, {"role": "user", "content": action}]
 
 
 def outcome(output: str | None, limit: int, step: int, action: str, text: str) -> Outcome:

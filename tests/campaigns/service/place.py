@@ -84,8 +84,8 @@ class Place(NamedTuple):
             "timeout": ENGINE_TIMEOUT_SECONDS,
             "seed": seed,
         }
-        words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
-        return [sys.executable, "-m", "campaigns.service.engine", *words], {
+        arguments = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+        return [sys.executable, "-m", "campaigns.service.engine", *arguments], {
             "PYTHONPATH": str(_ROOT)
         }
 
@@ -95,8 +95,8 @@ class Place(NamedTuple):
 
     def evidence(self) -> Evidence:
         """An auditor's evidence."""
-        trusted = load_trusted(self.folder / "keys" / SIMULATOR_KEYS)
-        return Evidence(trusted, WriteOnce(str(self.folder / "mirror")))
+        trusted_keys = load_trusted(self.folder / "keys" / SIMULATOR_KEYS)
+        return Evidence(trusted_keys, WriteOnce(str(self.folder / "mirror")))
 
     @contextmanager
     def housekeeper(self, version: str) -> Iterator["Housekeeper"]:

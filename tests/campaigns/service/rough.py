@@ -36,10 +36,10 @@ class RoughClient(Client):
         number = 0
         opening = RunOpening(agent=self.name, starting_weights=records.digest("starting"))
         while not self._ending:
-            opened = await self._insist("/runs", opening.model_dump(mode="json"))
-            for _ in range(4 if opened else 0):
+            opened_run = await self._insist("/runs", opening.model_dump(mode="json"))
+            for _ in range(4 if opened_run else 0):
                 number += 1
-                await self._episode(opened["run"]["id"], f"{self.name}-{number}.txt: kolu")
+                await self._episode(opened_run["run"]["id"], f"{self.name}-{number}.txt: kolu")
         await self._http.aclose()
 
     async def _episode(self, run: str, start: str) -> None:
@@ -60,7 +60,7 @@ class RoughClient(Client):
                 return
 
     async def _close(self, episode: str, number: int, action: str) -> None:
-        """Closes it while a step is taken elsewhere; after that, no replica may take another."""
+        """Closes an episode during a step on another replica; then no replica may take a step."""
         first, second = self._random.sample(self._urls, 2)
         bodies = [{"episode": episode, "step": number + n, "action": action} for n in range(3)]
         await asyncio.gather(
@@ -82,8 +82,8 @@ class RoughClient(Client):
             "early": [(first, number + 1, f"{action} too early"), (second, number, action)],
         }[self._random.choice(_MANNERS)]
         bodies = [
-            (url, {"episode": episode, "step": step, "action": response})
-            for url, step, response in requests
+            (url, {"episode": episode, "step": step, "action": requested_action})
+            for url, step, requested_action in requests
         ]
         answers = await asyncio.gather(*(self._post(url, "/steps", body) for url, body in bodies))
         accepted = [answer for answer in answers if answer and answer.get("step") == number]

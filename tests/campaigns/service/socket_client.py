@@ -80,22 +80,22 @@ class SocketClient(Client):
                 return
 
     async def _insist(
-        self, socket: ClientConnection, kind: str, data: Row, asked: Row, run: Row
+        self, socket: ClientConnection, kind: str, data: Row, request: Row, run: Row
     ) -> Row | None:
-        """Repeats a request until there is an observation; `asked` is its form for the journal."""
+        """Repeats a request until there is an observation; `request` is its form in the journal."""
         for _ in range(_MOST_TRIES):
             sent_at = time.time()
             async with asyncio.timeout(_LONGEST_SECONDS):
                 await socket.send(json.dumps({"type": kind, "data": data}))
                 frame = json.loads(await socket.recv())
-            self._note(kind, frame, asked, run, sent_at)
+            self._note(kind, frame, request, run, sent_at)
             if frame["type"] == "observation":
                 data_fields: Row = frame["data"]
                 return data_fields
             await asyncio.sleep(_PAUSE_SECONDS)
         return None
 
-    def _note(self, kind: str, frame: Row, asked: Row, run: Row, sent: float) -> None:
+    def _note(self, kind: str, frame: Row, request: Row, run: Row, sent: float) -> None:
         """A failure in this protocol names no simulator: it is the run's, or an error in any
         case.
         """
@@ -108,7 +108,7 @@ class SocketClient(Client):
             client=self.name,
             method="POST",
             path=f"/{kind}",
-            body=asked,
+            body=request,
             sent=sent,
             status=status,
             simulator=simulator,

@@ -1,4 +1,4 @@
-"""Tests of the checker: each of these is a fault that it must find."""
+"""Tests of the checker: each of these is a fault that the checker must find."""
 
 import ast
 import json
@@ -17,7 +17,7 @@ CHECKER = {
     "campaigns.harness.finding",
     "campaigns.harness.journal",
 }
-LATER = 2**33
+FUTURE = 2**33
 OTHER_OPENING = "CAST(replace(opening, 'kolu', 'kola') AS BLOB)"
 
 OTHER_SIGNATURE = "CAST(json_set(CAST(envelope AS TEXT), '$.signatures[0].sig', 'AAAA') AS BLOB)"
@@ -36,7 +36,7 @@ def steps(lines):
     return [line for line in lines if line["path"] == "/steps"]
 
 
-def answered(number, **fields):
+def change_answer(number, **fields):
     """Changes fields of the response to a step."""
 
     def change(lines):
@@ -46,12 +46,12 @@ def answered(number, **fields):
     return "wire", change
 
 
-def again(number, **fields):
+def repeat_request(number, **fields):
     """Adds a repeated request for a step."""
     return "wire", lambda lines: lines.append(steps(lines)[number] | fields)
 
 
-def said(**fields):
+def change_text(**fields):
     """Changes the first text of an engine."""
     return "said", lambda lines: lines[0].update(fields)
 
@@ -62,17 +62,17 @@ def exchange(lines):
     first["text"] = json.dumps(json.loads(first["text"]) | {"observation": observation})
 
 
-def hand_on_another(lines):
+def change_client_answer(lines):
     """Adds a response from the client library only."""
     lines[0]["result"]["observation"] = "kolu"
 
 
-def answer_again(lines):
+def answer_twice(lines):
     first, second, *_ = steps(lines)
     lines.append(first | {"text": second["text"]})
 
 
-def act_again(lines):
+def act_twice(lines):
     first = steps(lines)[0]
     lines.append(first | {"body": first["body"] | {"action": "ls"}})
 
@@ -83,14 +83,14 @@ def move_run(lines):
 
 # The broken promises after a change of a journal, or of the ledger by SQL.
 LIES = [
-    ("doubled fabricated lost", answered(0, observation="")),
-    ("doubled fabricated lost", answered(0, observation="kolu\n[0] ~")),
+    ("doubled fabricated lost", change_answer(0, observation="")),
+    ("doubled fabricated lost", change_answer(0, observation="kolu\n[0] ~")),
     ("doubled fabricated lost", ("wire", exchange)),
-    ("doubled fabricated lost", ("told", hand_on_another)),
-    ("doubled fabricated lost", ("wire", answer_again)),
-    ("doubled fabricated lost", ("wire", act_again)),
-    ("fabricated", said(fault="length")),
-    ("fabricated", answered(0, step=2)),
+    ("doubled fabricated lost", ("told", change_client_answer)),
+    ("doubled fabricated lost", ("wire", answer_twice)),
+    ("doubled fabricated lost", ("wire", act_twice)),
+    ("fabricated", change_text(fault="length")),
+    ("fabricated", change_answer(0, step=2)),
     ("fabricated lost unchained", "UPDATE steps SET action = CAST('ls' AS BLOB) WHERE number = 1"),
     ("fabricated lost unchained", "UPDATE steps SET observation = x'' WHERE number = 1"),
     ("lost unaccounted", "DELETE FROM steps WHERE number = 3"),
@@ -101,23 +101,26 @@ LIES = [
         "UPDATE episodes SET id = 'e' WHERE id = (SELECT max(id) FROM episodes)",
     ),
     ("lost unaccounted", "UPDATE runs SET final_weights = NULL"),
-    ("lost", again(0, status=404, text=error("not-found"))),
+    ("lost", repeat_request(0, status=404, text=error("not-found"))),
     (
         "fabricated lost rewarded unaccounted unchained",
         "UPDATE episodes SET key = -key; UPDATE episodes SET key = key + 1 + 3",
     ),
     ("crossed_versions", ("wire", lambda lines: steps(lines)[0].update(simulator="another"))),
-    ("crossed_versions", said(version="second")),
+    ("crossed_versions", change_text(version="second")),
     ("crossed_versions", ("wire", move_run)),
-    ("doubled lost rewarded", answered(0, reward=0.0)),
-    ("doubled lost rewarded", answered(0, reward=1.0)),
+    ("doubled lost rewarded", change_answer(0, reward=0.0)),
+    ("doubled lost rewarded", change_answer(0, reward=1.0)),
     ("lost rewarded unchained", "UPDATE steps SET reward = 0.0 WHERE reward = 1.0"),
-    ("denied", again(0, status=409, text=error("conflict"), sent=LATER)),
-    ("", again(1, status=409, text=error("conflict"), sent=0.0)),
-    ("untyped", again(-1, status=500, text="Internal Server Error")),
-    ("untyped", again(-1, status=503, text='{"error": {"kind": "store", "message": "m"}}')),
-    ("untyped", again(-1, status=500, text=error("internal"))),
-    ("untyped", again(-1, status=200, text="<html>")),
+    ("denied", repeat_request(0, status=409, text=error("conflict"), sent=FUTURE)),
+    ("", repeat_request(1, status=409, text=error("conflict"), sent=0.0)),
+    ("untyped", repeat_request(-1, status=500, text="Internal Server Error")),
+    (
+        "untyped",
+        repeat_request(-1, status=503, text='{"error": {"kind": "store", "message": "m"}}'),
+    ),
+    ("untyped", repeat_request(-1, status=500, text=error("internal"))),
+    ("untyped", repeat_request(-1, status=200, text="<html>")),
     ("unaccounted", "UPDATE episodes SET closed = NULL"),
     ("unaccounted unsigned", "DELETE FROM log WHERE sequence = 3"),
     ("unaccounted unsigned", "UPDATE runs SET log_length = log_length + 1"),
@@ -146,7 +149,7 @@ LIES = [
 ]
 
 
-def tell(honest, lie):
+def apply_lie(honest, lie):
     """A text is SQL, or names a removed folder."""
     if isinstance(lie, str) and " " in lie:
         for statement in lie.split(";"):
@@ -166,10 +169,12 @@ def test_the_checker_finds_nothing_in_an_honest_campaign(honest):
 def test_the_checker_imports_nothing_of_the_service(module):
     path = Path(__file__).parents[2] / f"{module.replace('.', '/')}.py"
     nodes = ast.walk(ast.parse(path.read_text()))
-    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in imported if name.startswith("agentworld")}
-    own = {name for name in imported if name.startswith("campaigns.")} - {"campaigns.service"}
-    assert own <= CHECKER
+    modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in modules if name.startswith("agentworld")}
+    campaign_modules = {name for name in modules if name.startswith("campaigns.")} - {
+        "campaigns.service"
+    }
+    assert campaign_modules <= CHECKER
 
 
 def test_the_lies_together_break_every_promise():
@@ -178,5 +183,5 @@ def test_the_lies_together_break_every_promise():
 
 @pytest.mark.parametrize(("kinds", "lie"), LIES)
 def test_each_lie_breaks_exactly_the_expected_promises(honest, kinds, lie):
-    tell(honest, lie)
+    apply_lie(honest, lie)
     assert honest.kinds() == {*kinds.split()}

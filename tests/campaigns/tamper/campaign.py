@@ -75,8 +75,10 @@ def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
     start, num_registry = time.monotonic(), int(num_mutations * _SHARE_OF_REGISTRY)
     works: list[Callable[[World], TamperReport]] = [of_honest]
     for part in range(_PARTS):
-        own = (num_mutations * (part + 1)) // _PARTS - (num_mutations * part) // _PARTS
-        works.append(partial(of_ledger, num_mutations=own, seed=f"{seed} {part}"))
+        num_part_mutations = (num_mutations * (part + 1)) // _PARTS - (
+            num_mutations * part
+        ) // _PARTS
+        works.append(partial(of_ledger, num_mutations=num_part_mutations, seed=f"{seed} {part}"))
     with (
         postgres.running() as server,
         ExitStack() as databases,
@@ -92,9 +94,9 @@ def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
             name: reduce(TamperReport.plus, (item.result() for item in part))
             for name, part in parts.items()
         }
-    whole = reduce(TamperReport.plus, reports.values())
+    report = reduce(TamperReport.plus, reports.values())
     seconds = round(time.monotonic() - start, 1)
-    return whole.model_copy(update={"by_database": reports, "seed": seed, "seconds": seconds})
+    return report.model_copy(update={"by_database": reports, "seed": seed, "seconds": seconds})
 
 
 def _built(folder: Path, url: str, work: Callable[[World], TamperReport]) -> TamperReport:
@@ -123,21 +125,21 @@ def of_honest(world: World) -> TamperReport:
     )
 
 
-def _judged(tampered: Iterable[Tampered]) -> TamperReport:
-    kinds, wrong = Counter[str](), {"misnamed": 0, "unfound": 0}
+def _judged(results: Iterable[Tampered]) -> TamperReport:
+    kinds, misses = Counter[str](), {"misnamed": 0, "unfound": 0}
     sentences = []
-    for kind, mutation, problems in tampered:
+    for kind, mutation, problems in results:
         kinds[kind] += 1
         if not any(place in problem for problem in problems for place in mutation.places):
-            wrong["misnamed" if problems else "unfound"] += 1
+            misses["misnamed" if problems else "unfound"] += 1
             findings = f"only {problems[0]}" if problems else "nothing"
             sentences.append(f"{kind} ({mutation.detail}): {findings}")
     return TamperReport(
         mutations=kinds.total(),
-        found=kinds.total() - sum(wrong.values()),
+        found=kinds.total() - sum(misses.values()),
         sentences=sentences[:MOST_SENTENCES],
         by_kind=count(kinds.elements()),
-        **wrong,
+        **misses,
     )
 
 
@@ -165,15 +167,15 @@ def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
             *verify_ledger(ledger, evidence).problems,
             *readable("what is in use", use_problems),
         ]
-    except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
+    except Exception as error:  # noqa: BLE001 - an audit that fails has no findings
         return [f"the audit ended: {error!r}"]
 
 
-def _done(drawn: Drawn, world: World, chance: random.Random) -> Mutation:
+def _done(draw_mutation: Drawn, world: World, chance: random.Random) -> Mutation:
     """Draws again if the schema refuses it, or if it changes nothing."""
     while True:
         with world.database.hand() as hand:
-            mutation = drawn(Draw(world, hand, chance))
+            mutation = draw_mutation(Draw(world, hand, chance))
         if mutation is not None:
             with suppress(IntegrityError, DataError):
                 mutation.do(world)
@@ -185,8 +187,8 @@ def _undo(world: World) -> None:
     world.database.put_back(_UNTOUCHED)
     untouched = world.folder / _UNTOUCHED
     for path in untouched.glob("*/*"):
-        own = world.objects / path.relative_to(untouched)
-        if not (own.exists() and own.samefile(path)):
-            own.parent.mkdir(parents=True, exist_ok=True)
-            own.unlink(missing_ok=True)
-            os.link(path, own)
+        path_in_world = world.objects / path.relative_to(untouched)
+        if not (path_in_world.exists() and path_in_world.samefile(path)):
+            path_in_world.parent.mkdir(parents=True, exist_ok=True)
+            path_in_world.unlink(missing_ok=True)
+            os.link(path, path_in_world)

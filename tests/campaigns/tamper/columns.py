@@ -34,8 +34,8 @@ EVIDENCE: list[Column[object]] = [
 
 def owners(hand: Hand, table: str, row: Row) -> frozenset[str]:
     """The names of a row's owner."""
-    condition, own = found(table, row)
-    return frozenset(hand.rows(f"{OWNER[table]} WHERE {condition}", *own)[0].values())
+    condition, key_values = found(table, row)
+    return frozenset(hand.rows(f"{OWNER[table]} WHERE {condition}", *key_values)[0].values())
 
 
 def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
@@ -43,16 +43,16 @@ def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
     table, name = str(column.table), column.name
     row = _drawn(column, draw)
     way = draw.chance.choice(_ways(column, row["value"], draw.hand))
-    other = _drawn(column, draw)
-    value = other["value"] if way in _OF_ANOTHER else way(column, row["value"], draw.chance)
+    other_row = _drawn(column, draw)
+    value = other_row["value"] if way in _OF_ANOTHER else way(column, row["value"], draw.chance)
     if value == row["value"] or (way is _swapped and column.primary_key):
         return None  # a swap would duplicate a key
     places, changes = owners(draw.hand, table, row), [changed(table, row, **{name: value})]
     if way is not _swapped:
         places |= _names(column, value)
     else:
-        places |= owners(draw.hand, table, other)
-        changes.append(changed(table, other, **{name: row["value"]}))
+        places |= owners(draw.hand, table, other_row)
+        changes.append(changed(table, other_row, **{name: row["value"]}))
     detail = f"{way.__name__[1:]}: {row['value']!r:.60} became {value!r:.60}"
     return executed(places, *changes, detail=detail)
 
@@ -70,8 +70,10 @@ def _drawn(column: Column[object], draw: Draw) -> Row:
 def _names(column: Column[object], value: object) -> set[str]:
     """The new identifier of the row: a key's name, or the run of a checkpoint that has a copy."""
     names = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
-    unread = {"the signing keys cannot be read"} if str(column.table) == "signing_keys" else set()
-    return names | unread
+    unreadable = (
+        {"the signing keys cannot be read"} if str(column.table) == "signing_keys" else set()
+    )
+    return names | unreadable
 
 
 _Way = Callable[[Column[object], object, random.Random], object]
@@ -128,9 +130,9 @@ def _no_number(_column: Column[object], _value: object, chance: random.Random) -
 
 
 def _of_another_type(column: Column[object], _value: object, chance: random.Random) -> object:
-    """SQLite stores it nevertheless."""
-    other = {bytes: _another_digest(column, None, chance), str: b"\xff\xfe"}
-    return other.get(column.type.python_type, "none")
+    """A value of another type, which SQLite stores nevertheless."""
+    values = {bytes: _another_digest(column, None, chance), str: b"\xff\xfe"}
+    return values.get(column.type.python_type, "none")
 
 
 def _another_digest(_column: Column[object], _value: object, chance: random.Random) -> str:
@@ -143,13 +145,13 @@ def _flipped(column: Column[object], value: object, chance: random.Random) -> ob
         return not value
     match value:
         case str() if value:
-            place = chance.randrange(len(value))
-            other = chr(ord(value[place]) ^ 1 << chance.randrange(4))
-            return f"{value[:place]}{other}{value[place + 1 :]}"
+            index = chance.randrange(len(value))
+            flipped = chr(ord(value[index]) ^ 1 << chance.randrange(4))
+            return f"{value[:index]}{flipped}{value[index + 1 :]}"
         case bytes() if value:
-            place = chance.randrange(len(value))
-            other = value[place] ^ 1 << chance.randrange(8)
-            return b"%b%c%b" % (value[:place], other, value[place + 1 :])
+            index = chance.randrange(len(value))
+            flipped = value[index] ^ 1 << chance.randrange(8)
+            return b"%b%c%b" % (value[:index], flipped, value[index + 1 :])
         case int():
             return value ^ 1 << chance.randrange(20)
         case float():

@@ -7,7 +7,7 @@ from campaigns.tamper.story import build
 
 @pytest.fixture(scope="session")
 def first_world(tmp_path_factory):
-    """In a file; tests must not write to it."""
+    """A world in a file; tests must not write to it."""
     return build(tmp_path_factory.mktemp("tamper") / "world")
 
 

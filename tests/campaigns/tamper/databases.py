@@ -60,11 +60,11 @@ class Database(NamedTuple):
         return self.url.startswith("sqlite")
 
     @contextmanager
-    def hand(self, kept: str = "") -> Iterator[Hand]:
-        """Its changes are committed after the block; `kept` is an old copy to read."""
-        with _engine(self._of(kept)).begin() as connection:
-            if kept and not self.is_sqlite:
-                connection.exec_driver_sql(f"SET LOCAL search_path TO {kept}")
+    def hand(self, copy_name: str = "") -> Iterator[Hand]:
+        """Its changes are committed after the block; `copy_name` is an old copy to read."""
+        with _engine(self._of(copy_name)).begin() as connection:
+            if copy_name and not self.is_sqlite:
+                connection.exec_driver_sql(f"SET LOCAL search_path TO {copy_name}")
             yield Hand(connection)
 
     def keep(self, name: str) -> None:
@@ -82,29 +82,29 @@ class Database(NamedTuple):
         """Restores a copy; open connections stay valid."""
         if self.is_sqlite:
             with (
-                closing(sqlite3.connect(self._file_of(name))) as before,
+                closing(sqlite3.connect(self._file_of(name))) as original,
                 closing(sqlite3.connect(self._file)) as database,
             ):
                 database.execute(_IN_NO_HURRY)
-                before.backup(database)
+                original.backup(database)
             return
         with self.hand() as hand:
             for table in METADATA.sorted_tables:
                 _exchange(hand, table.name, name, table.primary_key.columns.keys())
 
     def let_go(self) -> None:
-        """Closes what was opened."""
+        """Closes all connections."""
         _engine(self.url).dispose()
 
-    def _of(self, kept: str) -> str:
-        return f"sqlite:///{self._file_of(kept)}" if kept and self.is_sqlite else self.url
+    def _of(self, copy_name: str) -> str:
+        return f"sqlite:///{self._file_of(copy_name)}" if copy_name and self.is_sqlite else self.url
 
     @property
     def _file(self) -> Path:
         return Path(self.url.removeprefix("sqlite:///"))
 
-    def _file_of(self, kept: str) -> Path:
-        return self._file.with_name(f"kept-{kept}.db")
+    def _file_of(self, copy_name: str) -> Path:
+        return self._file.with_name(f"kept-{copy_name}.db")
 
 
 @cache
@@ -118,11 +118,12 @@ def _engine(url: str) -> Engine:
     return create_engine(url, connect_args={"options": owner})
 
 
-def _exchange(hand: Hand, table: str, kept: str, key: list[str]) -> None:
-    """Only the rows that differ: writing all of them takes ten times as long."""
-    now, before = f"TABLE public.{table}", f"TABLE {kept}.{table}"
-    same = " AND ".join(f"own.{name} = other.{name}" for name in key)
+def _exchange(hand: Hand, table: str, copy_name: str, key: list[str]) -> None:
+    """Restores only the rows that differ: writing all of them takes ten times as long."""
+    current, old = f"TABLE public.{table}", f"TABLE {copy_name}.{table}"
+    where = " AND ".join(f"own.{name} = other.{name}" for name in key)
     hand.run(
-        f"DELETE FROM public.{table} AS own USING ({now} EXCEPT {before}) AS other WHERE {same}", ()
+        f"DELETE FROM public.{table} AS own USING ({current} EXCEPT {old}) AS other WHERE {where}",
+        (),
     )
-    hand.run(f"INSERT INTO public.{table} ({before} EXCEPT {now})", ())
+    hand.run(f"INSERT INTO public.{table} ({old} EXCEPT {current})", ())

@@ -10,9 +10,9 @@ _COLUMNS = ("name", "digest", "dataset_source_type", "dataset_source", "dataset_
 
 
 def _data_changed(victim: Victim) -> None:
-    own = f"dataset_uuid = (SELECT source_id FROM inputs WHERE {_DATA})"
+    condition = f"dataset_uuid = (SELECT source_id FROM inputs WHERE {_DATA})"
     column = victim.chance.choice(_COLUMNS)
-    statement(f"UPDATE datasets SET {column} = :id WHERE {own}")(victim)
+    statement(f"UPDATE datasets SET {column} = :id WHERE {condition}")(victim)
 
 
 def _run_copied(victim: Victim) -> None:

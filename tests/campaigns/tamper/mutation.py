@@ -89,28 +89,30 @@ def found(table: str, row: _Known) -> Statement:
 
 def changed(table: str, row: _Known, **values: object) -> Statement:
     """An update of a row with these values."""
-    condition, own = found(table, row)
+    condition, key_values = found(table, row)
     names = ", ".join(f"{name} = ?" for name in values)
-    return f"UPDATE {table} SET {names} WHERE {condition}", (*values.values(), *own)
+    return f"UPDATE {table} SET {names} WHERE {condition}", (*values.values(), *key_values)
 
 
 def removed(table: str, row: _Known) -> Statement:
     """A deletion of a row."""
-    condition, own = found(table, row)
-    return f"DELETE FROM {table} WHERE {condition}", own
+    condition, key_values = found(table, row)
+    return f"DELETE FROM {table} WHERE {condition}", key_values
 
 
 def inserted(table: str, row: _Known, **values: object) -> Statement:
     """An insertion of a copy of this row with these values; an automatic key is the next one."""
     columns = METADATA.tables[table].columns.keys()
-    own = {name: row[name] for name in columns if name in row} | values
-    marks = dict.fromkeys(own, "?")
+    new_values = {name: row[name] for name in columns if name in row} | values
+    marks = dict.fromkeys(new_values, "?")
     number = METADATA.tables[table].autoincrement_column
     if number is not None:
-        own.pop(number.name, None)
+        new_values.pop(number.name, None)
         marks[number.name] = f"(SELECT 1 + max({number.name}) FROM {table})"
     names = ", ".join(marks)
-    return f"INSERT INTO {table} ({names}) VALUES ({', '.join(marks.values())})", (*own.values(),)
+    return f"INSERT INTO {table} ({names}) VALUES ({', '.join(marks.values())})", (
+        *new_values.values(),
+    )
 
 
 def exchanged(table: str, key: str, row: _Known, other: _Known) -> list[Statement]:

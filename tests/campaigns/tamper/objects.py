@@ -16,11 +16,11 @@ _LONG = """
 
 
 def _changed(draw: Draw) -> Mutation:
-    place, bit = draw.chance.random(), draw.chance.randrange(8)
+    position, bit = draw.chance.random(), draw.chance.randrange(8)
 
     def flip(data: bytes) -> bytes:
-        at = int(place * len(data))
-        return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+        index = int(position * len(data))
+        return data[:index] + bytes([data[index] ^ 1 << bit]) + data[index + 1 :]
 
     return _rewritten(_long_text(draw), flip)
 
@@ -31,10 +31,10 @@ def _cut(draw: Draw) -> Mutation:
 
 
 def _exchanged(draw: Draw) -> Mutation | None:
-    digest, other = _long_text(draw), _long_text(draw)
-    if digest == other:
+    digest, other_digest = _long_text(draw), _long_text(draw)
+    if digest == other_digest:
         return None
-    return _rewritten(digest, lambda _: (draw.world.objects / _file(other)).read_bytes())
+    return _rewritten(digest, lambda _: (draw.world.objects / _file(other_digest)).read_bytes())
 
 
 def _removed(draw: Draw) -> Mutation:

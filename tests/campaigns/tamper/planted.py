@@ -1,4 +1,4 @@
-"""Rows that an attacker adds: unsigned, or signed with a key of his own."""
+"""Rows that an attacker adds: unsigned, or signed with the attacker's own key."""
 
 from functools import partial
 
@@ -31,9 +31,11 @@ _AT = "2026-01-01T00:00:00.000+00:00"
 def _step(draw: Draw) -> Mutation:
     """The next step of an episode, correctly chained, under an existing or missing entry."""
     rows = "SELECT s.*, e.run, e.id, log_length FROM steps AS s JOIN episodes AS e"
-    on = "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
+    condition = (
+        "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
+    )
     newest = "(SELECT max(number) FROM steps WHERE episode = e.key)"
-    row = draw.row(f"{rows} {on} {newest}")
+    row = draw.row(f"{rows} {condition} {newest}")
     episode = records.episode(f"planted {draw.chance.random()}")
     step = episode.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
     texts = {
@@ -45,9 +47,11 @@ def _step(draw: Draw) -> Mutation:
     outcome = {"reward": None, "done": False, "truncated": False}
     confidence = {"mean_logprob": None, "agreement": None, "low_confidence": False}
     entry = draw.chance.choice([row["entry"], row["log_length"] + 1])
-    own = {"number": step.number, "entry": entry, "place": row["place"] + 1}
-    own["head"] = step.head_after(row["head"])
-    return executed(row["run"], inserted("steps", row, **texts, **outcome, **confidence, **own))
+    position = {"number": step.number, "entry": entry, "place": row["place"] + 1}
+    position["head"] = step.head_after(row["head"])
+    return executed(
+        row["run"], inserted("steps", row, **texts, **outcome, **confidence, **position)
+    )
 
 
 def _episode(draw: Draw) -> Mutation:
@@ -68,13 +72,13 @@ def _entry(draw: Draw) -> Mutation:
 
 
 def _run(draw: Draw) -> Mutation:
-    new, row = draw.new_name(), draw.row("SELECT * FROM runs")
-    own = {"id": new, "log_length": draw.chance.choice([0, 1, 9])}
-    return executed(new, inserted("runs", row, **own, final_weights=None, signature=None))
+    new_run, row = draw.new_name(), draw.row("SELECT * FROM runs")
+    values = {"id": new_run, "log_length": draw.chance.choice([0, 1, 9])}
+    return executed(new_run, inserted("runs", row, **values, final_weights=None, signature=None))
 
 
 def _checkpoint(draw: Draw) -> Mutation:
-    """A checkpoint of the real log or of half of it, signed with his own key."""
+    """A checkpoint of the real log or of half of it, signed with the attacker's own key."""
     row = draw.row("SELECT id, simulator, log_length FROM runs")
     run, length = row["id"], draw.chance.randrange(1, row["log_length"] + 1)
     entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
@@ -82,12 +86,12 @@ def _checkpoint(draw: Draw) -> Mutation:
     checkpoint = RunCheckpoint(
         run=run, simulator=row["simulator"], length=length, root=root, traffic=Traffic()
     )
-    own = {"run": run, "length": length, "envelope": sign_checkpoint(checkpoint, stranger())}
-    return executed(run, removed("checkpoints", own), inserted("checkpoints", own))
+    values = {"run": run, "length": length, "envelope": sign_checkpoint(checkpoint, stranger())}
+    return executed(run, removed("checkpoints", values), inserted("checkpoints", values))
 
 
 def _edge(draw: Draw) -> Mutation:
-    """An edge with the grade proven, signed by him."""
+    """An edge with the grade proven, signed by the attacker."""
     row = draw.row("SELECT * FROM runs WHERE final_weights IS NOT NULL")
     names = {"starting_weights": draw.digest(), "simulator": row["simulator"]}
     edge = Edge(
@@ -101,8 +105,8 @@ def _edge(draw: Draw) -> Mutation:
         grade="proven",
         at=_AT,
     )
-    own = attest(edge, stranger())._asdict()
-    return executed(row["id"], inserted("attestations", {"kind": "edge"}, **own))
+    values = attest(edge, stranger())._asdict()
+    return executed(row["id"], inserted("attestations", {"kind": "edge"}, **values))
 
 
 def _edge_repeated(draw: Draw) -> Mutation:
@@ -114,11 +118,11 @@ def _edge_repeated(draw: Draw) -> Mutation:
 
 def _edge_of_another(draw: Draw) -> Mutation | None:
     """The edge of another agent."""
-    row, other = draw.row(_EDGES), draw.row(_EDGES)
-    if row["run"] == other["run"]:
+    row, other_row = draw.row(_EDGES), draw.row(_EDGES)
+    if row["run"] == other_row["run"]:
         return None
-    own = {name: other[name] for name in ("subject", "simulator", "run")}
-    return executed({row["run"], other["run"]}, changed("attestations", row, **own))
+    values = {name: other_row[name] for name in ("subject", "simulator", "run")}
+    return executed({row["run"], other_row["run"]}, changed("attestations", row, **values))
 
 
 def _old_edge(draw: Draw) -> Mutation:
@@ -128,8 +132,8 @@ def _old_edge(draw: Draw) -> Mutation:
         " JOIN attestations AS o ON n.subject = o.subject AND n.sequence > o.sequence"
         " WHERE n.kind = 'edge' AND o.kind = 'edge'"
     )
-    own = {"envelope": row["envelope"], "at": row["at"]}
-    return executed(row["run"], changed("attestations", row, **own))
+    values = {"envelope": row["envelope"], "at": row["at"]}
+    return executed(row["run"], changed("attestations", row, **values))
 
 
 def _no_kind(draw: Draw) -> Mutation:
@@ -140,16 +144,16 @@ def _no_kind(draw: Draw) -> Mutation:
 
 def _key(_: Draw) -> Mutation:
     key = stranger().public_key
-    own = {"key": key.keyid, "public": public_pem(key).decode(), "since": _AT}
-    return executed(key.keyid, inserted("signing_keys", own))
+    values = {"key": key.keyid, "public": public_pem(key).decode(), "since": _AT}
+    return executed(key.keyid, inserted("signing_keys", values))
 
 
 def _move(draw: Draw) -> Mutation:
     """An alias gets an earlier target again, or an arbitrary simulator."""
     row = draw.row("SELECT * FROM aliases")
-    own = {"simulator": draw.chance.choice([row["simulator"], draw.digest()])}
-    own["at"] = "2030-01-01T00:00:00.000+00:00"
-    return executed(row["alias"], inserted("aliases", row, **own, idempotency_key=None))
+    values = {"simulator": draw.chance.choice([row["simulator"], draw.digest()])}
+    values["at"] = "2030-01-01T00:00:00.000+00:00"
+    return executed(row["alias"], inserted("aliases", row, **values, idempotency_key=None))
 
 
 def _moves_exchanged(draw: Draw, kind: str = "simulator") -> Mutation:
@@ -165,17 +169,17 @@ def _moves_exchanged(draw: Draw, kind: str = "simulator") -> Mutation:
 
 def _stray(draw: Draw) -> Mutation:
     """A row with a dangling reference, which joins omit."""
-    new = draw.new_name()
-    table, own = draw.chance.choice(
+    missing_name = draw.new_name()
+    table, values = draw.chance.choice(
         [
-            ("steps", {"episode": int(new[:8], 16) + 1_000}),
-            ("log", {"run": new}),
-            ("episodes", {"id": new, "run": new}),
-            ("checkpoints", {"run": new}),
+            ("steps", {"episode": int(missing_name[:8], 16) + 1_000}),
+            ("log", {"run": missing_name}),
+            ("episodes", {"id": missing_name, "run": missing_name}),
+            ("checkpoints", {"run": missing_name}),
         ]
     )
-    place = str(own.get("run", own.get("episode")))
-    return executed(place, inserted(table, draw.row(f"SELECT * FROM {table}"), **own))
+    place = str(values.get("run", values.get("episode")))
+    return executed(place, inserted(table, draw.row(f"SELECT * FROM {table}"), **values))
 
 
 MUTATIONS: dict[str, Drawn] = {

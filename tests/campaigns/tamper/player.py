@@ -73,8 +73,8 @@ class Player:
         episodes = [(await service.reset(opening)).episode for opening in openings]
         for step in range(1, _STEPS + 1):
             await asyncio.gather(*(self._step(service, item, step) for item in episodes))
-        copied = EpisodeOpening(run=run, fork=Source(episode=episodes[2], step=4))
-        fork = (await service.reset(copied)).episode
+        fork_opening = EpisodeOpening(run=run, fork=Source(episode=episodes[2], step=4))
+        fork = (await service.reset(fork_opening)).episode
         await self._step(service, fork, 11)
         replay_opening = EpisodeOpening(run=run, replay=Source(episode=episodes[1], step=3))
         replay = (await service.reset(replay_opening)).episode
@@ -96,11 +96,13 @@ class Player:
         (model / "model.safetensors").write_bytes(f"made by {run}".encode())
         weights, simulator = ArtifactManifest.of(model).digest, self.ledger.run(run).simulator
         weights_statement = RunWeights(run=run, simulator=simulator, weights=weights)
-        steps = load_signer(self.world.folder / "keys" / STEP_KEYS)
-        signature = sign_weights(weights_statement, steps) if signed else None
-        closed = self.ledger.close_run(run, RunClosing(final_weights=weights, signature=signature))
+        step_signer = load_signer(self.world.folder / "keys" / STEP_KEYS)
+        signature = sign_weights(weights_statement, step_signer) if signed else None
+        closed_run = self.ledger.close_run(
+            run, RunClosing(final_weights=weights, signature=signature)
+        )
         self.log_signer.seal(run)
-        return closed
+        return closed_run
 
     def claim(self, run: AgentRun, *data: str) -> Agent:
         """The simulator's signature at an agent's registration."""
@@ -152,8 +154,8 @@ class Player:
         """A validation in a live shell and in a service's simulator."""
         artifact, simulator = self.registry.agent(ref).artifact, self.services[number % 2].digest
         report = records.agent_report(simulator=simulator)
-        read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
-        folder = records.finished_step(self.world.folder, "validate", report.digest, **read)
+        inputs = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.world.folder, "validate", report.digest, **inputs)
         report.write(folder / "report.json")
         fields = {"artifact": artifact, "imitated": STARTED, "step": folder.name, "at": now()}
         file(Validation(report=report, **fields), self.world.folder)
@@ -179,24 +181,24 @@ class Player:
 
     def move_all(self, number: int) -> None:
         """Moves by a gate, by an override, with a canary for an object, and an end."""
-        simulator, other = (self.services[(number + item) % 2].digest for item in (0, 1))
+        simulator, other_simulator = (self.services[(number + item) % 2].digest for item in (0, 1))
         report = records.agent_report(simulator=simulator)
         assert self.ledger.objects
         report_digest = self.ledger.objects.put(report.model_dump_json().encode())
         gate = ({"metric": "live_gain", "least": 0.05 * number},)
         self.move("shell-stable", number, "ada", report=report_digest, gate=gate, override="yes")
-        canary = {"simulator": other, "percent": 10 + number}
+        canary = {"simulator": other_simulator, "percent": 10 + number}
         request = {"override": "it is wanted", "request": f"an-object/{number}"}
         self.move("terminal-next", number, "bob", canary=canary, **request)
         if number % 2:
             self.names.end("terminal-next", "bob", new_name(), dry_run=False)
 
     async def _step(self, service: SimulatorService, episode: str, number: int) -> None:
-        act = "echo besa now" if number == 8 else f"cat {number}.txt"
+        action = "echo besa now" if number == 8 else f"cat {number}.txt"
         if number % 5 == 0:
-            act = f"{LONG * 900} {episode}"
+            action = f"{LONG * 900} {episode}"
         with suppress(Conflict):  # closed
-            await service.step(episode, Request(None, act))
+            await service.step(episode, Request(None, action))
 
     async def end(self) -> None:
         await self.episode_store.close()

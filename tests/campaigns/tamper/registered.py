@@ -50,8 +50,8 @@ class Store:
         model, artifact = self._model(name)
         data = records.digest(f"data of {name}")
         checkpoint = records.checkpoint("rl", artifact=artifact, data=data)
-        what = WorldModel(stages=(checkpoint,), report=records.digest(f"report of {name}"))
-        registered(name, what, model, self.registry, self.folder)
+        world_model = WorldModel(stages=(checkpoint,), report=records.digest(f"report of {name}"))
+        registered(name, world_model, model, self.registry, self.folder)
         return records.pinned(self.folder, artifact=artifact).digest
 
     def agent(self, name: str, simulator: Digest) -> None:
@@ -73,8 +73,8 @@ class Store:
         """A validation in a live shell and in a simulator."""
         _, artifact = self._model(name)
         report = records.agent_report(simulator=simulator, live_steps=len(name))
-        read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
-        folder = records.finished_step(self.folder, "validate", report.digest, **read)
+        inputs = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.folder, "validate", report.digest, **inputs)
         report.write(folder / "report.json")
         fields = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
         file(Validation(report=report, at=now(), **fields), self.folder)
@@ -88,12 +88,12 @@ class Store:
         names = AliasMoveSigner(self.ledger, self.statement_signer)
         names.move(alias, move, None, new_name(), dry_run=False)
 
-    def _run(self, agent: str, simulator: Digest, made: Digest) -> str:
+    def _run(self, agent: str, simulator: Digest, weights: Digest) -> str:
         opening = RunOpening(agent=agent, starting_weights=STARTED)
         run = self.ledger.open_run(opening, simulator).id
         episode = make.ledger.open_episode(self.ledger, run, simulator)
         self.ledger.write(make.ledger.taken(episode, "[0] ~"))
-        self.ledger.close_run(run, RunClosing(final_weights=made))
+        self.ledger.close_run(run, RunClosing(final_weights=weights))
         make.service.log_signer(self.folder, None).seal(run)
         return run
 

@@ -26,22 +26,22 @@ _SMALL_FILES = ("lineage.json", "registration.dsse.json")
 
 def _tag_changed(victim: Victim) -> None:
     key, value = victim.tag()
-    at = victim.chance.randrange(len(value))
-    changed = f"{value[:at]}{chr(ord(value[at]) ^ 1)}{value[at + 1 :]}"
-    own = "UPDATE model_version_tags SET value = ? WHERE name = ? AND key = ?"
-    victim.change(own, changed, victim.name, key)
+    index = victim.chance.randrange(len(value))
+    changed_value = f"{value[:index]}{chr(ord(value[index]) ^ 1)}{value[index + 1 :]}"
+    query = "UPDATE model_version_tags SET value = ? WHERE name = ? AND key = ?"
+    victim.change(query, changed_value, victim.name, key)
 
 
 def _tag_removed(victim: Victim) -> None:
     key, _ = victim.tag()
-    own = "DELETE FROM model_version_tags WHERE name = ? AND key = ?"
-    victim.change(own, victim.name, key)
+    query = "DELETE FROM model_version_tags WHERE name = ? AND key = ?"
+    victim.change(query, victim.name, key)
 
 
 def _model_exchanged(victim: Victim) -> None:
     other = victim.other
-    own = "UPDATE model_versions SET source = ?, storage_location = ? WHERE name = ?"
-    victim.change(own, other.column("source"), other.column("storage_location"), victim.name)
+    query = "UPDATE model_versions SET source = ?, storage_location = ? WHERE name = ?"
+    victim.change(query, other.column("source"), other.column("storage_location"), victim.name)
 
 
 def _file_changed(victim: Victim) -> None:
@@ -107,11 +107,11 @@ def tampered(folder: Path, chance: random.Random) -> Iterator[tuple[str, Mutatio
     """One mutation of every kind in rotation, with the audit's findings; endless."""
     sources, backup = built(folder), folder.with_name("untouched")
     shutil.copytree(folder, backup)
-    untouched = verify_everything(sources)
-    assert (untouched.problems, untouched.num_unsigned) == ((), 0)
+    verification = verify_everything(sources)
+    assert (verification.problems, verification.num_unsigned) == ((), 0)
     for kind, change in cycle(REGISTRY_MUTATIONS.items()):
-        name, other = chance.sample(_names(kind), 2)
-        victim = Victim(folder, chance, name, other)
+        name, other_name = chance.sample(_names(kind), 2)
+        victim = Victim(folder, chance, name, other_name)
         mutation = Mutation(frozenset({name, *victim.steps()}), lambda _: None, name)
         change(victim)
         yield kind, mutation, [*verify_everything(sources).problems, *_doubts(kind, sources)]
@@ -140,10 +140,10 @@ def _doubts(kind: str, sources: Sources) -> list[str]:
 def _undo(backup: Path, folder: Path) -> None:
     """Restores the same files, because MLflow keeps its database open."""
     with (
-        closing(sqlite3.connect(backup / "mlflow.db")) as before,
+        closing(sqlite3.connect(backup / "mlflow.db")) as original,
         closing(sqlite3.connect(folder / "mlflow.db")) as database,
     ):
-        before.backup(database)
+        original.backup(database)
     for name in ("mlflow-artifacts", "steps"):
         shutil.rmtree(folder / name)
         shutil.copytree(backup / name, folder / name)

@@ -32,7 +32,7 @@ _OF_RUN = "episode IN (SELECT key FROM episodes WHERE run = ?)"
 
 
 def _row(draw: Draw) -> Mutation:
-    """A checkpoint's copy in the evidence mirror is as good as its row."""
+    """No row of a checkpoint, because its copy in the evidence mirror is as good."""
     table, run = draw.chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
     row = draw.row(f"SELECT {', '.join(key_of(table))}, {run} AS owner FROM {table}")
     return executed(row["owner"], removed(table, row))
@@ -59,33 +59,35 @@ def _statement(draw: Draw) -> Mutation:
 
 
 def _move(draw: Draw, which: str = "kind = 'simulator'") -> Mutation:
-    """With its signed statement, or without."""
+    """Removes a move, with its signed statement or without."""
     row = draw.row(f"SELECT sequence, alias, at FROM aliases WHERE {which}")
-    signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
-    changes = [removed("aliases", row), sql(signed, row["alias"], row["at"])]
+    statement_query = "DELETE FROM attestations WHERE subject = ? AND at = ?"
+    changes = [removed("aliases", row), sql(statement_query, row["alias"], row["at"])]
     return executed(row["alias"], *changes[: draw.chance.choice([1, 2])])
 
 
 def _moves(draw: Draw, kind: str = "simulator", *, all_of_it: bool = False) -> Mutation:
-    """With their signed statements, so that an older move is the newest, or none is left."""
+    """Removes moves with their signed statements, so that an older move or none is the newest."""
     alias = draw.row("SELECT alias FROM aliases WHERE kind = ?", kind)["alias"]
     rows = "SELECT sequence, at FROM aliases WHERE alias = ? ORDER BY sequence"
     moves = draw.hand.rows(rows, alias)
     moves = moves[0 if all_of_it else draw.chance.randrange(len(moves)) :]
-    signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
-    done = [(removed("aliases", move), sql(signed, alias, move["at"])) for move in moves]
-    return executed(alias, *(item for pair in done for item in pair))
+    statement_query = "DELETE FROM attestations WHERE subject = ? AND at = ?"
+    statements = [
+        (removed("aliases", move), sql(statement_query, alias, move["at"])) for move in moves
+    ]
+    return executed(alias, *(item for pair in statements for item in pair))
 
 
 def _texts_put_back(draw: Draw) -> Mutation | None:
-    """From an old copy; with the declaration removed or kept."""
+    """Restores texts from an old copy; the declaration is removed or kept."""
     row = draw.row("SELECT id, run, key FROM episodes WHERE erased")
-    with draw.world.database.hand(draw.world.snapshots[-1]) as before:
-        openings = before.rows(
+    with draw.world.database.hand(draw.world.snapshots[-1]) as old_hand:
+        openings = old_hand.rows(
             "SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"]
         )
         texts = "SELECT episode, number, action, observation FROM steps WHERE episode = ?"
-        steps = before.rows(texts, row["key"])
+        steps = old_hand.rows(texts, row["key"])
     if not openings:
         return None
     changes = [
@@ -93,46 +95,46 @@ def _texts_put_back(draw: Draw) -> Mutation | None:
         *(changed("steps", step, **{name: step[name] for name in _TEXTS}) for step in steps),
         sql("DELETE FROM attestations WHERE subject = ?", row["id"]),
     ]
-    done = changes[: len(changes) - draw.chance.choice([0, 1])]
-    return executed({row["id"], row["run"]}, *done)
+    statements = changes[: len(changes) - draw.chance.choice([0, 1])]
+    return executed({row["id"], row["run"]}, *statements)
 
 
 def _erased(draw: Draw) -> Mutation:
-    """Without a declaration."""
+    """Erases an episode without a declaration."""
     row = draw.row("SELECT key, id FROM episodes WHERE NOT erased")
     return executed(row["id"], *erased(row["key"]))
 
 
 def _tail(draw: Draw) -> Mutation:
-    """With everything that the entries cover, so that the rest is consistent."""
+    """Cuts a log with everything that its entries cover, so that the rest is consistent."""
     row = draw.row("SELECT id, log_length FROM runs")
-    run, keep = row["id"], draw.chance.randrange(1, row["log_length"])
+    run, num_kept = row["id"], draw.chance.randrange(1, row["log_length"])
     open_again = sql("UPDATE runs SET final_weights = NULL, signature = NULL WHERE id = ?", run)
-    return executed(run, *cut(draw.hand, run, keep), open_again)
+    return executed(run, *cut(draw.hand, run, num_kept), open_again)
 
 
-def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
+def cut(hand: Hand, run: str, num_kept: int) -> list[Statement]:
     """Deletes everything after the first entries of a run, with all that refers to it."""
-    bodies = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, keep)
+    bodies = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, num_kept)
     entries = [json.loads(row["body"]) for row in bodies]
-    opened = [entry["episode"] for entry in entries if entry["kind"] == "episode-opened"]
-    closed = [entry["episode"] for entry in entries if entry["kind"] == "episode-closed"]
+    opened_episodes = [entry["episode"] for entry in entries if entry["kind"] == "episode-opened"]
+    closed_episodes = [entry["episode"] for entry in entries if entry["kind"] == "episode-closed"]
     return [
-        sql(f"DELETE FROM steps WHERE entry > ? AND {_OF_RUN}", keep, run),
-        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", item) for item in closed),
-        *(sql("DELETE FROM episodes WHERE id = ?", item) for item in opened),
-        sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, keep),
-        sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, keep),
-        sql("UPDATE runs SET log_length = ? WHERE id = ?", keep, run),
+        sql(f"DELETE FROM steps WHERE entry > ? AND {_OF_RUN}", num_kept, run),
+        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", item) for item in closed_episodes),
+        *(sql("DELETE FROM episodes WHERE id = ?", item) for item in opened_episodes),
+        sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, num_kept),
+        sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, num_kept),
+        sql("UPDATE runs SET log_length = ? WHERE id = ?", num_kept, run),
     ]
 
 
 def _snapshot(draw: Draw) -> Mutation:
-    old = draw.chance.choice([*draw.world.snapshots, draw.world.lost])
-    with draw.world.database.hand(old) as before:
-        new_rows = _known(draw.hand) - _known(before)
+    snapshot = draw.chance.choice([*draw.world.snapshots, draw.world.lost])
+    with draw.world.database.hand(snapshot) as old_hand:
+        new_rows = _known(draw.hand) - _known(old_hand)
     places = frozenset(str(run) for run, *_ in new_rows)
-    return Mutation(places, lambda world: world.database.put_back(old), old)
+    return Mutation(places, lambda world: world.database.put_back(snapshot), snapshot)
 
 
 def _known(hand: Hand) -> set[tuple[object, ...]]:
@@ -141,57 +143,58 @@ def _known(hand: Hand) -> set[tuple[object, ...]]:
 
 def _episode_moved(draw: Draw) -> Mutation | None:
     row = draw.row("SELECT key, run FROM episodes")
-    other = draw.row("SELECT id FROM runs")["id"]
-    if other == row["run"]:
+    other_run = draw.row("SELECT id FROM runs")["id"]
+    if other_run == row["run"]:
         return None
-    return executed({row["run"], other}, changed("episodes", row, run=other))
+    return executed({row["run"], other_run}, changed("episodes", row, run=other_run))
 
 
 def _runs_joined(draw: Draw) -> Mutation | None:
     """Appends one run's records to another run."""
-    row, other = (draw.row("SELECT id, log_length FROM runs") for _ in range(2))
-    if other["id"] == row["id"]:
+    row, other_row = (draw.row("SELECT id, log_length FROM runs") for _ in range(2))
+    if other_row["id"] == row["id"]:
         return None
-    run, target, by = row["id"], other["id"], other["log_length"]
-    moved = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
+    run, target, offset = row["id"], other_row["id"], other_row["log_length"]
+    log_query = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
     return executed(
         {run, target},
-        sql(f"UPDATE steps SET entry = entry + ? WHERE {_OF_RUN}", by, run),
+        sql(f"UPDATE steps SET entry = entry + ? WHERE {_OF_RUN}", offset, run),
         sql("UPDATE episodes SET run = ? WHERE run = ?", target, run),
-        sql(moved, target, by, run),
+        sql(log_query, target, offset, run),
         sql("DELETE FROM checkpoints WHERE run = ?", run),
-        changed("runs", other, log_length=by + row["log_length"]),
+        changed("runs", other_row, log_length=offset + row["log_length"]),
         removed("runs", row),
     )
 
 
 def _run_renamed(draw: Draw) -> Mutation:
-    row, new = draw.row("SELECT id FROM runs"), draw.new_name()
+    row, new_run = draw.row("SELECT id FROM runs"), draw.new_name()
     rows = [
-        sql(f"UPDATE {table} SET run = ? WHERE run = ?", new, row["id"]) for table in _RUN_TABLES
+        sql(f"UPDATE {table} SET run = ? WHERE run = ?", new_run, row["id"])
+        for table in _RUN_TABLES
     ]
-    return executed(row["id"], *rows, changed("runs", row, id=new))
+    return executed(row["id"], *rows, changed("runs", row, id=new_run))
 
 
 def _steps_exchanged(draw: Draw) -> Mutation | None:
     """Swaps the steps of two episodes."""
-    row, other = (draw.row("SELECT key, run FROM episodes") for _ in range(2))
-    if other["key"] == row["key"]:
+    row, other_row = (draw.row("SELECT key, run FROM episodes") for _ in range(2))
+    if other_row["key"] == row["key"]:
         return None
-    return executed({row["run"], other["run"]}, *exchanged("episodes", "key", row, other))
+    return executed({row["run"], other_row["run"]}, *exchanged("episodes", "key", row, other_row))
 
 
 def _rows_exchanged(draw: Draw) -> Mutation | None:
     """Swaps the values of two rows except their keys, which also reorders entries."""
     table = draw.chance.choice(["log", "steps", "checkpoints", "runs"])
-    row, other = (draw.row(f"SELECT * FROM {table}") for _ in range(2))
-    if row == other:
+    row, other_row = (draw.row(f"SELECT * FROM {table}") for _ in range(2))
+    if row == other_row:
         return None
     values = [name for name in row if name not in key_of(table)]
     return executed(
-        owners(draw.hand, table, row) | owners(draw.hand, table, other),
-        changed(table, row, **{name: other[name] for name in values}),
-        changed(table, other, **{name: row[name] for name in values}),
+        owners(draw.hand, table, row) | owners(draw.hand, table, other_row),
+        changed(table, row, **{name: other_row[name] for name in values}),
+        changed(table, other_row, **{name: row[name] for name in values}),
     )
 
 

@@ -49,14 +49,14 @@ def _old_use(draw: Draw) -> Mutation | None:
     return _told_as(draw, rows[-1], rows[0])
 
 
-def _told_as(draw: Draw, row: Row, other: Row) -> Mutation | None:
-    if row["envelope"] == other["envelope"]:
+def _told_as(draw: Draw, row: Row, other_row: Row) -> Mutation | None:
+    if row["envelope"] == other_row["envelope"]:
         return None
-    own, other_change = _change_of(draw, row), _change_of(draw, other)
+    change, other_change = _change_of(draw, row), _change_of(draw, other_row)
     return executed(
         row["alias"],
-        changed("attestations", row, **{name: other[name] for name in _SIGNED}),
-        changed("aliases", own, **{name: other_change[name] for name in _MEANT}),
+        changed("attestations", row, **{name: other_row[name] for name in _SIGNED}),
+        changed("aliases", change, **{name: other_change[name] for name in _MEANT}),
     )
 
 
@@ -91,8 +91,8 @@ def _change_of(draw: Draw, row: Row) -> Row:
 
 def _move_declared(draw: Draw, kind: str = "simulator") -> Mutation:
     """A declared and executed move."""
-    row, other = (draw.row("SELECT * FROM aliases WHERE kind = ?", kind) for _ in range(2))
-    version = {name: other[name] for name in _VERSION}
+    row, other_row = (draw.row("SELECT * FROM aliases WHERE kind = ?", kind) for _ in range(2))
+    version = {name: other_row[name] for name in _VERSION}
     move = {"kind": kind, "alias": row["alias"], "simulator": draw.digest()}
     move |= {"set_by": "ada", "at": _AT}
     agent = AgentVersion.model_validate(version) if kind == "agent" else None
@@ -118,11 +118,11 @@ def erased(episode: int) -> list[Statement]:
 
 
 def _restore_declared(draw: Draw) -> Mutation:
-    """With its newest checkpoint removed, for a new run or an existing one."""
+    """A declaration that a run's newest checkpoint is lost, for that run, a new run or none."""
     row = draw.row("SELECT run, max(length) AS length FROM checkpoints GROUP BY run")
     run = draw.chance.choice([row["run"], draw.new_name(), ""])
-    lost = (checkpoint_name(row["run"], row["length"]),)
-    restore = Restore(run=run, lost=lost, reason="it was lost", by="ada", at=_AT)
+    lost_names = (checkpoint_name(row["run"], row["length"]),)
+    restore = Restore(run=run, lost=lost_names, reason="it was lost", by="ada", at=_AT)
     return _declared(restore, restore.path)
 
 
@@ -133,29 +133,31 @@ def _statement_again(draw: Draw) -> Mutation:
 
 
 def _move_again(draw: Draw) -> Mutation:
-    """With its move."""
-    lost = _lost(draw, "attestations", "name")
-    signed = draw.chance.choice([row for row in lost if row["kind"] == "alias"])
-    (move,) = [row for row in _lost(draw, "aliases", "at") if row["at"] == signed["at"]]
-    return executed(signed["name"], inserted("attestations", signed), inserted("aliases", move))
+    """A lost statement of a move, with its move."""
+    lost_rows = _lost(draw, "attestations", "name")
+    statement_row = draw.chance.choice([row for row in lost_rows if row["kind"] == "alias"])
+    (move,) = [row for row in _lost(draw, "aliases", "at") if row["at"] == statement_row["at"]]
+    return executed(
+        statement_row["name"], inserted("attestations", statement_row), inserted("aliases", move)
+    )
 
 
 def _run_again(draw: Draw) -> Mutation:
-    """With its log and its checkpoints."""
+    """A lost run, with its log and its checkpoints."""
     run = draw.chance.choice(_lost(draw, "runs", "id"))
     rows = [("runs", run)]
-    with draw.world.database.hand(draw.world.lost) as before:
+    with draw.world.database.hand(draw.world.lost) as old_hand:
         for table in ("log", "checkpoints"):
-            own = before.rows(f"SELECT * FROM {table} WHERE run = ?", run["id"])
-            rows += [(table, row) for row in own]
+            table_rows = old_hand.rows(f"SELECT * FROM {table} WHERE run = ?", run["id"])
+            rows += [(table, row) for row in table_rows]
     return executed(run["id"], *(inserted(table, row) for table, row in rows))
 
 
 def _lost(draw: Draw, table: str, name: str) -> list[Row]:
     """Rows that a table no longer has."""
-    with draw.world.database.hand(draw.world.lost) as before:
+    with draw.world.database.hand(draw.world.lost) as old_hand:
         present = {row["name"] for row in draw.hand.rows(f"SELECT {name} AS name FROM {table}")}
-        rows = before.rows(f"SELECT * FROM {table} ORDER BY {name}")
+        rows = old_hand.rows(f"SELECT * FROM {table} ORDER BY {name}")
     return [row for row in rows if row[name] not in present]
 
 
@@ -188,10 +190,10 @@ def _withdrawal(draw: Draw) -> Mutation:
     return _declared(Withdrawal(version=ref, reason="no good", by="eve", at=_AT, **fields), ref)
 
 
-def _declared(record: SignedRecord, place: str, *done: Statement) -> Mutation:
-    """Signed with a key of his own."""
+def _declared(record: SignedRecord, place: str, *statements: Statement) -> Mutation:
+    """A statement signed with the attacker's own key."""
     row = inserted("attestations", attest(record, stranger())._asdict())
-    return executed(place, row, *done)
+    return executed(place, row, *statements)
 
 
 MUTATIONS: dict[str, Drawn] = {

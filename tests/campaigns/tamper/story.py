@@ -49,7 +49,7 @@ def build(folder: Path, url: str = "") -> World:
 
 def _played(world: World) -> tuple[str, ...]:
     player, snapshots = Player(world), []
-    before = _before_it_was_signed(player)
+    unsigned_run = _before_it_was_signed(player)
     for number in range(_RUNS):
         _run(player, number)
         if number % 2:
@@ -64,9 +64,12 @@ def _played(world: World) -> tuple[str, ...]:
             _use(player, *use)
         if number == 7:
             player = _lost(player)
-    first = player.ledger.runs()[-2]  # by their names, the newest first
-    player.erase(first.id)
-    for run in (before, first):  # again with more data: the newer edge of each agent counts
+    erased_run = player.ledger.runs()[-2]  # by their names, the newest first
+    player.erase(erased_run.id)
+    for run in (
+        unsigned_run,
+        erased_run,
+    ):  # again with more data: the newer edge of each agent counts
         player.register(run, "data")
         player.register(run, "data", "more data")
     player.validate(VersionRef(name="agent-3", version=2), _RUNS)
@@ -77,12 +80,12 @@ def _played(world: World) -> tuple[str, ...]:
 
 
 def _before_it_was_signed(player: Player) -> AgentRun:
-    """An alias, and an erased episode."""
+    """Sets an alias and erases an episode before any statement is signed."""
     player.name_key()
     player.ledger.aliases.set("shell-stable", MANIFESTS[0].digest, "before")
     run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
-    over = (episode.id for episode in player.ledger.episodes(run.id) if episode.closed)
-    player.ledger.erase_texts(next(over))
+    closed_episodes = (episode.id for episode in player.ledger.episodes(run.id) if episode.closed)
+    player.ledger.erase_texts(next(closed_episodes))
     player.log_signer.statement_signer.ensure_genesis()
     return run
 
@@ -95,12 +98,12 @@ def _run(player: Player, number: int) -> AgentRun:
     player.log_signer.seal_all()
     if number >= _CLOSED:
         return player.ledger.run(run)
-    closed = player.close(run, signed=number % 2 == 0)
+    closed_run = player.close(run, signed=number % 2 == 0)
     if number == _EVALUATION:
-        player.claim(closed, "data")
+        player.claim(closed_run, "data")
     else:
-        player.register(closed, "data")
-    return closed
+        player.register(closed_run, "data")
+    return closed_run
 
 
 def _use(player: Player, name: str, alias: str, version: int | None) -> None:
@@ -113,10 +116,10 @@ def _use(player: Player, name: str, alias: str, version: int | None) -> None:
 def _lost(player: Player) -> Player:
     """Runs, moves and uses that a restored backup lacks; all losses are declared."""
     world = player.world
-    opened = asyncio.run(player.train(_RUNS + 1))
+    open_run = asyncio.run(player.train(_RUNS + 1))
     player.log_signer.seal_all()
     world.database.keep(_BACKUP)
-    asyncio.run(player.go_on(opened, _RUNS + 1))
+    asyncio.run(player.go_on(open_run, _RUNS + 1))
     run = asyncio.run(player.train(_RUNS + 2))
     player.log_signer.seal_all()
     player.claim(player.close(run, signed=True))

@@ -35,7 +35,7 @@ def problems(world, registry=None, evidence=None) -> list[str]:
         return [*verify_everything(sources).problems]
 
 
-def told(world, *words: str) -> bool:
+def has_finding(world, *words: str) -> bool:
     """Whether a finding has all of these words."""
     findings = problems(world)
     assert any(all(word in problem for word in words) for problem in findings), findings
@@ -59,17 +59,19 @@ def open_run(world) -> str:
     return str(rows(world, query)[0]["id"])
 
 
-def registered(world) -> list[dict]:
+def read_agents(world) -> list[dict]:
     return [json.loads(line) for line in world.agents.read_text().splitlines()]
 
 
-def register(world, agents) -> None:
+def write_agents(world, agents) -> None:
     world.agents.write_text("".join(f"{json.dumps(agent)}\n" for agent in agents))
 
 
-def places(world, name) -> list[int]:
+def positions(world, name) -> list[int]:
     """The positions of a name's versions among all registered ones."""
-    return [place for place, version in enumerate(registered(world)) if version["name"] == name]
+    return [
+        position for position, version in enumerate(read_agents(world)) if version["name"] == name
+    ]
 
 
 def test_an_unattacked_world_has_no_problem(world):
@@ -77,33 +79,35 @@ def test_an_unattacked_world_has_no_problem(world):
 
 
 def test_an_agent_with_the_signed_evidence_of_another_agent_is_found(world):
-    agents = registered(world)
-    own, other = places(world, "agent-1")[0], places(world, "agent-3")[0]
-    agents[own] = {**agents[other], "name": "agent-1"}
-    register(world, agents)
-    assert told(world, "agent-1@1: what was signed is the record", "as agent-3")
-    assert told(world, "agent-1: mirror differs in edge of run", "MLflow says nothing")
+    agents = read_agents(world)
+    own_index, other_index = positions(world, "agent-1")[0], positions(world, "agent-3")[0]
+    agents[own_index] = {**agents[other_index], "name": "agent-1"}
+    write_agents(world, agents)
+    assert has_finding(world, "agent-1@1: what was signed is the record", "as agent-3")
+    assert has_finding(world, "agent-1: mirror differs in edge of run", "MLflow says nothing")
 
 
 def test_swapped_version_numbers_of_an_agent_in_use_are_found(world):
-    agents, (first, _, third, *_) = registered(world), places(world, "agent-0")
+    agents, (first, _, third, *_) = read_agents(world), positions(world, "agent-0")
     agents[first], agents[third] = agents[third], agents[first]
-    register(world, agents)
-    assert told(world, "agent-0@3: ", "mirror differs in agent in use as production")
-    assert told(world, "agent-0@1: ", "mirror differs in agent in use as shop")
+    write_agents(world, agents)
+    assert has_finding(world, "agent-0@3: ", "mirror differs in agent in use as production")
+    assert has_finding(world, "agent-0@1: ", "mirror differs in agent in use as shop")
 
 
 def test_an_older_agent_record_in_place_of_a_newer_record_is_found(world):
-    agents, (first, *_, newest) = registered(world), places(world, "agent-0")
+    agents, (first, *_, newest) = read_agents(world), positions(world, "agent-0")
     assert agents[first]["agent"]["run"] == agents[newest]["agent"]["run"]
     agents[newest] = agents[first]
-    register(world, agents)
+    write_agents(world, agents)
     run = agents[first]["agent"]["run"]
-    assert told(world, f"agent-0: mirror differs in edge of run {run}", "MLflow says 'sha256:")
+    assert has_finding(
+        world, f"agent-0: mirror differs in edge of run {run}", "MLflow says 'sha256:"
+    )
 
 
 def test_reordered_rows_do_not_make_an_older_edge_the_newest(world):
-    agent = registered(world)[places(world, "agent-0")[0]]["agent"]
+    agent = read_agents(world)[positions(world, "agent-0")[0]]["agent"]
     edges = "SELECT sequence FROM attestations WHERE kind = 'edge' AND run = ? ORDER BY sequence"
     old, new = rows(world, edges, agent["run"])
     attack(
@@ -118,50 +122,56 @@ def test_reordered_rows_do_not_make_an_older_edge_the_newest(world):
         audit = edge_to("agent-0", agent, sources)
     assert audit
     assert audit.edge
-    assert len(audit.edge.claim.data) == 2  # as in the newer one
+    assert len(audit.edge.claim.data) == 2  # as in the newer edge
 
 
 def test_an_older_alias_move_in_place_of_the_newest_move_is_found(world):
-    signed = "SELECT * FROM attestations WHERE kind = 'alias' ORDER BY at"
-    *_, before, newest = [row for row in rows(world, signed) if row["subject"] == "shell-stable"]
+    query = "SELECT * FROM attestations WHERE kind = 'alias' ORDER BY at"
+    *_, before, newest = [row for row in rows(world, query) if row["subject"] == "shell-stable"]
     (move,) = rows(world, "SELECT sequence FROM aliases WHERE at = ?", newest["at"])
     attack(world, removed("attestations", newest), removed("aliases", move))
-    assert told(world, "'shell-stable'", newest["at"], "is gone from the ledger")
+    assert has_finding(world, "'shell-stable'", newest["at"], "is gone from the ledger")
     attack(world, inserted("attestations", newest, envelope=before["envelope"]))
-    assert told(world, "'shell-stable'", "does not verify")
+    assert has_finding(world, "'shell-stable'", "does not verify")
 
 
 def test_an_older_use_of_an_agent_inserted_as_the_newest_use_is_found(world):
-    signed = "SELECT * FROM attestations WHERE subject = 'agent-0@production' ORDER BY sequence"
-    first, *_, newest = rows(world, signed)
+    query = "SELECT * FROM attestations WHERE subject = 'agent-0@production' ORDER BY sequence"
+    first, *_, newest = rows(world, query)
     name = f"{newest['name'].rpartition('/')[0]}/{'0' * 64}.dsse.json"
     attack(world, inserted("attestations", first, name=name))
-    assert told(world, f"alias 'agent-0@production' at {first['at']} does not verify")
+    assert has_finding(world, f"alias 'agent-0@production' at {first['at']} does not verify")
 
 
 def test_a_checkpoint_of_another_run_in_the_mirror_is_found(world):
     """The mirror is out of an attacker's reach."""
     store = world.folder / "mirror"
-    own, other = [path for path in sorted(store.iterdir()) if path.name.isalnum()][:2]
-    first, second = sorted(own.iterdir())[0], sorted(other.iterdir())[0]
+    own_folder, other_folder = [path for path in sorted(store.iterdir()) if path.name.isalnum()][:2]
+    first, second = sorted(own_folder.iterdir())[0], sorted(other_folder.iterdir())[0]
     first.write_bytes(second.read_bytes())
-    assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
+    assert has_finding(
+        world, f"run {own_folder.name}: the checkpoint {own_folder.name}/", "does not verify"
+    )
 
 
 def test_a_wrong_copy_in_the_mirror_is_found_for_every_kind_of_statement(world):
     mirror = world.folder / "mirror"
     files = sorted(path for path in mirror.rglob("*") if path.is_file())
     before = {path: path.read_bytes() for path in files}
-    places = {}
+    names_by_kind = {}
     for kind in statement_kinds().values():
-        signed = rows(world, "SELECT name, subject FROM attestations WHERE kind = ?", kind.kind)[0]
-        other = next(path for path in files if kind.folder not in path.parts)
-        (mirror / signed["name"]).write_bytes(before[other])
-        place = {"alias": f"alias {signed['subject']!r}", "genesis": "held unsigned"}
-        places[kind.kind] = place.get(kind.kind, signed["name"])
+        statement = rows(world, "SELECT name, subject FROM attestations WHERE kind = ?", kind.kind)[
+            0
+        ]
+        other_file = next(path for path in files if kind.folder not in path.parts)
+        (mirror / statement["name"]).write_bytes(before[other_file])
+        special_names = {"alias": f"alias {statement['subject']!r}", "genesis": "held unsigned"}
+        names_by_kind[kind.kind] = special_names.get(kind.kind, statement["name"])
     matching = [problem for problem in problems(world) if "differs in the evidence" in problem]
     assert not [
-        kind for kind, place in places.items() if not any(place in item for item in matching)
+        kind
+        for kind, special_names in names_by_kind.items()
+        if not any(special_names in item for item in matching)
     ]
 
 
@@ -169,24 +179,25 @@ def test_a_run_and_its_edge_signed_again_with_an_untrusted_key_are_found(world):
     trusted = world.evidence.trusted
     edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
     run = edge["run"]
-    signed = rows(world, "SELECT * FROM checkpoints WHERE run = ?", run)
+    checkpoints = rows(world, "SELECT * FROM checkpoints WHERE run = ?", run)
     forged = [
-        sign_checkpoint(verify_checkpoint(row["envelope"], trusted), stranger()) for row in signed
+        sign_checkpoint(verify_checkpoint(row["envelope"], trusted), stranger())
+        for row in checkpoints
     ]
-    told_so = attest(verify_envelope(edge["envelope"], Edge, trusted), stranger())
-    own = {"envelope": told_so.envelope, "name": told_so.name}
+    forged_edge = attest(verify_envelope(edge["envelope"], Edge, trusted), stranger())
+    values = {"envelope": forged_edge.envelope, "name": forged_edge.name}
     attack(
         world,
         *(
             changed("checkpoints", row, envelope=new)
-            for row, new in zip(signed, forged, strict=True)
+            for row, new in zip(checkpoints, forged, strict=True)
         ),
-        changed("attestations", edge, **own),
+        changed("attestations", edge, **values),
     )
     key = stranger().public_key.keyid
-    assert told(world, f"run {run}: the checkpoint", f"the key '{key}' is not trusted")
-    assert told(world, f"the edge {own['name']} does not verify", key)
-    assert told(world, f"the edge {edge['name']} is gone from the ledger")
+    assert has_finding(world, f"run {run}: the checkpoint", f"the key '{key}' is not trusted")
+    assert has_finding(world, f"the edge {values['name']} does not verify", key)
+    assert has_finding(world, f"the edge {edge['name']} is gone from the ledger")
 
 
 def test_an_attackers_key_in_the_ledger_is_found_by_an_auditor_with_keys(world):
@@ -194,59 +205,61 @@ def test_an_attackers_key_in_the_ledger_is_found_by_an_auditor_with_keys(world):
     copies.
     """
     key = stranger().public_key
-    own = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
-    attack(world, inserted("signing_keys", own))
-    assert told(world, f"the ledger's key {key.keyid} is not trusted")
+    values = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
+    attack(world, inserted("signing_keys", values))
+    assert has_finding(world, f"the ledger's key {key.keyid} is not trusted")
     with closing(world.ledger()) as ledger:
-        trusting = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
-    assert problems(world, evidence=trusting) == []
+        trusting_evidence = world.evidence._replace(trusted=read_trusted_keys(ledger.signing_keys))
+    assert problems(world, evidence=trusting_evidence) == []
     edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
-    forged = attest(verify_envelope(edge["envelope"], Edge, trusting.trusted), stranger())
-    own = {"envelope": forged.envelope, "name": forged.name}
-    attack(world, changed("attestations", edge, **own))
+    forged = attest(verify_envelope(edge["envelope"], Edge, trusting_evidence.trusted), stranger())
+    values = {"envelope": forged.envelope, "name": forged.name}
+    attack(world, changed("attestations", edge, **values))
     assert f"the edge {edge['name']} is gone from the ledger; restore it" in problems(
-        world, evidence=trusting
+        world, evidence=trusting_evidence
     )
 
 
 def test_a_rollback_of_ledger_and_registry_to_an_older_day_is_found(world):
-    old = world.snapshots[-2]
-    with world.database.hand(old) as before:
-        old_runs = {row["id"] for row in before.rows("SELECT id FROM runs")}
-    now = {row["id"] for row in rows(world, "SELECT id FROM runs")}
-    register(world, [item for item in registered(world) if item["agent"]["run"] in old_runs])
-    world.database.put_back(old)
+    snapshot = world.snapshots[-2]
+    with world.database.hand(snapshot) as old_hand:
+        old_runs = {row["id"] for row in old_hand.rows("SELECT id FROM runs")}
+    current_runs = {row["id"] for row in rows(world, "SELECT id FROM runs")}
+    write_agents(world, [item for item in read_agents(world) if item["agent"]["run"] in old_runs])
+    world.database.put_back(snapshot)
     findings = problems(world)
-    for run in now - old_runs:
+    for run in current_runs - old_runs:
         assert any(item.startswith(f"run {run} is missing") for item in findings), run
 
 
 def test_a_log_end_deleted_with_its_checkpoint_is_found(world):
     run = open_run(world)
-    (signed,) = rows(world, "SELECT max(length) AS length FROM checkpoints WHERE run = ?", run)
+    (checkpoint,) = rows(world, "SELECT max(length) AS length FROM checkpoints WHERE run = ?", run)
     (row,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
-    assert row["log_length"] == signed["length"]
+    assert row["log_length"] == checkpoint["length"]
     _cut(world, run, row["log_length"] - 1)
-    assert told(world, f"run {run}: a checkpoint covers {row['log_length']} entries", "is cut off")
+    assert has_finding(
+        world, f"run {run}: a checkpoint covers {row['log_length']} entries", "is cut off"
+    )
 
 
 @pytest.mark.parametrize("is_signed_again", [False, True])
 def test_forged_log_entries_in_place_of_signed_entries_are_found(world, is_signed_again):
     run, length = _forged(world)
-    if is_signed_again:  # by a service, on top of the forged past
+    if is_signed_again:  # by a service, over the forged entries
         Player(world).log_signer.seal_all()
-    assert told(world, f"run {run}: the first {length} entries of the log are not those")
+    assert has_finding(world, f"run {run}: the first {length} entries of the log are not those")
 
 
 def test_a_changed_unsigned_step_breaks_the_chain_of_its_episode(world):
-    """So that a value cannot be changed alone."""
+    """A value cannot be changed without the heads."""
     run, episode = _unsigned(world, "a")
     attack(world, ("UPDATE steps SET reward = 1.0 WHERE episode = ?", (_key(world, episode),)))
-    assert told(world, f"run {run}: the steps of episode {episode} do not follow")
+    assert has_finding(world, f"run {run}: the steps of episode {episode} do not follow")
 
 
 def test_a_rewritten_unsigned_part_of_a_log_is_reported_only_as_unsigned(world):
-    """With everything that refers to it: the threat model says so."""
+    """Everything that refers to the log is rewritten, too; the threat model names this case."""
     run, _ = _unsigned(world, "a")
     with closing(world.ledger()) as ledger:
         verification = verify_run(run, ledger, world.evidence)
@@ -262,16 +275,16 @@ def test_a_rewritten_unsigned_part_of_a_log_is_reported_only_as_unsigned(world):
 
 
 def test_a_use_declared_lost_and_inserted_again_is_found(world):
-    with world.database.hand(world.lost) as before:
-        old_rows = before.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
-    own = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
-    (lost,) = [row for row in old_rows if row["name"] not in own]
-    attack(world, inserted("attestations", lost))
-    assert told(world, f"the statement {lost['name']} was declared lost but is present")
+    with world.database.hand(world.lost) as old_hand:
+        old_rows = old_hand.rows("SELECT * FROM attestations WHERE subject = 'agent-3@production'")
+    current_names = {row["name"] for row in rows(world, "SELECT name FROM attestations")}
+    (lost_row,) = [row for row in old_rows if row["name"] not in current_names]
+    attack(world, inserted("attestations", lost_row))
+    assert has_finding(world, f"the statement {lost_row['name']} was declared lost but is present")
 
 
 def test_deleting_a_statement_without_a_copy_is_not_detected(world):
-    """Milliseconds after it was signed, or until a killed service is restarted."""
+    """A copy is missing for milliseconds after signing, or until a killed service restarts."""
     player = Player(world)
     old_files = {path for path in (world.folder / "mirror").rglob("*") if path.is_file()}
     player.use(VersionRef(name="agent-2", version=2), "kiosk")
@@ -284,17 +297,19 @@ def test_deleting_a_statement_without_a_copy_is_not_detected(world):
 
 
 def test_a_run_closed_with_the_signature_of_another_run_is_found(world):
-    signed = "SELECT id, signature FROM runs WHERE signature IS NOT NULL"
-    own, other, *_ = rows(world, signed)
-    attack(world, changed("runs", own, signature=other["signature"]))
-    assert told(world, f"run {own['id']}: the run was not closed as the log says")
+    query = "SELECT id, signature FROM runs WHERE signature IS NOT NULL"
+    own_run, other_run, *_ = rows(world, query)
+    attack(world, changed("runs", own_run, signature=other_run["signature"]))
+    assert has_finding(world, f"run {own_run['id']}: the run was not closed as the log says")
 
 
 def test_a_missing_report_of_an_alias_move_is_found(world):
     (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
     name = move["report"].removeprefix("sha256:")
     (world.objects / name[:2] / name).unlink()
-    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is missing")
+    assert has_finding(
+        world, f"alias 'shell-stable' moved at {move['at']} by a report that is missing"
+    )
 
 
 def test_unreadable_evidence_does_not_prevent_other_findings(world):
@@ -304,17 +319,19 @@ def test_unreadable_evidence_does_not_prevent_other_findings(world):
         for kind in ("alias", "edge")
     )
     run = open_run(world)
-    own = "UPDATE steps SET entry = 'none' WHERE episode = ?"
+    update = "UPDATE steps SET entry = 'none' WHERE episode = ?"
     (episode, *_) = rows(world, "SELECT key FROM episodes WHERE run = ?", run)
     attack(
         world,
         changed("attestations", alias, name=b"\xff"),
         removed("attestations", edge),
-        (own, (episode["key"],)),
+        (update, (episode["key"],)),
     )
-    assert told(world, f"alias {alias['subject']!r} meant", f"from {alias['at']} on", "is gone")
-    assert told(world, f"the edge {edge['name']} is gone")
-    assert told(world, f"run {run}: the ", "steps under entry 0 are not those that it names")
+    assert has_finding(
+        world, f"alias {alias['subject']!r} meant", f"from {alias['at']} on", "is gone"
+    )
+    assert has_finding(world, f"the edge {edge['name']} is gone")
+    assert has_finding(world, f"run {run}: the ", "steps under entry 0 are not those that it names")
 
 
 def _key(world, episode) -> int:
@@ -322,7 +339,7 @@ def _key(world, episode) -> int:
 
 
 def _cut(world, run, length) -> None:
-    """Deletes everything after that, with all that refers to it."""
+    """Deletes all entries after a length, with all that refers to them."""
     with world.database.hand() as hand:
         for statement, values in cut(hand, run, length):
             hand.run(statement, values)
@@ -331,12 +348,12 @@ def _cut(world, run, length) -> None:
 def _forged(world) -> tuple[str, int]:
     """Replaces the last, signed entry of an open run; returns its earlier length."""
     run = open_run(world)
-    (last,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
-    _cut(world, run, last["log_length"] - 1)
+    (run_row,) = rows(world, "SELECT log_length FROM runs WHERE id = ?", run)
+    _cut(world, run, run_row["log_length"] - 1)
     with closing(world.ledger()) as ledger:
         for _ in range(2):
             make.ledger.open_episode(ledger, run, ledger.run(run).simulator)
-    return run, last["log_length"]
+    return run, run_row["log_length"]
 
 
 def _unsigned(world, observation, run=None) -> tuple[str, str]:

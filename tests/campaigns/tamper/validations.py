@@ -37,15 +37,15 @@ def _report_removed(victim: Victim) -> None:
 def _receipt_garbled(victim: Victim) -> None:
     file = _file(victim, "receipt.json")
     receipt = StepReceipt.read(file)
-    another = {victim.chance.choice(list(receipt.inputs)): records.digest("another")}
-    receipt.model_copy(update={"inputs": {**receipt.inputs, **another}}).write(file)
+    changed_input = {victim.chance.choice(list(receipt.inputs)): records.digest("another")}
+    receipt.model_copy(update={"inputs": {**receipt.inputs, **changed_input}}).write(file)
 
 
 def _planted(victim: Victim) -> None:
     """Would make the last agent current, if it were accepted."""
     report = records.agent_report(simulator=NEXT)
-    read = {"agent": victim.artifact, "imitated": STARTED, "simulator": NEXT}
-    folder = records.finished_step(victim.folder, "validate", report.digest, **read)
+    inputs = {"agent": victim.artifact, "imitated": STARTED, "simulator": NEXT}
+    folder = records.finished_step(victim.folder, "validate", report.digest, **inputs)
     report.write(folder / "report.json")
 
 

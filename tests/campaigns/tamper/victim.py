@@ -40,7 +40,7 @@ class Victim(NamedTuple):
 
     @property
     def run(self) -> str:
-        """The run that registered it."""
+        """The run that registered the version."""
         return self.column("run_id")
 
     @property

@@ -39,13 +39,13 @@ class World(NamedTuple):
     @contextmanager
     def named(self) -> Iterator[None]:
         """Sets the ledger in the environment for the block, as for a service."""
-        before = os.environ.get(_LEDGER_URL)
+        old_url = os.environ.get(_LEDGER_URL)
         os.environ[_LEDGER_URL] = self.database.url
         try:
             yield
         finally:
             del os.environ[_LEDGER_URL]
-            os.environ.update({_LEDGER_URL: before} if before else {})
+            os.environ.update({_LEDGER_URL: old_url} if old_url else {})
 
     def ledger(self) -> Ledger:
         return Ledger(self.database.url, ObjectStore(str(self.objects)))

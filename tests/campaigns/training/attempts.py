@@ -46,10 +46,10 @@ class Outcome(NamedTuple):
 def carry_out(attempt: Attempt, num_ranks: int, folder: Path) -> Outcome:
     """Runs `num_ranks` processes until all have ended."""
     size = {"WORLD_SIZE": str(num_ranks), "LOCAL_WORLD_SIZE": str(num_ranks)}
-    meeting = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port()), **size}
+    rendezvous = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port()), **size}
     logs = [folder / f"{attempt.number:04}-rank-{rank}.log" for rank in range(num_ranks)]
     processes = [
-        start(log, take_part, attempt, **meeting, RANK=str(rank), LOCAL_RANK=str(rank))
+        start(log, take_part, attempt, **rendezvous, RANK=str(rank), LOCAL_RANK=str(rank))
         for rank, log in enumerate(logs)
     ]
     _wait_until(lambda: _have_ended(processes) or any(p.exitcode for p in processes), _SECONDS)
@@ -70,7 +70,7 @@ def _have_ended(processes: Sequence[ForkServerProcess]) -> bool:
 
 
 def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    """Returns when it holds, or after `seconds`."""
+    """Returns when the condition holds, or after `seconds`."""
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -80,7 +80,7 @@ class Campaign:
         (folder / "logs").mkdir()
 
     def disturb(self, training: Training, kinds: Iterator[str]) -> None:
-        """Starts it until it succeeds; each of the first starts has a fault."""
+        """Starts a training until it succeeds; each of the first starts has a fault."""
         reference = self._reference(training)
         with SmallDisk(self.folder / "disk") as disk:
             shutil.copytree(reference.store, disk.seen / "store")
@@ -163,7 +163,7 @@ class Campaign:
         return carry_out(attempt, num_ranks, self.folder / "logs")
 
     def _reference(self, training: Training) -> _Reference:
-        """Trains it once without faults."""
+        """Runs a training once without faults."""
         if training.name in self._references:
             return self._references[training.name]
         folder, store = self.folder / "disk", self.folder / "stores" / training.name

@@ -93,13 +93,15 @@ class _Process:
         at_step_end = trainer.TrainerProgress.on_step_end
         compute_loss = trainer.NextTokenTrainer.compute_loss
 
-        def on_step_end(progress: Any, args: Any, state: Any, control: Any, **rest: object) -> None:
-            at_step_end(progress, args, state, control, **rest)
+        def on_step_end(
+            progress: Any, args: Any, state: Any, control: Any, **options: object
+        ) -> None:
+            at_step_end(progress, args, state, control, **options)
             self._note(kind="step", step=state.global_step, checkpoints=args.output_dir)
             self._reach()
 
-        def maybe_poisoned(trainer: Any, *given: Any, **named: Any) -> Any:
-            loss = compute_loss(trainer, *given, **named)
+        def maybe_poisoned(trainer: Any, *arguments: Any, **options: Any) -> Any:
+            loss = compute_loss(trainer, *arguments, **options)
             if not self._poisons:
                 return loss
             self._poisons = False

@@ -60,22 +60,22 @@ def result_of(store: Path, step: str) -> Result | None:
 
 def whole_checkpoints(store: Path) -> dict[str, int]:
     """The newest step by the folder of checkpoints, among those that match their manifests."""
-    newest: dict[str, int] = {}
+    newest_steps: dict[str, int] = {}
     for manifest in store.glob("steps/*/*/**/checkpoint-*/manifest.json"):
         step = int(manifest.parent.name.rpartition("-")[2])
         if _is_whole(manifest):
             name = str(manifest.parents[1].relative_to(store))
-            newest[name] = max(step, newest.get(name, 0))
-    return newest
+            newest_steps[name] = max(step, newest_steps.get(name, 0))
+    return newest_steps
 
 
 def judge_start(outcome: Outcome, store: Path, before: Mapping[str, int]) -> Iterator[Finding]:
     """Whether it began at the right step; `before` are the complete checkpoints at its start."""
-    first: dict[tuple[str, int], int] = {}
+    first_steps: dict[tuple[str, int], int] = {}
     for line in outcome.lines:
         if line["kind"] == "step":
-            first.setdefault((line["checkpoints"], line["rank"]), line["step"])
-    for (folder, rank), step in first.items():
+            first_steps.setdefault((line["checkpoints"], line["rank"]), line["step"])
+    for (folder, rank), step in first_steps.items():
         expected = before.get(str(Path(folder).relative_to(store)), 0) + 1
         if step != expected:
             yield _finding(
@@ -139,8 +139,8 @@ def _reasons(outcome: Outcome) -> str:
     fault = outcome.fault
     if fault is None:
         return _NO_SENTENCE
-    lost = [_LOST] if len(outcome.statuses) > 1 else []
-    return "|".join([_REASONS.get(fault.kind, _NO_SENTENCE), *lost])
+    lost_reasons = [_LOST] if len(outcome.statuses) > 1 else []
+    return "|".join([_REASONS.get(fault.kind, _NO_SENTENCE), *lost_reasons])
 
 
 def _finding(kind: str, outcome: Outcome, problem: str) -> Finding:

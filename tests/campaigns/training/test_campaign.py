@@ -15,7 +15,7 @@ def test_a_one_process_training_ends_with_the_same_weights_after_every_fault(tmp
     assert report.sentences == []
     assert report.by_kind == EACH_KIND
     assert report.trainings.keys() == {"cpt", "sft"}
-    assert report.resumed  # a training that was told to end goes on from its checkpoint
+    assert report.resumed  # a terminated training resumes from its checkpoint
 
 
 def test_a_multi_process_training_ends_when_one_is_killed_and_any_number_resumes(tmp_path):

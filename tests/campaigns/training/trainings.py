@@ -37,12 +37,12 @@ SEVERAL = Training("several", num_ranks=2)
 ALL = (*ALONE, SEVERAL, _with_zero(2), _with_zero(3))
 
 
-def prepare(of: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
+def prepare(spec: Training, store: Path, parent: Path | None) -> tuple[str, ...]:
     """Creates a store with the training's inputs; returns the arguments of its step."""
     store.parent.mkdir(parents=True, exist_ok=True)
-    inputs = training(store, **{of.step: {"checkpoint_every": 3, **of.fields}})
-    if of.step == "cpt":
+    inputs = training(store, **{spec.step: {"checkpoint_every": 3, **spec.fields}})
+    if spec.step == "cpt":
         return tuple(inputs)
     assert parent
-    shutil.copytree(parent, own := store / "steps" / "cpt" / parent.name)
-    return *inputs, str(own)
+    shutil.copytree(parent, parent_copy := store / "steps" / "cpt" / parent.name)
+    return *inputs, str(parent_copy)
