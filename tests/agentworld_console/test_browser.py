@@ -27,7 +27,6 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
-SIZES = {"wide": 1280, "narrow": 390}
 OVERLAPS = """() => {
   const boxes = [...document.querySelectorAll(".graph text")].map((e) => e.getBoundingClientRect());
   let found = 0;

@@ -20,16 +20,6 @@ class LimitedTexts(BaseModel):
     label: Label
 
 
-def walk(node):
-    if isinstance(node, dict):
-        yield node
-        for child in node.values():
-            yield from walk(child)
-    if isinstance(node, list):
-        for child in node:
-            yield from walk(child)
-
-
 def schemas(node):
     yield node
     for child in node.get("properties", {}).values():
