@@ -47,9 +47,14 @@ def watched_by(on_progress: OnProgress) -> Iterator[None]:
 
 
 class ProgressFile:
-    """Writes a step's progress, at most twice a second."""
+    """Writes a step's progress, at most twice a second.
 
-    def __init__(self, store: Path, step: str) -> None:
+    If several processes run the step together, the first failure of one is kept: after it the
+    launcher ends the others, or they fail because a peer is missing.
+    """
+
+    def __init__(self, store: Path, step: str, *, num_processes: int = 1) -> None:
+        self._store, self._num_processes = store, num_processes
         self._path = progress_path(store, step)
         self._last = StepProgress(step=step, state="running", started=time.time())
         self._last_write = 0.0
@@ -61,7 +66,8 @@ class ProgressFile:
 
     def update(self, done: int, total: int) -> None:
         """Records how much of the work is done."""
-        if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
+        is_due = time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES
+        if is_due and not self._has_failed_peer():
             self._write(self._last.model_copy(update={"done": done, "total": total}))
             _watcher.get()(done, total)
 
@@ -75,9 +81,17 @@ class ProgressFile:
         """Records the failure, if the disk or the bucket allows it."""
         # The failure may be a full disk, which the watching process finds itself.
         with suppress(OSError, StoreError):
+            if self._has_failed_peer():
+                return
             fields = {"state": "failed", "failure": failure, "sentence": sentence}
             self._write(self._last.model_copy(update=fields))
             keep(self._path)
+
+    def _has_failed_peer(self) -> bool:
+        if self._num_processes == 1:
+            return False
+        progress = read_progress(self._store, self._last.step)
+        return progress is not None and progress.state == "failed"
 
     def _write(self, progress: StepProgress) -> None:
         progress.write(self._path)

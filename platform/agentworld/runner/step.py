@@ -50,10 +50,11 @@ def run_step(
     key_fields = _key_fields_of(step, recipe, inputs, domains)
     key = digest_json(key_fields)
     folder = _folder(store, step, key)
-    if not from_environment(Ranks).is_first:
-        with translate_errors(store):
+    ranks = from_environment(Ranks)
+    progress = ProgressFile(store, step, num_processes=ranks.world_size)
+    if not ranks.is_first:
+        with _report_failure(progress, store):
             return _work_along(folder, work, reads)
-    progress = ProgressFile(store, step)
     receipt = folder / RECEIPT
     with _report_failure(progress, store):
         progress.begin()

@@ -95,6 +95,24 @@ def test_a_failure_is_recorded_with_its_type_and_message(tmp_path):
     )
 
 
+def test_the_first_failure_of_several_processes_is_recorded(tmp_path, monkeypatch):
+    def first_process(_out: Path, on_progress: OnProgress) -> Digest:
+        monkeypatch.setenv("RANK", "1")
+        with pytest.raises(InputError, match="the cause"):
+            run(tmp_path, Worker(InputError("the cause")))
+        on_progress(1, 2)
+        raise OSError("the peer is missing")
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr("agentworld.runner.progress._SECONDS_BETWEEN_WRITES", 0.0)
+    with pytest.raises(OSError, match="the peer is missing"):
+        run(tmp_path, first_process)
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert (progress.state, progress.failure) == ("failed", "InputError")
+    assert progress.sentence == "the cause"
+
+
 def test_a_full_disk_is_reported_with_the_path_of_the_store(tmp_path):
     with pytest.raises(StoreError, match="is full; free space"):
         run(tmp_path, Worker(OSError(errno.ENOSPC, "No space left on device")))
