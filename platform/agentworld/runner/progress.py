@@ -49,8 +49,8 @@ def watched_by(on_progress: OnProgress) -> Iterator[None]:
 class ProgressFile:
     """Writes a step's progress, at most twice a second.
 
-    If several processes run the step together, the first failure of one is kept: after it the
-    launcher ends the others, or they fail because a peer is missing.
+    Several processes that run a step together keep the first failure. The launcher then ends the
+    other processes, or they fail because a peer is missing.
     """
 
     def __init__(self, store: Path, step: str, *, num_processes: int = 1) -> None:

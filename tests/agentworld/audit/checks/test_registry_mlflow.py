@@ -64,7 +64,7 @@ class TamperedStore:
         self.files = files
         self.world_run = self.registry.stored(self.told.world_model).links.run
 
-    def kept(self, name: str) -> Path:
+    def file_of(self, name: str) -> Path:
         """A file of this version in MLflow's folder."""
         folders = (self.version.run_id, self.model)
         (file,) = (
@@ -97,7 +97,7 @@ class TamperedStore:
         run = self.client.get_run(self.version.run_id)
         copy = self.client.create_run(run.info.experiment_id, tags=run.data.tags)
         for name in ("lineage.json", "registration.dsse.json"):
-            self.client.log_text(copy.info.run_id, self.kept(name).read_text(), name)
+            self.client.log_text(copy.info.run_id, self.file_of(name).read_text(), name)
         self.client.set_terminated(copy.info.run_id)
         return str(copy.info.run_id)
 
@@ -121,12 +121,12 @@ def _empty(database: Path) -> None:
 
 
 def change_record(store: TamperedStore) -> None:
-    path = store.kept("lineage.json")
+    path = store.file_of("lineage.json")
     path.write_text(path.read_text().replace('"num_parameters":1000', '"num_parameters":1001'))
 
 
 def change_weights(store: TamperedStore) -> None:
-    store.kept("model.safetensors").write_text("other")
+    store.file_of("model.safetensors").write_text("other")
 
 
 TAMPERINGS: dict[str, tuple[Callable[[TamperedStore], Any], str]] = {
@@ -152,20 +152,20 @@ TAMPERINGS: dict[str, tuple[Callable[[TamperedStore], Any], str]] = {
     ),
     "a file is changed": (change_weights, "mirror differs in files: MLflow says 'sha256:"),
     "a file is deleted": (
-        lambda store: store.kept("model.safetensors").unlink(),
+        lambda store: store.file_of("model.safetensors").unlink(),
         "mirror differs in files: MLflow says 'sha256:",
     ),
     "all files are deleted": (
-        lambda store: shutil.rmtree(store.kept("model.safetensors").parent),
+        lambda store: shutil.rmtree(store.file_of("model.safetensors").parent),
         "mirror differs in files: MLflow says 'sha256:",
     ),
     "the record is changed": (change_record, "what was signed is the record"),
     "the record is deleted": (
-        lambda store: store.kept("lineage.json").unlink(),
+        lambda store: store.file_of("lineage.json").unlink(),
         "its record lineage.json is missing",
     ),
     "the signature is changed": (
-        lambda store: store.kept("registration.dsse.json").write_text("{}"),
+        lambda store: store.file_of("registration.dsse.json").write_text("{}"),
         "this is not an envelope of ours",
     ),
 }
@@ -311,7 +311,7 @@ def test_a_pipe_in_place_of_a_version_file_is_reported_without_blocking(
     tmp_path: Path, name: str
 ) -> None:
     store = TamperedStore(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
-    exchange(store.kept(name))
+    exchange(store.file_of(name))
     problems = outcome(lambda: verify_everything(store.told.sources).problems)
     assert isinstance(problems, tuple)
     assert [
