@@ -68,7 +68,8 @@ class Scene:
         names = {row.name, row.subject, row.run, "held unsigned" if self.kind == "genesis" else ""}
         return names - {""}
 
-    def found(self) -> list[str]:
+    def audit(self) -> list[str]:
+        """The problems, of which at least one names the statement."""
         problems = self.problems()
         named_problems = [
             problem for problem in problems if any(place in problem for place in self.places())
@@ -92,13 +93,13 @@ def test_a_store_with_statements_of_every_kind_has_no_problems(tmp_path):
 
 def test_a_mirror_copy_replaced_by_an_older_statement_is_reported(scene):
     scene.copy.write_bytes(scene.older.envelope)
-    matches = [problem for problem in scene.found() if "differs in the evidence mirror" in problem]
+    matches = [problem for problem in scene.audit() if "differs in the evidence mirror" in problem]
     assert len(matches) == 1 or (matches and scene.kind == "edge")  # also reported for its agent
 
 
 def test_a_mirror_copy_of_another_tenants_statement_is_reported_without_its_names(scene):
     scene.copy.write_bytes(scene.others.envelope)
-    problems = scene.found()
+    problems = scene.audit()
     assert any("differs in the evidence mirror" in problem for problem in problems)
     words = {scene.others.name, scene.others.subject, scene.others.run, "acme"} - scene.places()
     assert not [problem for problem in problems if any(word in problem for word in words - {""})]
@@ -108,7 +109,7 @@ def test_a_mirror_copy_with_one_changed_byte_is_reported(scene):
     copy = bytearray(scene.copy.read_bytes())
     copy[len(copy) // 2] ^= 1
     scene.copy.write_bytes(copy)
-    assert any("differs in the evidence mirror" in problem for problem in scene.found())
+    assert any("differs in the evidence mirror" in problem for problem in scene.audit())
 
 
 def test_the_next_service_writes_a_missing_mirror_copy(scene):
@@ -121,7 +122,7 @@ def test_the_next_service_writes_a_missing_mirror_copy(scene):
 
 def test_a_deleted_statement_row_is_reported_from_its_mirror_copy(scene):
     scene.remove()
-    assert any("is gone from the ledger" in problem for problem in scene.found())
+    assert any("is gone from the ledger" in problem for problem in scene.audit())
 
 
 def test_a_deleted_statement_row_is_reported_only_from_its_signing_time_on(scene):
@@ -137,14 +138,14 @@ def test_a_deleted_statement_row_is_reported_only_from_its_signing_time_on(scene
 def test_a_statement_row_whose_time_differs_from_the_signed_time_is_reported(scene):
     scene.write(at="another")
     (first_problem, *_) = [
-        problem for problem in scene.found() if "its row differs from what was signed" in problem
+        problem for problem in scene.audit() if "its row differs from what was signed" in problem
     ]
     assert first_problem.endswith(f"(signed at {scene.row.at}, in the ledger at 'another')")
 
 
 def test_a_statement_row_with_the_envelope_of_an_older_row_is_reported(scene):
     scene.write(envelope=scene.older.envelope)
-    assert any("differs in the evidence mirror" in problem for problem in scene.found())
+    assert any("differs in the evidence mirror" in problem for problem in scene.audit())
 
 
 def test_replacing_both_row_and_copy_by_an_older_statement_is_reported(scene):
@@ -158,7 +159,7 @@ def test_replacing_both_row_and_copy_by_an_older_statement_is_reported(scene):
             for problem in scene.problems()
         )
     else:
-        assert any("does not verify" in problem for problem in scene.found())
+        assert any("does not verify" in problem for problem in scene.audit())
 
 
 def test_a_row_and_copy_signed_with_an_untrusted_key_are_reported(scene, tmp_path_factory):
@@ -166,7 +167,7 @@ def test_a_row_and_copy_signed_with_an_untrusted_key_are_reported(scene, tmp_pat
     envelope = sign(read_unverified(scene.row.envelope, {}), untrusted_signer)
     scene.write(envelope=envelope)
     scene.copy.write_bytes(envelope)
-    assert any("is not trusted" in problem for problem in scene.found())
+    assert any("is not trusted" in problem for problem in scene.audit())
 
 
 def test_verifying_an_agent_reports_its_deleted_validation(tmp_path):
