@@ -30,21 +30,7 @@ from waiting import outcome
 
 pytestmark = pytest.mark.waits
 
-BASE_TABLES = {"alembic_version", "experiments", "experiment_tags", "workspaces", "sqlite_sequence"}
 EXTRA_DATASET = Dataset("added", "digest", "local", "{}")
-
-
-@pytest.fixture(scope="module", params=["database", "server"])
-def location(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Path]]:
-    """The address of MLflow, and the folder of its files."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    if request.param == "database":
-        yield f"sqlite:///{folder}/mlflow.db", folder
-    else:
-        with serving(folder) as server:
-            yield f"http://{LOOPBACK}:{server.port}", folder
 
 
 class TamperedStore:
@@ -102,22 +88,52 @@ class TamperedStore:
         return str(copy.info.run_id)
 
 
+class SavedFiles:
+    """A copy of MLflow's database and files."""
+
+    def __init__(self, files: Path, folder: Path) -> None:
+        self._files, self._folder = files, folder
+        _copy(files, folder)
+
+    def restore(self) -> None:
+        shutil.rmtree(self._files / "artifacts")
+        _copy(self._folder, self._files)
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source / "artifacts", target / "artifacts")
+    with (
+        closing(sqlite3.connect(source / "mlflow.db")) as database,
+        closing(sqlite3.connect(target / "mlflow.db")) as copy,
+    ):
+        database.backup(copy)
+
+
+@pytest.fixture(scope="module", params=["database", "server"])
+def shared_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TamperedStore]:
+    """With MLflow in a database, and on a server."""
+    files, folder = tmp_path_factory.mktemp("mlflow"), tmp_path_factory.mktemp("store")
+    if request.param == "database":
+        yield TamperedStore(folder, f"sqlite:///{files}/mlflow.db", files)
+    else:
+        with serving(files) as server:
+            yield TamperedStore(folder, f"http://{LOOPBACK}:{server.port}", files)
+
+
+@pytest.fixture(scope="module")
+def saved_files(
+    shared_store: TamperedStore, tmp_path_factory: pytest.TempPathFactory
+) -> SavedFiles:
+    return SavedFiles(shared_store.files, tmp_path_factory.mktemp("saved"))
+
+
 @pytest.fixture
-def store(tmp_path: Path, location: tuple[str, Path]) -> Iterator[TamperedStore]:
-    yield TamperedStore(tmp_path, *location)
-    _, folder = location
-    _empty(folder / "mlflow.db")
-
-
-def _empty(database: Path) -> None:
-    """Removes all models, runs and their rows: the duration of a full check grows with the number
-    of models.
-    """
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
-    with closing(sqlite3.connect(database)) as connection, connection:
-        for (table,) in connection.execute(tables).fetchall():
-            if table not in BASE_TABLES:
-                connection.execute(f"DELETE FROM {table}")
+def store(shared_store: TamperedStore, saved_files: SavedFiles) -> Iterator[TamperedStore]:
+    """The same story for each test, without the changes of the other tests."""
+    yield shared_store
+    saved_files.restore()
 
 
 def change_record(store: TamperedStore) -> None:
