@@ -16,14 +16,13 @@ from kubernetes.client.exceptions import ApiException
 
 from fakes import kfp_security
 from make.pipelines import Compiled
-from waiting import wait_for
+from waiting import JOB_DEADLINE, wait_for
 
 Tree = dict[str, Any]
 Values = dict[str, Any]
 
 OUTPUTS = "/kfp/outputs"
 _EXECUTOR_OUTPUT = "executor_output.json"
-_TASK_SECONDS = 900.0
 _SAYS = re.compile(r"inputs\.parameter_values\['([^']+)'\] == '([^']*)'")
 _KNOWN_OF_TASK = {
     *("cachingOptions", "componentRef", "dependentTasks", "inputs", "taskInfo"),
@@ -171,7 +170,7 @@ class PodPipeline:
 
     def _succeeds(self, pod: str) -> bool:
         """Waits for a pod to end; a deleted one has failed, as after the loss of its node."""
-        wait_for(lambda: self._phase(pod) in ("Succeeded", "Failed", "Gone"), _TASK_SECONDS)
+        wait_for(lambda: self._phase(pod) in ("Succeeded", "Failed", "Gone"), JOB_DEADLINE)
         return self._phase(pod) == "Succeeded"
 
     def _phase(self, pod: str) -> str:

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,8 +18,8 @@ from pathlib import Path
 
 import make.registry
 from agentworld.engine.process import LOOPBACK, free_port
+from waiting import wait_for
 
-_SECONDS_TO_START = 120
 _OF_A_CLUSTER = ["--workspace-store-uri", "kubernetes://", "--app-name", "kubernetes-auth"]
 _HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "date", "server")
 
@@ -65,16 +64,16 @@ class MlflowServer:
 
     def wait(self) -> None:
         """Waits until it responds."""
-        for _ in range(10 * _SECONDS_TO_START):
-            assert self._process
-            assert self._process.poll() is None, (self._folder / "server.log").read_text()
-            try:
-                urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/health").close()
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.1)
-            else:
-                return
-        raise AssertionError((self._folder / "server.log").read_text())
+        wait_for(self._responds)
+
+    def _responds(self) -> bool:
+        assert self._process
+        assert self._process.poll() is None, (self._folder / "server.log").read_text()
+        try:
+            urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/health").close()
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return True
 
     def kill(self) -> None:
         assert self._process

@@ -86,8 +86,7 @@ def test_deleting_a_simulator_deletes_its_children(namespace, start):
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     namespace.delete("Simulator", "one")
-    # Kubernetes' garbage collector looks for new kinds of objects every half minute.
-    wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN), seconds=90)
+    wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN))
 
 
 def test_a_serving_change_scales_or_suspends_the_engine(namespace, start):

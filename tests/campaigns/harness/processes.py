@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from inspect import isawaitable
 
 from machines.program import Program
+from waiting import DEADLINE
 
 Command = tuple[list[str], dict[str, str]]
 """Arguments and environment."""
-_READY_SECONDS = 90.0
 
 
 @dataclass
@@ -43,7 +43,7 @@ async def keep_running(programs: Iterable[Kept]) -> None:
 
 
 async def until(
-    holds: Callable[[], bool | Awaitable[bool]], problem: str, seconds: float = _READY_SECONDS
+    holds: Callable[[], bool | Awaitable[bool]], problem: str, seconds: float = DEADLINE
 ) -> None:
     """Returns as soon as the condition holds; fails with `problem` after `seconds`."""
     deadline = time.monotonic() + seconds

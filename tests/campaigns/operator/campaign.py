@@ -28,10 +28,9 @@ from campaigns.operator.stalls import read_stalls
 from campaigns.operator.usurping import usurped
 from machines import control_plane
 from make.operator import older_budgets
+from waiting import DEADLINE
 
 _BATCH = 50
-_MOVE_SECONDS = 180.0
-_CONVERGE_SECONDS = 60.0
 _CONTROL_SECONDS = 25.0
 _QUIET_SECONDS = 3.0
 _OUR_CODE = ("operators/agentworld_operator/", "platform/agentworld/")
@@ -111,7 +110,7 @@ class Campaign:
     async def _names_move(self) -> None:
         """Waits until users can move aliases again after the last fault."""
         num_before = self._people.num_moved
-        await until(lambda: self._people.num_moved > num_before, "no name moves", _MOVE_SECONDS)
+        await until(lambda: self._people.num_moved > num_before, "no name moves")
 
     async def _judge(self) -> None:
         """The state is as specified, and stays so without a write."""
@@ -119,7 +118,7 @@ class Campaign:
         for api in self._crew.api.values():
             api.calm()
         findings, is_restarted = await self._unsettled(), False
-        while findings and (elapsed := time.monotonic() - start) < _CONVERGE_SECONDS:
+        while findings and (elapsed := time.monotonic() - start) < DEADLINE:
             if elapsed > _CONTROL_SECONDS and not is_restarted and _of_others(findings):
                 self._control_anew()
                 is_restarted = True

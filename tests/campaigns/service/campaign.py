@@ -26,14 +26,13 @@ from campaigns.service.crew import Crew
 from campaigns.service.databases import Postgres, Sqlite
 from campaigns.service.place import VERSIONS, Place
 from machines import postgres
+from waiting import DEADLINE
 
 _SHARE_OF_POSTGRES = 0.4
 _DATABASE_RATE = 0.002
 _START_SECONDS = 300.0
 _FAULT_SECONDS = 10.0
 """The longest duration of a fault, also on a busy machine."""
-_QUIET_SECONDS = 200.0
-"""Longer than a trainer's wait after a `retry after a minute`: at most 1.5 times as long."""
 _HOUSEKEEPING_SECONDS = 1.0
 _IDLE_SECONDS = 2.0
 _OTHER_PROMISES = {
@@ -141,7 +140,7 @@ async def _finish(crew: Crew, play_tasks: list[asyncio.Task[None]]) -> None:
     """
     for client in crew.clients:
         client.end()
-    _, pending = await asyncio.wait(play_tasks, timeout=_QUIET_SECONDS)
+    _, pending = await asyncio.wait(play_tasks, timeout=DEADLINE)
     names = {
         client.name
         for client, task in zip(crew.clients, play_tasks, strict=True)

@@ -19,7 +19,6 @@ LAYERS = {"engine", "network", "process", "database"}
 """The prefixes of the kinds of faults."""
 _NETWORK_RATE = 0.02
 _ENGINE_RATE = 0.08
-_READY_SECONDS = 120.0
 _ENGINES = ("first-0", "first-1", "second-0")
 _TRAINERS = {"first-0": 8, "first-1": 8, "second-0": 4}
 """Trainers with their numbers of concurrent episodes; like engines, they are named after their
@@ -90,7 +89,7 @@ class Crew:
         async with httpx.AsyncClient(trust_env=False, timeout=5.0) as http:
             for service in self.services:
                 problem = f"{service.program.name} does not come up"
-                await until(partial(_answers, http, service.port), problem, _READY_SECONDS)
+                await until(partial(_answers, http, service.port), problem)
 
     async def calm(self) -> None:
         """Ends all faults; each version is then served by one replica."""

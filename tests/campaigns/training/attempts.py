@@ -10,12 +10,12 @@ from agentworld.engine.process import LOOPBACK, free_port
 from campaigns.harness.journal import read
 from campaigns.training.faulty import Attempt, Fault, take_part
 from machines.forked import start
+from waiting import DEADLINE
 
-_SECONDS = 300.0
 _NOTICE_SECONDS = 20.0
-"""The time in which training processes must notice that another one has ended."""
-_LAUNCHER_SECONDS = 60.0
-"""The time in which all must end after torchrun terminates those that wait for a lost one."""
+"""The time in which training processes can notice that another one has ended; then torchrun
+terminates the others.
+"""
 
 
 class Outcome(NamedTuple):
@@ -52,11 +52,11 @@ def carry_out(attempt: Attempt, num_ranks: int, folder: Path) -> Outcome:
         start(log, take_part, attempt, **rendezvous, RANK=str(rank), LOCAL_RANK=str(rank))
         for rank, log in enumerate(logs)
     ]
-    _wait_until(lambda: _have_ended(processes) or any(p.exitcode for p in processes), _SECONDS)
+    _wait_until(lambda: _have_ended(processes) or any(p.exitcode for p in processes), DEADLINE)
     _wait_until(lambda: _have_ended(processes), _NOTICE_SECONDS)
     for process in processes:
         process.terminate()
-    _wait_until(lambda: _have_ended(processes), _LAUNCHER_SECONDS)
+    _wait_until(lambda: _have_ended(processes), DEADLINE)
     statuses = [process.exitcode for process in processes]
     for process in processes:
         process.kill()
