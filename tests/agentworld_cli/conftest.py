@@ -26,7 +26,7 @@ def parrot(messages):
     return f"{messages[-1]['content'].removeprefix('echo ')}\n[0] ~"
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command."""
 
     code: int
@@ -34,7 +34,7 @@ class Done(NamedTuple):
     error: str
 
 
-Call = Callable[[str], Done]
+Call = Callable[[str], CommandResult]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,14 +49,14 @@ def commands_once() -> Iterator[None]:
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
     """Calls `agentworld` with these words."""
 
-    def run_command(words: str) -> Done:
+    def run_command(words: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["agentworld", *shlex.split(words)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as exit_info:
             main()
         output = capsys.readouterr()
         assert "Traceback" not in output.err
-        return Done(int(exit_info.value.code or 0), output.out, output.err)
+        return CommandResult(int(exit_info.value.code or 0), output.out, output.err)
 
     return run_command
 

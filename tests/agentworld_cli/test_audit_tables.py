@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentworld_cli.audit import app
-from make.audit_rows import Told, answered, tables
+from make.audit_rows import History, answered, tables
 from make.two_tenants import two_tenants
 
 pytestmark = pytest.mark.waits
@@ -18,7 +18,7 @@ TABLES = tables(Path(__file__).parents[1] / "data/audits/two-tenants.txt")
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     return two_tenants(tmp_path_factory.mktemp("tenants"))
 
 

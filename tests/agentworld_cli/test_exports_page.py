@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.operations import ledger
-from make.bill import Told, build, parts_of
+from make.bill import BilledAgent, build, parts_of
 from make.guide import blocks, shell
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -15,7 +15,7 @@ SECTION = (DOCS / "exports.md").read_text().partition("## A bill of materials")[
 
 
 @pytest.fixture
-def history(tmp_path, monkeypatch) -> Told:
+def history(tmp_path, monkeypatch) -> BilledAgent:
     history = build(tmp_path)
     monkeypatch.setattr(ledger, "open_sources", lambda _store: history.sources)
     monkeypatch.chdir(tmp_path)

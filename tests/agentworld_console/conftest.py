@@ -6,17 +6,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import make.console
-from make.console import Told
+from make.console import ConsoleStore
 from make.template import copied
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def told(tmp_path_factory: pytest.TempPathFactory) -> ConsoleStore:
     return make.console.library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="session")
-def app(told: Told, tmp_path_factory: pytest.TempPathFactory):
+def app(told: ConsoleStore, tmp_path_factory: pytest.TempPathFactory):
     return make.console.app(told.library, tmp_path_factory.mktemp("access"))
 
 
@@ -31,5 +31,5 @@ def acme(app) -> TestClient:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Told:
+def own(tmp_path: Path) -> ConsoleStore:
     return copied(make.console.library, tmp_path)

@@ -22,7 +22,7 @@ from agentworld_console.access import Callers
 from agentworld_console.app import create_app
 from agentworld_console.graph import MOST_RUNS
 from make import records
-from make.console import Told
+from make.console import ConsoleStore
 from waiting import wait_for
 
 pytestmark = pytest.mark.waits
@@ -45,7 +45,7 @@ STICKS_OUT = """() => [...document.querySelectorAll(".graph .node")].filter((nod
 }).length"""
 
 
-def add_agents(history: Told, num: int) -> None:
+def add_agents(history: ConsoleStore, num: int) -> None:
     """Adds `num` runs with one agent each."""
     ledger, registry = history.library.ledger, history.library.registry
     for number in range(num):
@@ -59,7 +59,7 @@ def add_agents(history: Told, num: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory) -> Told:
+def world(tmp_path_factory) -> ConsoleStore:
     history = make.console.library(tmp_path_factory.mktemp("world"))
     add_agents(history, MOST_RUNS)
     # The agents in use need a new validation, and the registry lacks one of their aliases.
@@ -135,7 +135,7 @@ def page(browser) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
+@pytest.mark.parametrize("name", make.console.ConsoleStore(*"x" * 11).pages)
 def test_no_page_has_a_serious_accessibility_violation(browser, url, world, scheme, name):
     assert accessibility_problems(browser, url + world.pages[name], scheme) == []
 
@@ -157,7 +157,7 @@ def test_a_long_text_is_reachable_in_full_by_keyboard(page, url, world):
     assert page.inner_text("body") == "x" * 9_000
 
 
-@pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
+@pytest.mark.parametrize("name", make.console.ConsoleStore(*"x" * 11).pages)
 def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
     assert width_beyond_a_narrow_screen(browser, url + world.pages[name]) == 0
 

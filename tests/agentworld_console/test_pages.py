@@ -21,7 +21,7 @@ def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
 
 
-@pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
+@pytest.mark.parametrize("name", make.console.ConsoleStore(*"x" * 11).pages)
 def test_every_page_has_strict_security_headers(auditor, told, name):
     answer = auditor.get(told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)

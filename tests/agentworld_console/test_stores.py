@@ -15,14 +15,14 @@ from agentworld.storage.objects import ObjectStore
 from agentworld_console.library import Records, open_library
 from machines import mlflow_server
 from make import records
-from make.console import Told
+from make.console import ConsoleStore
 
 pytestmark = pytest.mark.waits
 LONG = "a long observation " * 1_000
 
 
 class Deployment(NamedTuple):
-    told: Told
+    told: ConsoleStore
     long: str
     """An episode whose text is an object."""
     url: str
@@ -71,7 +71,7 @@ def upload(store, url):
             system.put_file(str(path), f"{base}/{path.relative_to(store)}")
 
 
-@pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
+@pytest.mark.parametrize("name", make.console.ConsoleStore(*"x" * 11).pages)
 def test_every_page_loads_from_a_bucket_and_an_mlflow_server(auditor, deployment, name):
     answer = auditor.get(deployment.told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)

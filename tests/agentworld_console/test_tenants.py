@@ -22,7 +22,7 @@ def rival_paths(history):
     }
 
 
-@pytest.mark.parametrize("kind", rival_paths(make.console.Told(*"x" * 11)))
+@pytest.mark.parametrize("kind", rival_paths(make.console.ConsoleStore(*"x" * 11)))
 def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, told, kind):
     path = rival_paths(told)[kind]
     rival_answer = acme.get(path)

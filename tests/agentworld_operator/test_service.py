@@ -24,7 +24,7 @@ pytestmark = pytest.mark.waits
 def world():
     """An external endpoint that echoes requests."""
 
-    def echo(request: endpoint.Asked) -> str:
+    def echo(request: endpoint.Request) -> str:
         return f"{request.body['messages'][-1]['content']}\n[0] ~"
 
     with endpoint.running(echo) as server:

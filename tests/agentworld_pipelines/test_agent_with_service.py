@@ -107,7 +107,7 @@ class Scene:
         open_registry(self.store).register_world_model("shell", world_model, pinned.model)
         return pinned
 
-    def say(self, _: endpoint.Asked) -> str | int:
+    def say(self, _: endpoint.Request) -> str | int:
         """Answers as an engine; the first request after a checkpoint of the agent kills the
         service.
         """

@@ -162,7 +162,7 @@ RUDE = {
 _KINDS = SLOW | RUDE
 
 
-class Seen(NamedTuple):
+class CrowdResult(NamedTuple):
     """The observations of the crowd."""
 
     rounds: dict[str, int]
@@ -181,12 +181,12 @@ class Crowd(NamedTuple):
         """Starts all clients."""
         self.process.send("come")
 
-    def leave(self) -> Seen:
+    def leave(self) -> CrowdResult:
         """Ends all clients, and returns their observations."""
         self.process.send("leave")
         if not self.process.poll(_LEAVE_SECONDS):
             raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
-        observations: Seen = self.process.recv()
+        observations: CrowdResult = self.process.recv()
         return observations
 
 
@@ -214,7 +214,7 @@ def _run(storm: Connection, url: str, slow: int, rude: int, within: float) -> No
     storm.send(uvloop.run(_gather(storm, url, names, within)))
 
 
-async def _gather(storm: Connection, url: str, names: list[str], within: float) -> Seen:
+async def _gather(storm: Connection, url: str, names: list[str], within: float) -> CrowdResult:
     rounds: Counter[str] = Counter()
     num_errors = 0
 
@@ -241,4 +241,4 @@ async def _gather(storm: Connection, url: str, names: list[str], within: float) 
     for problem in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(problem, Exception):
             raise problem
-    return Seen(dict(rounds), num_errors)
+    return CrowdResult(dict(rounds), num_errors)

@@ -19,23 +19,23 @@ class Command(Action):
     action: str
 
 
-class Shown(Observation):
+class TextObservation(Observation):
     """The response to every step."""
 
     text: str
 
 
-class Idle(Environment[Command, Shown, State]):
+class Idle(Environment[Command, TextObservation, State]):
     """Returns the same text for every action; no episode ends."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
     text = ""
 
     def reset(self, *_arguments, **_options):
-        return Shown(text="")
+        return TextObservation(text="")
 
     def step(self, *_arguments, **_options):
-        return Shown(text=self.text)
+        return TextObservation(text=self.text)
 
     @property
     def state(self):
@@ -46,16 +46,16 @@ class AsyncIdle(Idle):
     """The same without a thread."""
 
     async def reset_async(self, *_arguments, **_options):
-        return Shown(text="")
+        return TextObservation(text="")
 
     async def step_async(self, *_arguments, **_options):
-        return Shown(text=self.text)
+        return TextObservation(text=self.text)
 
 
 def main(port: str, style: str, text: str) -> None:
     Idle.text = text
     environment = {"generated": Idle, "async": AsyncIdle}[style]
-    app = create_app(environment, Command, Shown, max_concurrent_envs=MOST_SESSIONS)
+    app = create_app(environment, Command, TextObservation, max_concurrent_envs=MOST_SESSIONS)
     uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")
 
 

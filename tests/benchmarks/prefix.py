@@ -8,7 +8,7 @@ HITS, QUERIES = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total
 _CONFIGURATION = "vllm:cache_config_info"
 
 
-class Asked(NamedTuple):
+class CachedRequest(NamedTuple):
     """One request, as token ids."""
 
     prompt: Sequence[int]
@@ -24,7 +24,7 @@ class CacheCounts(NamedTuple):
     block_tokens: int
 
 
-def hit_bound(requests: Iterable[Asked], block_tokens: int) -> int:
+def hit_bound(requests: Iterable[CachedRequest], block_tokens: int) -> int:
     """The maximum of cached prompt tokens with whole blocks, for requests in this order.
 
     The last token of a prompt is always computed, because its successor is needed.

@@ -2,21 +2,21 @@
 
 import pytest
 
-from benchmarks.prefix import Asked, CacheCounts, hit_bound, read_counts
+from benchmarks.prefix import CacheCounts, CachedRequest, hit_bound, read_counts
 
-FIRST = Asked([1, 2, 3], [1, 2, 3, 4, 5])
-LONGER = Asked([1, 2, 3, 4], [1, 2, 3, 4])
+FIRST = CachedRequest([1, 2, 3], [1, 2, 3, 4, 5])
+LONGER = CachedRequest([1, 2, 3, 4], [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize(
     ("requests", "bound"),
     [
         ([FIRST], 0),
-        ([FIRST, Asked([1, 2, 3, 4, 5, 6, 7], [])], 4),
+        ([FIRST, CachedRequest([1, 2, 3, 4, 5, 6, 7], [])], 4),
         ([LONGER, LONGER], 2),
-        ([LONGER, Asked([1, 2, 3, 4, 5], [])], 4),
-        ([LONGER, Asked([3, 4, 1, 2, 5], [])], 0),
-        ([Asked([1, 2, 3, 7], [1, 2, 3, 7]), Asked([1, 2, 3, 8], [1, 2, 3, 8])], 2),
+        ([LONGER, CachedRequest([1, 2, 3, 4, 5], [])], 4),
+        ([LONGER, CachedRequest([3, 4, 1, 2, 5], [])], 0),
+        ([CachedRequest([1, 2, 3, 7], [1, 2, 3, 7]), CachedRequest([1, 2, 3, 8], [1, 2, 3, 8])], 2),
     ],
     ids=["first", "grown-history", "last-token", "whole-blocks", "other-order", "shared-beginning"],
 )

@@ -15,7 +15,7 @@ from agentworld.records.episode import EpisodeOpening
 from benchmarks.conversation import TURNS, action, answered, messages, start
 from benchmarks.counting_model import ANSWER
 from benchmarks.figures import Spread, ratios
-from benchmarks.prefix import Asked, hit_bound
+from benchmarks.prefix import CachedRequest, hit_bound
 from benchmarks.servers import OPENING
 from benchmarks.vllm_pair import SAMPLING, Pair, start_pair
 
@@ -122,10 +122,10 @@ async def _play(step: Step) -> None:
             )
 
 
-def _asked(pair: Pair, episodes: range) -> list[Asked]:
+def _asked(pair: Pair, episodes: range) -> list[CachedRequest]:
     """The prompts of these episodes, turn by turn, as the engine's tokens."""
     return [
-        Asked(
+        CachedRequest(
             pair.tokens(messages(number, turn), asks=True),
             # The token that ended the response was generated but never read.
             pair.tokens(answered(number, turn), asks=False)[:-1],

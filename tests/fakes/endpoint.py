@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 Fields = dict[str, object]
-Told = dict[str, Fields | int]
+Metadata = dict[str, Fields | int]
 """JSON responses by path; or a status instead."""
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """One request."""
 
     headers: dict[str, str]
@@ -29,12 +29,12 @@ class Reply(NamedTuple):
 
 class Endpoint(NamedTuple):
     url: str
-    asked: list[Asked]
+    asked: list[Request]
     read: list[str]
     """Paths that were requested."""
 
 
-def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> Told:
+def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> Metadata:
     """The metadata of a vLLM server."""
     models = [{"id": model, "max_model_len": context_tokens}]
     return {"/version": {"version": version}, "/v1/models": {"data": models}}
@@ -42,19 +42,19 @@ def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> To
 
 @contextmanager
 def running(
-    respond: Callable[[Asked], str | int | Reply], metadata: Told | None = None
+    respond: Callable[[Request], str | int | Reply], metadata: Metadata | None = None
 ) -> Iterator[Endpoint]:
     """Responds to each request with a text or a whole reply, or refuses it with a status; with
     vLLM's metadata in `metadata`, it names its responses as vLLM does.
     """
-    requests: list[Asked] = []
+    requests: list[Request] = []
     paths: list[str] = []
     name_format = "chatcmpl-{}" if metadata else "{}"
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
+            request = Request({name.lower(): text for name, text in self.headers.items()}, body)
             requests.append(request)
             reply = respond(request)
             name = name_format.format(request.headers.get("x-request-id", ""))
@@ -90,7 +90,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-def _answer(name: str, text: str, request: Asked) -> Fields:
+def _answer(name: str, text: str, request: Request) -> Fields:
     return {
         "id": name,
         "model": request.body["model"],

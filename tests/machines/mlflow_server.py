@@ -118,7 +118,7 @@ def counted(url: str, artifact: str) -> dict[str, int]:
     }
 
 
-class Door:
+class Proxy:
     """A proxy in front of a server."""
 
     def __init__(self) -> None:
@@ -134,9 +134,9 @@ class Door:
 
 
 @contextmanager
-def door(port: int) -> Iterator[Door]:
+def proxy(port: int) -> Iterator[Proxy]:
     """A proxy in front of a server's port, while the block runs."""
-    state = Door()
+    state = Proxy()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -27,7 +27,7 @@ from make.template import copied
 NAME, STARTED = "shell-agent", records.digest("imitated")
 
 
-class Made(NamedTuple):
+class RegisteredAgent(NamedTuple):
     """A store, its registry, and the agent."""
 
     store: Path
@@ -100,7 +100,7 @@ def registered(
     made: str = "trained",
     name: str = NAME,
     data: tuple[Digest, ...] = (),
-) -> Made:
+) -> RegisteredAgent:
     """Trains an agent in the store's simulator, in a run of two steps; `data` is for its edge."""
     if registry is None:
         return copied(_registered, store, made=made, name=name, data=data)
@@ -113,7 +113,7 @@ def _registered(
     made: str = "trained",
     name: str = NAME,
     data: tuple[Digest, ...] = (),
-) -> Made:
+) -> RegisteredAgent:
     registry, simulator = registry or MemoryRegistry(), records.pinned(store)
     ledger, weights = make.service.ledger(store), records.digest(made)
     opening = RunOpening(agent=name, starting_weights=STARTED)
@@ -132,10 +132,10 @@ def _registered(
     (store / "model").mkdir(exist_ok=True)
     (store / "model/model.safetensors").write_bytes(b"weights")
     ref = registry.register_agent(name, agent, store / "model")
-    return Made(store, registry, simulator, ref, agent)
+    return RegisteredAgent(store, registry, simulator, ref, agent)
 
 
-def lose(agent: Made, statement: str, *values: object) -> None:
+def lose(agent: RegisteredAgent, statement: str, *values: object) -> None:
     """Deletes a statement, as an attacker with access to the database would."""
     with closing(sqlite3.connect(agent.store / "ledger.db")) as database, database:
         assert database.execute(statement, values).rowcount != 0

@@ -31,7 +31,7 @@ class Names(NamedTuple):
     acts: list[tuple[datetime, str]]
 
 
-class Told(NamedTuple):
+class History(NamedTuple):
     """The store, and the end of each part."""
 
     store: Path
@@ -49,7 +49,7 @@ def tables(path: Path) -> dict[str, list[str]]:
     return {first: rows for first, *rows in (part.splitlines() for part in parts)}
 
 
-def answered(call: Call, words: str, history: Told) -> list[str]:
+def answered(call: Call, words: str, history: History) -> list[str]:
     """The rows of a command, with the times at which they are shown; some commands take no time.
 
     A name in capital letters is replaced by its digest.

@@ -23,10 +23,10 @@ SERVED, REWARD = records.digest("artifact of rl"), records.digest("reward")
 PREFIX = "agentworld:"
 
 
-class Told(NamedTuple):
+class BilledAgent(NamedTuple):
     """An agent with a complete lineage."""
 
-    made: make.agent.Made
+    made: make.agent.RegisteredAgent
     data: StoredDataSet
 
     @property
@@ -45,18 +45,18 @@ def world(data: str, **cpt_fields: object) -> WorldModel:
     return WorldModel(stages=(cpt, records.checkpoint("rl", **fields)), report=BASE)
 
 
-def build(store: Path) -> Told:
+def build(store: Path) -> BilledAgent:
     return copied(_build, store)
 
 
-def _build(store: Path) -> Told:
+def _build(store: Path) -> BilledAgent:
     data, registry = make.datasets.stored(store), MemoryRegistry()
     (store / "world").mkdir()
     world_model = world(data.digest, parents=[BASE], base=ADDRESS)
     agent = make.agent.registered(store, registry, data=(data.digest,))
     make.statement.registered("world", world_model, store / "world", registry, store)
     agent.validated(agent.simulator.digest)
-    return Told(agent, data)
+    return BilledAgent(agent, data)
 
 
 def checked(bill: dict[str, Any]) -> dict[str, Any]:

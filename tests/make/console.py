@@ -40,7 +40,7 @@ STARTED = records.digest("imitated")
 USAGE = Usage(1_200, 1_024, 24, 0.21)
 
 
-class Told(NamedTuple):
+class ConsoleStore(NamedTuple):
     """The objects of the store, by name."""
 
     library: Library
@@ -89,7 +89,9 @@ class Told(NamedTuple):
         }
 
 
-def library(store: Path, ledger: Ledger | None = None, registry: Registry | None = None) -> Told:
+def library(
+    store: Path, ledger: Ledger | None = None, registry: Registry | None = None
+) -> ConsoleStore:
     """A signed ledger, a file of the store by default, and a registry, in memory by default."""
     ledger = ledger or Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     registry, pinned = registry or MemoryRegistry(), records.pinned(store)
@@ -114,7 +116,9 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     with signer.statement_signer.declaring("erasure", erased) as declare:
         ledger.erase_texts(erased, "office/jo", declare)
     library = Library(registry, ledger, store)
-    return Told(library, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
+    return ConsoleStore(
+        library, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden
+    )
 
 
 def world_model() -> WorldModel:

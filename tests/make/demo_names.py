@@ -8,7 +8,7 @@ import make.service
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
 from agentworld.steps.table import MAIN_JOB
 from agentworld.storage.receipts import read_receipt
-from make.audit_rows import Names, Told
+from make.audit_rows import History, Names
 
 MOMENTS = ("cpt", "simulate", "register_agent", "audit", "now")
 """The steps before which audits are run. All steps but two wait for the one before them:
@@ -16,7 +16,7 @@ MOMENTS = ("cpt", "simulate", "register_agent", "audit", "now")
 """
 
 
-def audited(store: Path) -> Told:
+def audited(store: Path) -> History:
     """Each act is a step; it begins when the previous one is finished."""
     receipts = {path.parts[-3]: path for path in store.glob("steps/*/*/receipt.json")}
     ends = {
@@ -26,7 +26,7 @@ def audited(store: Path) -> Told:
     starts = [datetime.fromtimestamp(0, UTC), *ends.values()]
     acts = [*zip(starts, [*ends, "now"], strict=True)]
     moments = {step: start for start, step in acts if step in MOMENTS}
-    return Told(store, Names(_words(store), acts), moments, {})
+    return History(store, Names(_words(store), acts), moments, {})
 
 
 def _words(store: Path) -> dict[str, str]:

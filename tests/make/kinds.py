@@ -33,7 +33,7 @@ STARTED = records.digest("starting")
 OF_AGENT = "agent's alias"
 
 
-class Told(NamedTuple):
+class RowNames(NamedTuple):
     """For a kind, the names of three rows: the one to tamper with, one before it, and another
     tenant's.
     """
@@ -48,7 +48,7 @@ class Store(NamedTuple):
 
     folder: Path
     sources: Sources
-    kinds: dict[str, Told]
+    kinds: dict[str, RowNames]
     genesis: bytes
     """A genesis statement of an empty ledger, signed by our own key."""
 
@@ -166,8 +166,8 @@ def every_kind(folder: Path) -> Store:
         for kind in {*map(kind_of, player.ledger.attestations.all())} - {"genesis"}:
             names_by_kind[kind] = [*player.newest(kind, 2), *names_by_kind.get(kind, [])]
     (genesis,) = player.newest("genesis")
-    kinds = {kind: Told(names[1], names[0], names[-1]) for kind, names in names_by_kind.items()}
-    kinds["genesis"] = Told(genesis, genesis, genesis)
+    kinds = {kind: RowNames(names[1], names[0], names[-1]) for kind, names in names_by_kind.items()}
+    kinds["genesis"] = RowNames(genesis, genesis, genesis)
     evidence = open_evidence(folder)
     sources = Sources(player.registry, player.ledger, folder, evidence, evidence.step_keys or {})
     signer = ensure_signer(folder / "keys" / SIMULATOR_KEYS)

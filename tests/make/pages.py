@@ -46,20 +46,20 @@ _FORMS = (
 """Parts that differ between runs: ids, times, user names, numbers, and the width of a column."""
 
 
-class Shown(NamedTuple):
+class Example(NamedTuple):
     """A command of a page, and the lines of output below it."""
 
     command: str
     output: list[str]
 
 
-def transcript(block: str) -> list[Shown]:
+def transcript(block: str) -> list[Example]:
     """The commands of a console block; a backslash at the end continues a line."""
-    commands: list[Shown] = []
+    commands: list[Example] = []
     is_open = False
     for line in block.splitlines():
         if line.startswith("$ "):
-            commands.append(Shown(line[2:], []))
+            commands.append(Example(line[2:], []))
         elif is_open:
             commands[-1] = commands[-1]._replace(command=f"{commands[-1].command}\n{line}")
         else:
@@ -126,7 +126,7 @@ class Terminal:
 
         return _BLOCK.sub(replay, text)
 
-    def run(self, step: Shown) -> list[str]:
+    def run(self, step: Example) -> list[str]:
         """The output of a command; of a background command, as many lines as the page shows."""
         command = _ID.sub(lambda m: self._ids.get(m[0], m[0]), step.command)
         command = _PORT.sub(lambda m: str(self._port(m[0])), command.replace(".venv/bin/", ""))

@@ -17,11 +17,11 @@ from agentworld.records.sample import Sample
 from agentworld.records.traces import TraceSet
 from agentworld.scoring.answers import AnswerStore
 from fakes import endpoint
-from fakes.endpoint import Asked, Endpoint, Reply
+from fakes.endpoint import Endpoint, Reply, Request
 from make import records
 from make.pools import write_pool
 
-Say = Callable[[Asked], str | int | Reply]
+Say = Callable[[Request], str | int | Reply]
 
 TEACHER, JUDGE = "teacher", "judge"
 
@@ -37,20 +37,20 @@ def preference(name: str) -> str:
     return f'{{"better": "{name}"}}'
 
 
-def question_of(request: Asked) -> str:
+def question_of(request: Request) -> str:
     """The last message of a request."""
     messages = request.body["messages"]
     assert isinstance(messages, list)
     return str(messages[-1]["content"])
 
 
-def asks_about(request: Asked, prompt: TracePrompt) -> bool:
+def asks_about(request: Request, prompt: TracePrompt) -> bool:
     """Whether a request asks a judge about this prompt."""
     action = prompt.sample.turns[prompt.turn].action
     return f"## Action\n```\n{action}\n```" in question_of(request)
 
 
-def is_comparison(request: Asked) -> bool:
+def is_comparison(request: Request) -> bool:
     return "## Prediction A" in question_of(request)
 
 
@@ -58,14 +58,14 @@ def thinks() -> Say:
     """A teacher whose rollouts of a prompt are numbered from 0."""
     numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
 
-    def say(request: Asked) -> str:
+    def say(request: Request) -> str:
         number = next(numbers[str(request.body["messages"])])
         return f"<think>so {number}</think>shows {number}"
 
     return say
 
 
-def approves(request: Asked) -> str:
+def approves(request: Request) -> str:
     """A judge that gives full scores and has no preference."""
     return preference("tie") if is_comparison(request) else verdict(5)
 
@@ -80,7 +80,7 @@ def endpoints(teacher: Say | None = None, judge: Say = approves) -> Iterator[End
         yield server
 
 
-def requests_to(server: Endpoint, model: str) -> list[Asked]:
+def requests_to(server: Endpoint, model: str) -> list[Request]:
     return [item for item in server.asked if item.body["model"] == model]
 
 

@@ -48,7 +48,7 @@ from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.statements.alias_moves import AliasMoveSigner
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
-from make.audit_rows import Names, Told
+from make.audit_rows import History, Names
 from make.statement import file, registered
 from make.story import moment
 
@@ -58,7 +58,7 @@ MOMENTS = ("a world", "agents", "moves", "losses", "now")
 """The times after the parts of the story; the last one is its end."""
 
 
-def two_tenants(store: Path) -> Told:
+def two_tenants(store: Path) -> History:
     """Builds the store in an empty folder."""
     player, moments = _Player(store), {}
     parts = (_a_world, _agents, _moves, _losses, _now)
@@ -66,7 +66,7 @@ def two_tenants(store: Path) -> Told:
         part(player)
         moments[name] = moment()
     player.close()
-    return Told(store, player.names, moments, player.missed)
+    return History(store, player.names, moments, player.missed)
 
 
 def _a_world(player: "_Player") -> None:

@@ -8,7 +8,7 @@ from agentworld.records.task import Task
 from agentworld.records.trajectory_log import Sampled
 
 
-class Shown(NamedTuple):
+class StepResult(NamedTuple):
     """A response of the scripted world."""
 
     observation: str = "kolmir\n[0] ~"
@@ -46,7 +46,9 @@ class ScriptedWorld:
         self.steps[episode] = 0
         return episode
 
-    async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> Shown:
+    async def step(
+        self, episode: str, action: str, sampled: Sampled | None = None, /
+    ) -> StepResult:
         self.sampled.append(sampled)
         self.steps[episode] += 1
         task, _, _ = episode.partition(" ")
@@ -54,4 +56,4 @@ class ScriptedWorld:
             raise SimulatorError(f"no answer to {action!r}")
         number = self.steps[episode]
         reward = self.reward(action) if number == 3 else None
-        return Shown(reward=reward, done=number == 3, low_confidence=self.unsure(task, number))
+        return StepResult(reward=reward, done=number == 3, low_confidence=self.unsure(task, number))

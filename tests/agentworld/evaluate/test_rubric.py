@@ -26,7 +26,7 @@ from agentworld.records.progress import ignore_progress
 from agentworld.rendering.messages import world_messages
 from agentworld.scoring.answers import AnswerStore
 from fakes import endpoint
-from fakes.endpoint import Asked
+from fakes.endpoint import Request
 from make import records, tracing
 from make.tracing import verdict
 
@@ -36,7 +36,7 @@ SAMPLES = [records.sample(seed, num_turns=4) for seed in range(4)]
 TRUTHS = {turn.action: turn.observation for sample in SAMPLES for turn in sample.turns}
 NUM_TURNS = 16
 
-Judge = Callable[[Asked], str | int]
+Judge = Callable[[Request], str | int]
 
 
 def predictor(answer_to_reads: str | EngineError) -> Callable[[Sequence[Message]], Answer]:
@@ -49,7 +49,7 @@ def predictor(answer_to_reads: str | EngineError) -> Callable[[Sequence[Message]
     return respond
 
 
-def approve_truth(request: Asked) -> str:
+def approve_truth(request: Request) -> str:
     """A judge with full scores for the truth, and 2 of 5 for anything else."""
     _, _, texts = tracing.question_of(request).partition("## Prediction\n```\n")
     prediction, _, truth = texts.partition("\n```\n\n## Truth\n```\n")
@@ -69,7 +69,7 @@ def predict(
 
 def run_judge(
     folder: Path, judge: Judge, world: ScoredWorld, name: str = "rl"
-) -> tuple[ScoredWorld, JudgeUse, list[Asked]]:
+) -> tuple[ScoredWorld, JudgeUse, list[Request]]:
     """The predictor with the judge's scores, the judge's usage, and its requests."""
     with endpoint.running(judge) as server:
         recipe = EndpointRecipe(url=server.url, model="judge", concurrency=2)
@@ -131,7 +131,7 @@ def test_a_lead_contains_the_judges_scores(tmp_path: Path) -> None:
 def test_a_missing_verdict_is_a_hole_and_no_failure(tmp_path: Path, reply: str | int) -> None:
     first_action = f"## Action\n```\n{SAMPLES[0].turns[1].action}\n```"
 
-    def judge(request: Asked) -> str | int:
+    def judge(request: Request) -> str | int:
         return reply if first_action in tracing.question_of(request) else approve_truth(request)
 
     world, use, _ = run_judge(tmp_path, judge, predict(tmp_path))
@@ -167,7 +167,7 @@ def test_half_of_the_verdicts_missing_raises_and_a_retry_asks_only_for_the_rest(
 ) -> None:
     world = predict(tmp_path)
 
-    def judge_writes(request: Asked) -> str | int:
+    def judge_writes(request: Request) -> str | int:
         return 400 if "## Action\n```\ncat" in tracing.question_of(request) else verdict(5)
 
     with pytest.raises(

@@ -10,7 +10,7 @@ from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import StoreError
 from agentworld.lineage.base import WorldModel
 from agentworld.records.base import digest_bytes
-from machines.mlflow_server import Door, MlflowServer, counted
+from machines.mlflow_server import MlflowServer, Proxy, counted
 from make import records
 
 pytestmark = pytest.mark.waits
@@ -32,7 +32,7 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-def test_a_lost_response_registers_nothing_twice(before: Door, model: Path) -> None:
+def test_a_lost_response_registers_nothing_twice(before: Proxy, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(before.url)
@@ -50,7 +50,7 @@ def test_a_lost_response_registers_nothing_twice(before: Door, model: Path) -> N
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 504])
-def test_a_temporary_server_error_is_retried(before: Door, model: Path, status: int) -> None:
+def test_a_temporary_server_error_is_retried(before: Proxy, model: Path, status: int) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: status * (number < 2)
@@ -63,7 +63,7 @@ def test_a_temporary_server_error_is_retried(before: Door, model: Path, status: 
     ("status", "verb"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
 )
 def test_a_refusal_is_raised_without_a_retry(
-    before: Door, model: Path, status: int, verb: str
+    before: Proxy, model: Path, status: int, verb: str
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -73,7 +73,7 @@ def test_a_refusal_is_raised_without_a_retry(
     assert len(before.asked) == 1
 
 
-def test_refused_artifact_files_are_a_store_error(before: Door, model: Path) -> None:
+def test_refused_artifact_files_are_a_store_error(before: Proxy, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: 403 * ("mlflow-artifacts" in before.asked[number])
@@ -82,7 +82,7 @@ def test_refused_artifact_files_are_a_store_error(before: Door, model: Path) -> 
 
 
 def test_a_fetch_retries_temporarily_unavailable_files(
-    before: Door, model: Path, tmp_path: Path
+    before: Proxy, model: Path, tmp_path: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -111,7 +111,7 @@ def test_an_unreachable_server_is_retried_for_patience_seconds(caplog) -> None:
 
 
 def test_a_server_that_restarts_during_a_registration_has_one_version(
-    server: MlflowServer, before: Door, tmp_path: Path, model: Path
+    server: MlflowServer, before: Proxy, tmp_path: Path, model: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -142,7 +142,7 @@ def test_a_server_that_restarts_during_a_registration_has_one_version(
 
 
 def test_a_password_in_the_address_is_in_no_log_error_or_record(
-    before: Door, model: Path, caplog, capfd
+    before: Proxy, model: Path, caplog, capfd
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 

@@ -20,7 +20,7 @@ from agentworld.records.report import WorldModelReport
 from agentworld.runner.folders import REPORT, model_of
 from agentworld.steps.evaluate import BASELINES
 from agentworld.steps.run import run_by_name
-from fakes.endpoint import Asked
+from fakes.endpoint import Request
 from make import records, tracing, training
 from make.pools import write_pool
 from make.tracing import verdict
@@ -85,12 +85,12 @@ def evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluation:
     return Evaluation(arguments, (str(folders[0]), str(folders[1])), log_names)
 
 
-def by_length(request: Asked) -> str:
+def by_length(request: Request) -> str:
     """A verdict that depends only on the question."""
     return verdict(1 + len(tracing.question_of(request)) % 5)
 
 
-def questions(requests: list[Asked]) -> list[str]:
+def questions(requests: list[Request]) -> list[str]:
     return [tracing.question_of(request) for request in requests]
 
 
@@ -121,7 +121,7 @@ def test_a_resumed_evaluation_repeats_no_judge_question_and_serves_no_model_agai
 ) -> None:
     counter, first_questions = count(), list[str]()
 
-    def answer_20(request: Asked) -> str | int:
+    def answer_20(request: Request) -> str | int:
         if next(counter) >= 20:
             return 401
         first_questions.append(tracing.question_of(request))

@@ -15,7 +15,7 @@ from agentworld.records.endpoint_usage import EndpointUsage
 from agentworld.runner.folders import checkpoint_of, model_of
 from agentworld.steps.run import run_by_name
 from agentworld.storage.step_figures import read_figures
-from fakes.endpoint import Asked
+from fakes.endpoint import Request
 from make import records, tracing, training
 from make.tracing import verdict
 
@@ -75,12 +75,12 @@ def folder_of(setup: Rl) -> Path:
     return folder
 
 
-def verdict_by_length(request: Asked) -> str:
+def verdict_by_length(request: Request) -> str:
     """A verdict that depends only on the question."""
     return verdict(1 + len(tracing.question_of(request)) % 5)
 
 
-def questions(requests: list[Asked]) -> list[str]:
+def questions(requests: list[Request]) -> list[str]:
     return [tracing.question_of(request) for request in requests]
 
 
@@ -94,7 +94,7 @@ def test_a_resumed_training_requests_only_missing_verdicts_and_counts_all_answer
     numbers, answered_questions = count(), list[str]()
     limit = len(all_questions) - 2  # in the last step, after the checkpoint of the second one
 
-    def fail_late(request: Asked) -> str | int:
+    def fail_late(request: Request) -> str | int:
         if next(numbers) >= limit:
             return 401
         answered_questions.append(tracing.question_of(request))
@@ -152,7 +152,7 @@ def test_an_answer_without_a_verdict_counts_as_a_hole_and_not_as_reward_0(
 ) -> None:
     asked_questions: list[str] = []
 
-    def judge(request: Asked) -> str:
+    def judge(request: Request) -> str:
         """Gives no verdict on the first question."""
         question = tracing.question_of(request)
         asked_questions.append(question)

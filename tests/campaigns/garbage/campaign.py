@@ -24,7 +24,7 @@ from agentworld.errors import AgentworldError
 from agentworld.ledger.tables import METADATA
 from campaigns.garbage.files import KINDS, SPECIAL, Files
 from campaigns.garbage.rows import Rows
-from campaigns.garbage.scene import Scene, Seen, of_ledger, of_registry
+from campaigns.garbage.scene import AuditResult, Scene, of_ledger, of_registry
 from campaigns.harness.report import MOST_SENTENCES, Report, count
 
 _SECONDS = 10
@@ -152,7 +152,7 @@ def _turns(places: list[Place], chance: random.Random) -> Iterator[tuple[Place, 
         yield places[number], next(kinds[number])
 
 
-def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
+def _wrong(scene: Scene, before: AuditResult) -> Iterator[tuple[str, str]]:
     """Each failure, by its name in the report, with a description."""
     try:
         with _no_longer_than(_SECONDS):

@@ -30,7 +30,7 @@ ALIAS = "canary"
 MODEL = b"weights that somebody changed"
 
 
-class Seen(NamedTuple):
+class AuditResult(NamedTuple):
     """The output of an audit."""
 
     problems: frozenset[str]
@@ -56,7 +56,7 @@ class Scene(NamedTuple):
         browser = TestClient(app, headers={"authorization": make.access.bearer("office-auditor")})
         return cls(sources.store, sources, browser, frozenset(spared))
 
-    def look(self) -> Seen:
+    def look(self) -> AuditResult:
         """Runs the audit and the pages; exceptions pass through."""
         receipts._load_receipts.cache_clear()  # receipts never change, except here
         verification = verify_everything(self.sources)
@@ -64,7 +64,7 @@ class Scene(NamedTuple):
         failed = [page for page in PAGES if self.browser.get(page).status_code >= 500]
         verification.model_dump_json()
         agents.model_dump_json()
-        return Seen(frozenset(verification.problems), tuple(failed))
+        return AuditResult(frozenset(verification.problems), tuple(failed))
 
 
 def of_ledger(folder: Path) -> tuple[World, Scene]:

@@ -14,13 +14,13 @@ Command = tuple[list[str], dict[str, str]]
 
 
 @dataclass
-class Kept:
+class RestartedProgram:
     """A program that is restarted after a pause."""
 
     program: Program
     port: int
     version: str
-    command: Callable[["Kept"], Command]
+    command: Callable[["RestartedProgram"], Command]
     """Returns the command of its next start."""
     rests_until: float = 0.0
 
@@ -33,7 +33,7 @@ class Kept:
             self.program.start(*self.command(self))
 
 
-async def keep_running(programs: Iterable[Kept]) -> None:
+async def keep_running(programs: Iterable[RestartedProgram]) -> None:
     """Restarts ended programs, until it is canceled."""
     programs = [*programs]
     while True:

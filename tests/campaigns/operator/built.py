@@ -10,10 +10,10 @@ from agentworld_operator.policy.drift import is_as_built
 from campaigns.harness.finding import Finding
 from campaigns.operator.judge import digest_of, is_served, unlike, wanted_replicas
 from campaigns.operator.place import VERIFIER_IMAGE
-from campaigns.operator.seen import Object, Seen
+from campaigns.operator.seen import Object, Snapshot
 
 
-def otherwise(snapshot: Seen) -> Iterator[Finding]:
+def otherwise(snapshot: Snapshot) -> Iterator[Finding]:
     """Children that differ in any field from the built ones."""
     for simulator in snapshot.simulators.values():
         if is_served(simulator, snapshot):
@@ -24,7 +24,7 @@ def otherwise(snapshot: Seen) -> Iterator[Finding]:
                     yield unlike("otherwise", f"{kind} {name}", "as it is built", "not so")
 
 
-def _built(simulator: Object, snapshot: Seen) -> list[Object]:
+def _built(simulator: Object, snapshot: Snapshot) -> list[Object]:
     spec, digest = SimulatorSpec.model_validate(simulator["spec"]), digest_of(simulator)
     manifest, serving = spec.identity.manifest, spec.serving
     assert manifest

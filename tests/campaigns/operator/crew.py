@@ -15,7 +15,7 @@ from agentworld.cluster.api_resources import API_RESOURCES
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import ClusterError
 from campaigns.harness.journal import Journal
-from campaigns.harness.processes import Command, Kept, keep_running, until
+from campaigns.harness.processes import Command, RestartedProgram, keep_running, until
 from campaigns.harness.proxy import Proxy
 from campaigns.operator.api_proxy import ApiProxy
 from campaigns.operator.place import RENEWAL_SECONDS, Place
@@ -66,7 +66,7 @@ class Crew:
         self.faults.write(kind=kind, target=target)
 
     @property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[RestartedProgram]:
         """Our own processes."""
         return [*self.operators.values(), self.service]
 
@@ -153,9 +153,11 @@ class Crew:
                 return answer.is_success
         return False
 
-    def _operator(self, name: str, port: int) -> Kept:
+    def _operator(self, name: str, port: int) -> RestartedProgram:
         command = self.place.operator(name, self.api[name].url, self.service_url, port)
         return self._kept(name, port, command)
 
-    def _kept(self, name: str, port: int, command: Command) -> Kept:
-        return Kept(Program(name, self.place.folder / f"{name}.log"), port, name, lambda _: command)
+    def _kept(self, name: str, port: int, command: Command) -> RestartedProgram:
+        return RestartedProgram(
+            Program(name, self.place.folder / f"{name}.log"), port, name, lambda _: command
+        )

@@ -12,7 +12,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import PodSource
 from campaigns.operator.place import VERIFIER_IMAGE
-from campaigns.operator.seen import CHILDREN, Seen
+from campaigns.operator.seen import CHILDREN, Snapshot
 from make.simulator import alias, pinned_manifest, simulator
 
 Object = dict[str, Any]
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 FIRST, OTHER = pinned_manifest("one").digest, pinned_manifest("two").digest
 
 
-def world() -> Seen:
+def world() -> Snapshot:
     """A Simulator with two replicas, an idle one, a duplicate of the first, and two aliases."""
     one = _simulator("one", "one", 1, replicas=2)
     idle = _simulator("idle", "two", 2, bounds={"min": 0, "max": 3, "episodesPerReplica": 2})
@@ -32,7 +32,7 @@ def world() -> Seen:
     child_objects = [*_children(one, 2), *_children(idle, 0)]
     reasons = {"stable": "move 1", "trial": "move 2"}
     aliases = {name: _alias(name, reason) for name, reason in reasons.items()}
-    return Seen(
+    return Snapshot(
         simulators={"one": one, "idle": idle, "rival": rival},
         aliases=aliases,
         children={

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import rfc8785
 
 from campaigns.harness.finding import Finding
-from campaigns.operator.seen import CHILDREN, Object, Seen
+from campaigns.operator.seen import CHILDREN, Object, Snapshot
 
 _LABEL = "agentworld.dev/simulator"
 
@@ -35,7 +35,7 @@ PROMISES = {
 """The broken promise of each kind of finding."""
 
 
-def judge(snapshot: Seen) -> list[Finding]:
+def judge(snapshot: Snapshot) -> list[Finding]:
     """All findings."""
     served_simulators = [
         simulator for simulator in snapshot.simulators.values() if is_served(simulator, snapshot)
@@ -84,12 +84,12 @@ def wanted_replicas(simulator: Object, open_episodes: int) -> int:
     return int(max(bounds["min"], min(bounds["max"], needed)))
 
 
-def is_served(simulator: Object, snapshot: Seen) -> bool:
+def is_served(simulator: Object, snapshot: Snapshot) -> bool:
     """Whether it is the oldest Simulator with its digest."""
     return _rival(simulator, snapshot) is None
 
 
-def _rival(simulator: Object, snapshot: Seen) -> str | None:
+def _rival(simulator: Object, snapshot: Snapshot) -> str | None:
     """The older Simulator with its digest, which is served instead."""
     twins = [
         item for item in snapshot.simulators.values() if digest_of(item) == digest_of(simulator)
@@ -101,7 +101,7 @@ def _rival(simulator: Object, snapshot: Seen) -> str | None:
     return None if oldest is simulator else _name(oldest)
 
 
-def _children(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
+def _children(simulator: Object, snapshot: Snapshot) -> Iterator[Finding]:
     digest = digest_of(simulator)
     name, label = engine_name(digest), digest.removeprefix("sha256:")[:32]
     for kind in CHILDREN:
@@ -118,7 +118,7 @@ def _children(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
             yield from _same("otherwise", f"{subject}, {path}", value, _at(child, path))
 
 
-def _wanted(simulator: Object, snapshot: Seen) -> dict[str, Object]:
+def _wanted(simulator: Object, snapshot: Snapshot) -> dict[str, Object]:
     """The expected fields of each kind of child."""
     digest, manifest = digest_of(simulator), simulator["spec"]["identity"]["manifest"]
     serving = simulator["spec"]["serving"]
@@ -145,7 +145,7 @@ def _wanted(simulator: Object, snapshot: Seen) -> dict[str, Object]:
     }
 
 
-def _told(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
+def _told(simulator: Object, snapshot: Snapshot) -> Iterator[Finding]:
     """The status of a served Simulator whose engine runs as specified."""
     digest = digest_of(simulator)
     name, replicas = (
@@ -183,7 +183,7 @@ def _promised(simulator: Object, replicas: int) -> dict[str, tuple[str, str]]:
     return conditions | {"EngineReady": engine, "Ready": ("True", "Idle") if is_idle else engine}
 
 
-def _refused(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
+def _refused(simulator: Object, snapshot: Snapshot) -> Iterator[Finding]:
     """The status of a Simulator when another one is served in its place."""
     rival = _rival(simulator, snapshot)
     if rival is None:
@@ -201,7 +201,7 @@ def _refused(simulator: Object, snapshot: Seen) -> Iterator[Finding]:
         yield unlike("untrue", f"{subject}, Ready", f"a word about {rival}", messages[0])
 
 
-def _left_over(names: list[str], snapshot: Seen) -> Iterator[Finding]:
+def _left_over(names: list[str], snapshot: Snapshot) -> Iterator[Finding]:
     """Orphans that a user took from their owner, before that was deleted, are the user's and not
     left-overs.
     """
@@ -211,7 +211,7 @@ def _left_over(names: list[str], snapshot: Seen) -> Iterator[Finding]:
                 yield unlike("left over", f"{kind} {name}", None, "there")
 
 
-def _alias(alias: Object, snapshot: Seen) -> Iterator[Finding]:
+def _alias(alias: Object, snapshot: Snapshot) -> Iterator[Finding]:
     """The ledger has the alias with this object's target; its status says so."""
     subject, status = f"SimulatorAlias {_name(alias)}", alias.get("status", {})
     generation = _meta(alias, "generation")
@@ -242,7 +242,7 @@ def _alias(alias: Object, snapshot: Seen) -> Iterator[Finding]:
     yield from _same("untrue", f"{subject}, Resolved", resolved_state, conditions.get("Resolved"))
 
 
-def _wanted_terms(alias: Object, row: Object, snapshot: Seen) -> tuple[object, ...]:
+def _wanted_terms(alias: Object, row: Object, snapshot: Snapshot) -> tuple[object, ...]:
     """A row's expected fields by the spec, without those that certainly differed then."""
     simulator, canary = alias["spec"]["simulator"], alias["spec"].get("canary")
     return (
@@ -252,7 +252,7 @@ def _wanted_terms(alias: Object, row: Object, snapshot: Seen) -> tuple[object, .
     )
 
 
-def _digest_then(name: str, row: Object, snapshot: Seen) -> str | None:
+def _digest_then(name: str, row: Object, snapshot: Snapshot) -> str | None:
     """The digest of the named Simulator that existed when a row was written, if it still exists."""
     simulator = snapshot.simulators.get(name)
     if simulator is None:
@@ -263,7 +263,7 @@ def _digest_then(name: str, row: Object, snapshot: Seen) -> str | None:
     return digest_of(simulator) if is_older else None
 
 
-def _resolved(alias: Object, last_row: Object, snapshot: Seen) -> tuple[str, str]:
+def _resolved(alias: Object, last_row: Object, snapshot: Snapshot) -> tuple[str, str]:
     """Whether the named Simulators are the recorded ones."""
     canary = alias["spec"].get("canary")
     names = [alias["spec"]["simulator"], *([canary["simulator"]] if canary else [])]
@@ -287,7 +287,7 @@ def _is_operators(row: Object) -> bool:
     return "by comparing lists" in str(row["set_by"])
 
 
-def _names(snapshot: Seen) -> Iterator[Finding]:
+def _names(snapshot: Snapshot) -> Iterator[Finding]:
     """An alias without an object has no target, and the operator gives none a new target."""
     last_rows = {row["alias"]: row for row in snapshot.rows}
     for name in last_rows.keys() - snapshot.aliases.keys():
@@ -304,7 +304,7 @@ def _names(snapshot: Seen) -> Iterator[Finding]:
             yield unlike("unasked", f"SimulatorAlias {row['alias']}", "nothing", _terms(row))
 
 
-def _meaning(name: str, snapshot: Seen) -> tuple[str | None, str]:
+def _meaning(name: str, snapshot: Snapshot) -> tuple[str | None, str]:
     """The digest that a name refers to, or why it refers to none."""
     simulator = snapshot.simulators.get(name)
     if simulator is None:
@@ -312,7 +312,7 @@ def _meaning(name: str, snapshot: Seen) -> tuple[str | None, str]:
     return (None, "NotVerified") if _rival(simulator, snapshot) else (digest_of(simulator), "")
 
 
-def _moves(snapshot: Seen) -> Iterator[Finding]:
+def _moves(snapshot: Snapshot) -> Iterator[Finding]:
     """A successful move is recorded once; a refused one, or one without a response, at most
     once.
     """

@@ -20,7 +20,7 @@ _OPEN = """SELECT runs.simulator, COUNT(*) FROM episodes JOIN runs ON runs.id = 
     WHERE episodes.closed IS NULL AND runs.final_weights IS NULL GROUP BY runs.simulator"""
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """A near-simultaneous snapshot."""
 
     simulators: dict[str, Object]
@@ -35,9 +35,9 @@ class Seen(NamedTuple):
     """The moves that users requested, with the responses."""
 
 
-def look(namespace: Namespace, ledger: Path, folder: Path) -> Seen:
+def look(namespace: Namespace, ledger: Path, folder: Path) -> Snapshot:
     """Reads the state; raises ClusterError if the API server does not respond."""
-    return Seen(
+    return Snapshot(
         simulators=_named(namespace, "Simulator"),
         aliases=_named(namespace, "SimulatorAlias"),
         children={kind: _engines(_named(namespace, kind)) for kind in CHILDREN},

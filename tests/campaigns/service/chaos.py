@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from campaigns.harness.processes import Kept, until
+from campaigns.harness.processes import RestartedProgram, until
 from campaigns.harness.proxy import LOOPBACK
 from campaigns.harness.schedule import shuffled
 from campaigns.service.crew import Crew
@@ -54,7 +54,7 @@ async def _swap_service(crew: Crew, chance: random.Random) -> None:
 
 
 async def _kill(
-    crew: Crew, services: Sequence[Kept], rest: float, kind: str = "service killed"
+    crew: Crew, services: Sequence[RestartedProgram], rest: float, kind: str = "service killed"
 ) -> None:
     for service in services:
         service.rest(rest)
@@ -81,7 +81,7 @@ async def _stop_engine(crew: Crew, chance: random.Random) -> None:
     await _stop(crew, chance.choice(crew.engines), "engine stopped", chance)
 
 
-async def _stop(crew: Crew, program: Kept, kind: str, chance: random.Random) -> None:
+async def _stop(crew: Crew, program: RestartedProgram, kind: str, chance: random.Random) -> None:
     is_hit = crew.is_used(program)
     if program.program.send(signal.SIGSTOP):
         crew.count(f"process: {kind}", program.program.name, hits=is_hit)
@@ -104,7 +104,7 @@ async def _swap_engine(crew: Crew, chance: random.Random) -> None:
         await asyncio.sleep(chance.uniform(0.3, 1.0))
 
 
-async def _end_engine(crew: Crew, engine: Kept, kind: str) -> None:
+async def _end_engine(crew: Crew, engine: RestartedProgram, kind: str) -> None:
     is_hit = crew.is_used(engine)
     if engine.program.kill():
         crew.count(f"process: {kind}", engine.program.name, hits=is_hit)
@@ -144,7 +144,7 @@ async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
         crew.count("process: trainer killed", trainer.name)
 
 
-async def _back(program: Kept) -> None:
+async def _back(program: RestartedProgram) -> None:
     """Waits until the program listens again."""
 
     def is_listening() -> bool:

@@ -15,8 +15,8 @@ from campaigns.harness.journal import read
 from campaigns.service import law
 from campaigns.service.books import Books, read_books
 from campaigns.service.chain import chain_findings, digest, log_findings, signature_findings
-from campaigns.service.heard import Answer, Heard, read_heard
-from campaigns.service.shown import Saying, Shown, Turn
+from campaigns.service.heard import Answer, Responses, read_heard
+from campaigns.service.shown import JudgedStep, Saying, Turn
 
 PROMISES = {
     "fabricated": "an observation that no engine said whole, to just these messages",
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     """The findings, and the amounts of checked data."""
 
     findings: list[Finding]
-    heard: Heard
+    heard: Responses
     books: Books
     num_said: int
 
@@ -71,7 +71,7 @@ def check(folder: Path, ledger_url: str) -> Verdict:
     return Verdict(findings, client_records, books, len(engine_texts.said))
 
 
-def _crossed(client_records: Heard, books: Books) -> Iterator[Finding]:
+def _crossed(client_records: Responses, books: Books) -> Iterator[Finding]:
     """A run must have one simulator for ever."""
     for run, names in client_records.runs.items():
         simulators = {books.runs[run]["simulator"]} if run in books.runs else set()
@@ -85,7 +85,7 @@ def _crossed(client_records: Heard, books: Books) -> Iterator[Finding]:
             yield Finding("crossed_versions", f"{_where(answer)} is of {_told(answer.simulators)}")
 
 
-def _answered_otherwise(client_records: Heard) -> Iterator[Finding]:
+def _answered_otherwise(client_records: Responses) -> Iterator[Finding]:
     """A response must be to the requested step."""
     for answer in client_records.answers:
         request = client_records.openings[answer.episode]["run"], answer.episode, answer.number
@@ -93,7 +93,7 @@ def _answered_otherwise(client_records: Heard) -> Iterator[Finding]:
             yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
 
 
-def _doubled(client_records: Heard) -> Iterator[Finding]:
+def _doubled(client_records: Responses) -> Iterator[Finding]:
     """A step must have one response, for all requests."""
     first_contents: dict[tuple[str, int], tuple[object, ...]] = {}
     for answer in client_records.answers:
@@ -102,7 +102,7 @@ def _doubled(client_records: Heard) -> Iterator[Finding]:
             yield Finding("doubled", f"{_where(answer)} was answered otherwise before")
 
 
-def _lost(client_records: Heard, books: Books) -> Iterator[Finding]:
+def _lost(client_records: Responses, books: Books) -> Iterator[Finding]:
     """Responses must be in the ledger, unchanged."""
     known_names = client_records.openings.keys() | client_records.runs.keys()
     for name in client_records.missed & known_names:
@@ -124,7 +124,7 @@ def _lost(client_records: Heard, books: Books) -> Iterator[Finding]:
             yield Finding("lost", f"{_where(answer)} is not there as it was answered")
 
 
-def _denied(client_records: Heard, books: Books) -> Iterator[Finding]:
+def _denied(client_records: Responses, books: Books) -> Iterator[Finding]:
     """A repeated request for a step must get its response, from any replica."""
     for refusal in client_records.refused:
         opening, episode = (
@@ -138,7 +138,7 @@ def _denied(client_records: Heard, books: Books) -> Iterator[Finding]:
             yield Finding("denied", f"step {refusal.number} of {refusal.episode} is out of turn")
 
 
-def _heard_steps(client_records: Heard, books: Books) -> Iterator[Shown]:
+def _heard_steps(client_records: Responses, books: Books) -> Iterator[JudgedStep]:
     """Steps as clients have them, after their earlier responses.
 
     An earlier response may have been lost; then the step is the ledger's.
@@ -156,7 +156,7 @@ def _heard_steps(client_records: Heard, books: Books) -> Iterator[Shown]:
 
     for answer in client_records.answers:
         body = answer.told
-        yield Shown(
+        yield JudgedStep(
             where=_where(answer),
             simulator=next(iter(client_records.openings[answer.episode]["simulators"])),
             opening=client_records.start(answer.episode),
@@ -167,12 +167,12 @@ def _heard_steps(client_records: Heard, books: Books) -> Iterator[Shown]:
         )
 
 
-def _ledger_steps(books: Books) -> Iterator[Shown]:
+def _ledger_steps(books: Books) -> Iterator[JudgedStep]:
     """The ledger's steps, whether or not a client received them."""
     for name, episode in books.episodes.items():
         turns: list[Turn | None] = []
         for number, step in sorted(episode.steps.items()):
-            yield Shown(
+            yield JudgedStep(
                 where=f"step {number} of {name} in the ledger",
                 simulator=books.runs[episode.row["run"]]["simulator"],
                 opening=episode.opening,

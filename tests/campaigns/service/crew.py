@@ -6,7 +6,7 @@ import httpx
 
 from agentworld.engine.process import free_port
 from campaigns.harness.journal import Journal, read
-from campaigns.harness.processes import Command, Kept, until
+from campaigns.harness.processes import Command, RestartedProgram, until
 from campaigns.harness.proxy import LOOPBACK, Proxy
 from campaigns.service.client import Client
 from campaigns.service.place import VERSIONS, Place
@@ -74,7 +74,7 @@ class Crew:
         """Whether clients took that many steps."""
         return self.num_steps >= num_steps
 
-    def is_used(self, program: Kept) -> bool:
+    def is_used(self, program: RestartedProgram) -> bool:
         """Whether the program has an active request."""
         network = self.to_engine.get(program.program.name)
         return network.in_use if network else self.busy
@@ -109,15 +109,15 @@ class Crew:
         for service in (*self.services, *self.engines):
             await service.program.end()
 
-    def _engine(self, name: str, port: int) -> Kept:
-        def command(program: Kept) -> Command:
+    def _engine(self, name: str, port: int) -> RestartedProgram:
+        def command(program: RestartedProgram) -> Command:
             seed = f"{self._seed} {program.program.lives}"
             return self.place.engine(name, program.version, program.port, self._engine_rate, seed)
 
-        return Kept(self._program(name), port, name.partition("-")[0], command)
+        return RestartedProgram(self._program(name), port, name.partition("-")[0], command)
 
-    def _service(self, name: str, port: int) -> Kept:
-        def command(program: Kept) -> Command:
+    def _service(self, name: str, port: int) -> RestartedProgram:
+        def command(program: RestartedProgram) -> Command:
             engines = [
                 proxy.port
                 for engine, proxy in self.to_engine.items()
@@ -125,7 +125,7 @@ class Crew:
             ]
             return self.place.service(program.version, program.port, engines)
 
-        return Kept(self._program(name), port, VERSIONS[0], command)
+        return RestartedProgram(self._program(name), port, VERSIONS[0], command)
 
     def _program(self, name: str) -> Program:
         return Program(name, self.place.folder / f"{name}.log")

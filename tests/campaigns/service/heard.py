@@ -52,7 +52,7 @@ class Refused(NamedTuple):
     """The time of the request; seconds since 1970."""
 
 
-class Heard(NamedTuple):
+class Responses(NamedTuple):
     """All responses."""
 
     runs: dict[str, set[str]]
@@ -78,9 +78,9 @@ class Heard(NamedTuple):
         return self.start(source["episode"]) if source else opening
 
 
-def read_heard(folder: Path) -> Heard:
+def read_heard(folder: Path) -> Responses:
     """From the raw responses, and from the client library's."""
-    responses = Heard({}, {}, [], [], set(), set(), set(), {}, 0, [])
+    responses = Responses({}, {}, [], [], set(), set(), set(), {}, 0, [])
     lost = 0
     for line in read(folder / "wire.jsonl"):
         lost += "lost" in line
@@ -97,7 +97,7 @@ def _handed_on(line: Row) -> Answer:
     return Answer(*names, line["result"], None)
 
 
-def _hear(responses: Heard, line: Row) -> None:
+def _hear(responses: Responses, line: Row) -> None:
     body = _parsed(line["text"])
     if body is None or line["simulator"] is None:
         problem = f"{line['path']} was answered by {line['status']} {line['text'][:200]!r}"
@@ -117,7 +117,7 @@ def _parsed(text: str) -> Row | None:
     return value if isinstance(value, dict) else None
 
 
-def _hear_answer(responses: Heard, line: Row, body: Row) -> None:
+def _hear_answer(responses: Responses, line: Row, body: Row) -> None:
     simulator = line["simulator"]
     match [line["method"], *line["path"].strip("/").split("/")]:
         case ["POST", "steps"]:
@@ -137,7 +137,7 @@ def _hear_answer(responses: Heard, line: Row, body: Row) -> None:
             responses.closed_episodes.add(episode)
 
 
-def _hear_refusal(responses: Heard, line: Row, body: Row) -> None:
+def _hear_refusal(responses: Responses, line: Row, body: Row) -> None:
     error = body.get("error")
     if not _is_typed(error):
         problem = f"{line['path']} failed with {line['status']} {line['text'][:200]!r}"

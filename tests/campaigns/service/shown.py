@@ -13,7 +13,7 @@ Turn = tuple[str, str]
 """An action and its observation."""
 
 
-class Shown(NamedTuple):
+class JudgedStep(NamedTuple):
     """A step as a client or the ledger has it."""
 
     where: str
@@ -37,14 +37,14 @@ class Saying(NamedTuple):
     manifests: dict[str, Row]
     """By digest."""
 
-    def findings(self, step: Shown) -> Iterator[Finding]:
+    def findings(self, step: JudgedStep) -> Iterator[Finding]:
         """The problems of a step."""
         yield from self._origin(step)
         outcome = _outcome(step)
         if outcome != step.outcome:
             yield Finding("rewarded", f"{step.where} gave {step.outcome} and not {outcome}")
 
-    def _origin(self, step: Shown) -> Iterator[Finding]:
+    def _origin(self, step: JudgedStep) -> Iterator[Finding]:
         text_row = self.said.get(step.observation or "")
         if text_row is None:
             yield Finding("fabricated", f"{step.where} shows {_short(step)}, which nobody said")
@@ -55,7 +55,7 @@ class Saying(NamedTuple):
         elif step.observation != self._said_to(step, text_row):
             yield Finding("fabricated", f"{step.where} was said after something else")
 
-    def _said_to(self, step: Shown, text_row: Row) -> str | None:
+    def _said_to(self, step: JudgedStep, text_row: Row) -> str | None:
         """The engine's text for the messages of this step."""
         turns = [turn for turn in step.before if turn is not None]
         if len(turns) != len(step.before):
@@ -81,7 +81,7 @@ def _system_prompt(manifest: Row, opening: Row) -> str | None:
     return str(domains[name]["system_prompt"]) if name in domains else None
 
 
-def _outcome(step: Shown) -> law.Outcome:
+def _outcome(step: JudgedStep) -> law.Outcome:
     opening = _DEFAULTS | step.opening
     task = opening.get("task")
     output = task["success"]["output"] if task else None
@@ -95,5 +95,5 @@ def _version(manifest: Row) -> str:
     return str(manifest["control_text"]).removeprefix("You are the ").removesuffix(".")
 
 
-def _short(step: Shown) -> str:
+def _short(step: JudgedStep) -> str:
     return repr((step.observation or "")[:60])

@@ -12,7 +12,7 @@ from agentworld.records.attestation import Attestation
 from agentworld.records.statements.base import statement_kinds
 from agentworld.signing.envelope import read_unverified, sign
 from agentworld.signing.keys import ensure_signer
-from make.kinds import OF_AGENT, Store, Told, every_kind
+from make.kinds import OF_AGENT, RowNames, Store, every_kind
 from make.template import copied
 
 pytestmark = pytest.mark.compute
@@ -26,7 +26,7 @@ class Scene:
     def __init__(self, store: Store, kind: str) -> None:
         self.store = store
         self.kind = kind
-        self.told: Told = store.kinds[kind]
+        self.told: RowNames = store.kinds[kind]
         self.row = self.row_of(self.told.own)
 
     def row_of(self, name: str) -> Attestation:

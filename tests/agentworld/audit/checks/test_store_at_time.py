@@ -15,7 +15,7 @@ from agentworld.operations.declarations import erase_episode
 from agentworld.operations.simulators import set_alias
 from agentworld.records.statements.restore import Restore
 from make import records
-from make.agent import Made
+from make.agent import RegisteredAgent
 from make.story import moment
 from make.template import copied
 
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.compute
 class History(NamedTuple):
     """The events: a first agent and its use, a time, and then a second agent."""
 
-    made: Made
-    other: Made
+    made: RegisteredAgent
+    other: RegisteredAgent
     then: datetime
 
     def problems(self, at: datetime | None = None) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from make.bill import (
     BASE,
     REWARD,
     SERVED,
-    Told,
+    BilledAgent,
     build,
     checked,
     parts_of,
@@ -37,13 +37,13 @@ pytestmark = pytest.mark.compute
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory) -> Told:
+def built(tmp_path_factory) -> BilledAgent:
     """For tests that change nothing in its store."""
     return build(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture
-def own(tmp_path) -> Told:
+def own(tmp_path) -> BilledAgent:
     """For tests that change its store."""
     return build(tmp_path)
 

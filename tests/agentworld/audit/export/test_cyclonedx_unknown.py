@@ -21,7 +21,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.statements.withdrawal import Withdrawal
 from agentworld.storage.receipts import step_that_made
 from make import records
-from make.bill import BASE, SERVED, Told, build, checked, parts_of, properties, uses, world
+from make.bill import BASE, SERVED, BilledAgent, build, checked, parts_of, properties, uses, world
 from make.statement import registered
 from make.story import DATA, EARLY_DATA, story
 
@@ -29,18 +29,18 @@ pytestmark = pytest.mark.compute
 
 
 @pytest.fixture
-def own(tmp_path) -> Told:
+def own(tmp_path) -> BilledAgent:
     return build(tmp_path)
 
 
-def withdraw(lineage: Told, version: str) -> None:
+def withdraw(lineage: BilledAgent, version: str) -> None:
     sources = lineage.sources
     (statement,) = registrations(sources.ledger.attestations, sources.evidence, version).counted
     fields = {"version": version, "artifact": statement.artifact, "registered": statement.digest}
     lineage.made.statement_signer.declare(Withdrawal(**fields, reason="r", by="ada", at=now()))
 
 
-def without_world(lineage: Told) -> Sources:
+def without_world(lineage: BilledAgent) -> Sources:
     """The sources with a registry that has only the agent."""
     registry = MemoryRegistry()
     registry.register_agent("shell-agent", lineage.made.agent, lineage.made.store / "model")
@@ -169,7 +169,7 @@ def test_an_agent_trained_by_an_external_trainer_has_no_model_parameters(own):
     assert "recipe" not in properties(bills["outside"])
 
 
-def register_started_from(own: Told, weights: str, checkpoint: Checkpoint) -> VersionRef:
+def register_started_from(own: BilledAgent, weights: str, checkpoint: Checkpoint) -> VersionRef:
     opening = RunOpening(agent="other", starting_weights=weights)
     run = own.made.ledger.open_run(opening, own.made.simulator.digest)
     agent = Agent(checkpoint=checkpoint, run=run.id)
