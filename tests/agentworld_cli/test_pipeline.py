@@ -85,7 +85,7 @@ def test_an_unknown_pipeline_or_an_unsupported_simulator_is_refused(call, server
     result = call(f"pipeline {words} --store /store")
     assert (result.code, result.out) == (2, "")
     assert sentence in result.error
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("words", ["nightly", "--simulator production"])
@@ -121,7 +121,7 @@ def test_a_local_store_is_refused_before_any_request(call, server):
         result = call(f"pipeline {words}")
         assert (result.code, result.out) == (2, "")
         assert "the store demo-output/demo is a folder of this machine" in result.error
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("words", ["run", "schedule nightly --cron '0 3 * * *'"])
@@ -141,7 +141,7 @@ def test_a_local_or_unknown_recipe_is_refused_before_any_request(
     result = call(f"pipeline {words} --store /store --recipe {recipe}")
     assert (result.code, result.out) == (2, "")
     assert sentence in result.error
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_an_absolute_recipe_path_is_passed_on_unchanged(call, server):

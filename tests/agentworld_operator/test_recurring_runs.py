@@ -31,10 +31,10 @@ def spec(**fields):
 def test_ensuring_an_unchanged_recurring_run_only_reads(server):
     runs = recurring_runs(server)
     recurring_run = runs.ensure("nightly", spec(), [])
-    num_requests = len(server.asked)
+    num_requests = len(server.requests)
     assert runs.ensure("nightly", spec(), runs.all()["nightly"]).id == recurring_run.id
-    assert {request.split()[0] for request in server.asked[num_requests:]} == {"GET"}
-    assert len(server.asked) - num_requests == 4
+    assert {request.split()[0] for request in server.requests[num_requests:]} == {"GET"}
+    assert len(server.requests) - num_requests == 4
 
 
 def test_a_second_operator_keeps_the_recurring_run(server):
@@ -110,7 +110,7 @@ def test_a_pipeline_gets_the_simulator_of_its_schedule(server):
 def test_a_simulator_for_a_pipeline_that_takes_none_is_refused_without_a_request(server):
     with pytest.raises(InputError, match="world_model takes no simulator; leave it out"):
         recurring_runs(server).ensure("nightly", spec(simulator="production"), [])
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_server_that_lost_its_data_gets_the_recurring_run_again(server):

@@ -20,7 +20,7 @@ from agentworld.lineage.base import WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld_pipelines.local import LOG
-from machines.mlflow_server import MlflowServer, counted, proxy, serving
+from machines.mlflow_server import MlflowServer, counted, proxying, serving
 from make.small_job import CHECKPOINT_EVERY, REAL, Job, made, receipts
 from waiting import DEADLINE, JOB_DEADLINE
 
@@ -102,12 +102,12 @@ def test_an_interrupted_and_killed_job_has_the_results_of_an_undisturbed_job(
     assert conclusion.sentence == f"preempted; run it again: it resumes from step {newest}"
     is_resumed = partial(job.goes_on, "cpt", newest, time)
     job.struck("rl", signal.SIGKILL, is_resumed, lambda: bool(job.checkpoints("rl")))
-    with proxy(server.port) as proxy:
+    with proxying(server.port) as proxy:
         creation, end = threading.Event(), threading.Event()
 
         def hold_back(number: int) -> bool:
             """Loses the response to the creation of a version."""
-            if "model-versions/create" not in proxy.asked[number]:
+            if "model-versions/create" not in proxy.requests[number]:
                 return False
             creation.set()
             return end.wait(DEADLINE)

@@ -58,9 +58,9 @@ def test_a_schedule_is_one_recurring_run_of_one_run_at_a_time(at, server, plan):
 
 def test_scheduling_the_same_plan_again_changes_nothing(at, server, plan):
     record = schedule(at, plan)
-    num_requests = len(server.asked)
+    num_requests = len(server.requests)
     assert schedule(at, plan).id == record.id
-    assert {request.split()[0] for request in server.asked[num_requests:]} == {"GET"}
+    assert {request.split()[0] for request in server.requests[num_requests:]} == {"GET"}
     assert_only(server, plan)
 
 
@@ -136,7 +136,7 @@ def test_retrying_an_interrupted_replacement_completes_the_replacement(
     at, server, plan, loss, number
 ):
     schedule(at, plan)
-    start = len(server.asked)
+    start = len(server.requests)
     setattr(server, loss, lambda index: index == start + number)
     assert is_interrupted(lambda: schedule(at, other_plan(plan)))
     assert len(server.enabled("nightly")) <= 1
@@ -148,7 +148,7 @@ def test_retrying_an_interrupted_replacement_completes_the_replacement(
 @pytest.mark.parametrize("loss", ["before", "after"])
 def test_an_interrupted_replacement_can_be_undone(at, server, plan, loss, number):
     schedule(at, plan)
-    start = len(server.asked)
+    start = len(server.requests)
     setattr(server, loss, lambda index: index == start + number)
     assert is_interrupted(lambda: schedule(at, other_plan(plan)))
     schedule(at, plan)
@@ -159,7 +159,7 @@ def test_an_interrupted_replacement_can_be_undone(at, server, plan, loss, number
 @pytest.mark.parametrize("loss", ["before", "after"])
 def test_retrying_an_interrupted_deletion_deletes_the_schedule(at, server, plan, loss, number):
     schedule(at, plan)
-    start = len(server.asked)
+    start = len(server.requests)
     setattr(server, loss, lambda index: index == start + number)
     assert is_interrupted(lambda: unschedule(at, "nightly"))
     unschedule(at, "nightly")
@@ -243,9 +243,9 @@ def test_the_older_plan_can_be_restored_while_its_run_is_active(at, server, plan
 
 def test_the_interruption_tests_cover_every_request(at, server, compiled):
     def num_requests(action) -> int:
-        start = len(server.asked)
+        start = len(server.requests)
         action()
-        return len(server.asked) - start
+        return len(server.requests) - start
 
     plans = []
     assert num_requests(lambda: plans.append(make_plan(at, compiled))) == 4

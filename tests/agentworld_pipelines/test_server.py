@@ -61,7 +61,7 @@ def test_an_active_run_with_the_same_arguments_is_not_started_again(at, server, 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("loss", ["before", "after"])
 def test_retrying_an_interrupted_start_gives_one_run(at, server, version, loss, number):
-    num_requests = len(server.asked)
+    num_requests = len(server.requests)
     setattr(server, loss, lambda index: index == num_requests + number)
     with pytest.raises(PipelineError) as error:
         start(at, version, ARGUMENTS)
@@ -88,7 +88,7 @@ def test_a_run_is_followed_to_its_end(at, server, version):
 
 def test_following_a_run_waits_during_an_outage_of_the_server(at, server, version):
     run = start(at, version, ARGUMENTS)
-    num_requests = len(server.asked)
+    num_requests = len(server.requests)
     server.before = lambda index: index < num_requests + 2
     server.course = ["SUCCEEDED"]
     assert [update.state for update in follow(at, run.id)] == ["SUCCEEDED"]
@@ -102,7 +102,7 @@ def test_following_a_missing_run_is_an_error(at):
 def test_a_run_is_stopped_once(at, server, version):
     run = start(at, version, ARGUMENTS)
     assert stop_run(at, run.id).state == stop_run(at, run.id).state == "CANCELING"
-    assert server.asked.count(f"POST /runs/{run.id}:terminate") == 1
+    assert server.requests.count(f"POST /runs/{run.id}:terminate") == 1
     assert start(at, version, ARGUMENTS).id != run.id
     server.put(run.id, "CANCELED")
     with pytest.raises(Conflict, match="has ended already"):
@@ -157,7 +157,7 @@ def test_an_invalid_token_is_neither_sent_nor_shown(server, tmp_path, text):
     with pytest.raises(InputError, match="has no token") as error:
         Connection(ServerSettings(url=server.url, token_file=path))
     assert not text or text not in str(error.value)
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_missing_token_file_is_named(server, tmp_path):

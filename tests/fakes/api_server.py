@@ -25,7 +25,7 @@ class Cluster(NamedTuple):
     kubeconfig: Path
     says: dict[str, Fields | int | bytes]
     """The status of each token; a number is an HTTP status, bytes are the whole response."""
-    asked: list[Fields]
+    requests: list[Fields]
     """The reviews, as they were sent."""
     absent: dict[str, str]
     """The paths that are answered with 404, and the bodies of these responses."""

@@ -29,7 +29,7 @@ class Reply(NamedTuple):
 
 class Endpoint(NamedTuple):
     url: str
-    asked: list[Request]
+    requests: list[Request]
     read: list[str]
     """Paths that were requested."""
 

@@ -40,7 +40,7 @@ class KfpServer:
         self.versions: dict[str, Any] = {}
         self.runs: dict[str, Any] = {}
         self.schedules: dict[str, Any] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """Methods and paths of requests."""
         self.most_enabled = 0
         """The maximum number of schedules of one name that were enabled at the same time."""
@@ -168,8 +168,8 @@ def _app(state: KfpServer) -> FastAPI:
 
     @app.middleware("http")
     async def gate(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
-        number = len(state.asked)
-        state.asked.append(f"{request.method} {request.url.path.removeprefix(_ROOT)}")
+        number = len(state.requests)
+        state.requests.append(f"{request.method} {request.url.path.removeprefix(_ROOT)}")
         if state.says is not None:
             return Response(state.says, media_type="text/html")
         if state.token and request.headers.get("authorization") != f"Bearer {state.token}":

@@ -123,7 +123,7 @@ class Proxy:
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """Methods and paths of requests."""
         self.status: Callable[[int], int] = lambda _number: 0
         """The status for a request, by its number, instead of the server's response; 0 forwards
@@ -134,7 +134,7 @@ class Proxy:
 
 
 @contextmanager
-def proxy(port: int) -> Iterator[Proxy]:
+def proxying(port: int) -> Iterator[Proxy]:
     """A proxy in front of a server's port, while the block runs."""
     state = Proxy()
 
@@ -142,8 +142,8 @@ def proxy(port: int) -> Iterator[Proxy]:
         protocol_version = "HTTP/1.1"
 
         def _meet(self) -> None:
-            number = len(state.asked)
-            state.asked.append(f"{self.command} {self.path.partition('?')[0]}")
+            number = len(state.requests)
+            state.requests.append(f"{self.command} {self.path.partition('?')[0]}")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             override = state.status(number)
             status, headers, answer = (

@@ -41,14 +41,14 @@ class Cluster:
             "simulators/stable": simulator("stable", STABLE),
             "simulators/canary": simulator("canary", CANARY),
         }
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.failing: ClusterError | None = None
         self.answers = Event()
         """Cleared to simulate an API server that hangs."""
         self.answers.set()
 
     def read(self, path: str) -> Object | None:
-        self.asked[path] += 1
+        self.requests[path] += 1
         self.answers.wait(DEADLINE)
         if self.failing:
             raise self.failing
@@ -66,5 +66,5 @@ class Cluster:
 
     def reads(self) -> Counter[str]:
         """The requests since the last call."""
-        requests, self.asked = self.asked, Counter()
+        requests, self.requests = self.requests, Counter()
         return requests

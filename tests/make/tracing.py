@@ -81,7 +81,7 @@ def endpoints(teacher: Say | None = None, judge: Say = approves) -> Iterator[End
 
 
 def requests_to(server: Endpoint, model: str) -> list[Request]:
-    return [item for item in server.asked if item.body["model"] == model]
+    return [item for item in server.requests if item.body["model"] == model]
 
 
 def prepared(store: Path, samples: Sequence[Sample]) -> str:

@@ -29,14 +29,14 @@ class Scene:
     """An access with its file, and a cluster that authenticates tokens, or returns nothing."""
 
     def __init__(self, folder, text=FILE):
-        self.path, self.clock, self.asked = folder / "access.yaml", Clock(), []
+        self.path, self.clock, self.tokens = folder / "access.yaml", Clock(), []
         self.path.write_text(text)
         self.access = CheckedAccess(
             ReloadedAccess(self.path, self.clock), TOKENS, lambda: self.review
         )
 
     async def review(self, token):
-        self.asked.append(token)
+        self.tokens.append(token)
         return "team-a/trainer" if token == JWT else None
 
     def write(self, text):
@@ -105,13 +105,13 @@ def test_only_tokens_that_claim_a_listed_account_are_sent_to_the_cluster(tmp_pat
     scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
     if credential != KEY:
         scene.refused(credential)
-    assert scene.asked == []
+    assert scene.tokens == []
 
 
 def test_without_service_accounts_no_cluster_is_needed(tmp_path):
     scene = Scene(tmp_path)
     assert scene.refused(JWT).kind == "unauthorised"
-    assert scene.asked == []
+    assert scene.tokens == []
 
 
 def test_service_accounts_without_a_cluster_are_an_error_at_startup(tmp_path):
@@ -129,7 +129,7 @@ def test_a_forged_token_for_a_listed_account_is_rejected_by_the_cluster(tmp_path
     scene = Scene(tmp_path, FILE.rstrip() + ACCOUNTS)
     forged_token = api_server.token("team-a/trainer", "Zm9yZ2Vk")
     assert scene.refused(forged_token).kind == "unauthorised"
-    assert scene.asked == [forged_token]
+    assert scene.tokens == [forged_token]
 
 
 def test_local_access_accepts_any_credential_and_limits_a_run_token_to_its_run():

@@ -29,7 +29,7 @@ def review_account(cluster, token=TOKEN, audience="agentworld"):
 def test_a_review_sends_the_token_with_the_audience_and_returns_the_account(cluster):
     cluster.believes(TOKEN, TRAINER)
     assert review_account(cluster) == "team-a/trainer"
-    (review,) = cluster.asked
+    (review,) = cluster.tokens
     assert review["spec"] == {"token": TOKEN, "audiences": ["agentworld"]}
 
 
@@ -102,10 +102,10 @@ class FakeReview:
 
     def __init__(self, **accounts):
         self.accounts = accounts
-        self.asked = []
+        self.tokens = []
 
     async def __call__(self, token):
-        self.asked.append(token)
+        self.tokens.append(token)
         await asyncio.sleep(0)
         answer = self.accounts.get(token)
         if isinstance(answer, Exception):
@@ -126,10 +126,10 @@ def test_an_accepted_token_is_reviewed_once_a_minute():
     for seconds in (0, 30, 29.9):
         clock.now += seconds
         assert ask(accounts, "a") == ["team-a/trainer"]
-    assert review.asked == ["a"]
+    assert review.tokens == ["a"]
     clock.now += 0.2
     ask(accounts, "a")
-    assert review.asked == ["a", "a"]
+    assert review.tokens == ["a", "a"]
 
 
 def test_a_revoked_token_is_rejected_after_one_minute():
@@ -147,7 +147,7 @@ def test_a_rejection_is_cached_for_five_seconds():
     for seconds in (0, 2, 2.9):
         clock.now += seconds
         assert ask(accounts, "a") == [None]
-    assert review.asked == ["a"]
+    assert review.tokens == ["a"]
     review.accounts["a"] = "team-a/trainer"
     clock.now += 0.2
     assert ask(accounts, "a") == ["team-a/trainer"]
@@ -157,7 +157,7 @@ def test_concurrent_requests_with_one_token_cause_one_review():
     review = FakeReview(a="team-a/trainer", b="team-a/other")
     names = ask(ServiceAccounts(review, Clock()), *["a"] * 64, "b")
     assert names == [*["team-a/trainer"] * 64, "team-a/other"]
-    assert sorted(review.asked) == ["a", "b"]
+    assert sorted(review.tokens) == ["a", "b"]
 
 
 def test_a_failed_review_fails_all_waiting_requests_and_is_not_cached():

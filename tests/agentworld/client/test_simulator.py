@@ -41,10 +41,10 @@ class Script:
 
     def __init__(self, *answers):
         self.answers = list(answers)
-        self.asked = []
+        self.requests = []
 
     def __call__(self, request):
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, type):
             raise answer("lost", request=request)
@@ -91,7 +91,7 @@ def failure(script, *actions, **settings):
 
 
 def step_bodies(script):
-    return [request.content for request in script.asked if request.url.path == "/steps"]
+    return [request.content for request in script.requests if request.url.path == "/steps"]
 
 
 def test_steps_are_numbered_in_the_order_of_their_answers():
@@ -119,7 +119,9 @@ def test_a_reset_with_a_lost_response_is_sent_again_with_its_idempotency_key():
         await world.reset(records.task())
 
     asyncio.run(work())
-    _, first, second, other = (request.headers.get("idempotency-key") for request in script.asked)
+    _, first, second, other = (
+        request.headers.get("idempotency-key") for request in script.requests
+    )
     assert first == second != other
 
 
@@ -127,7 +129,7 @@ def test_a_reset_with_a_lost_response_is_sent_again_with_its_idempotency_key():
 def test_a_run_opening_with_a_lost_response_is_sent_again_with_its_idempotency_key(error):
     script = Script(error, RUN, RESET)
     assert play(script) == []
-    first, second, _ = (request.headers.get("idempotency-key") for request in script.asked)
+    first, second, _ = (request.headers.get("idempotency-key") for request in script.requests)
     assert first == second is not None
 
 
@@ -235,7 +237,7 @@ def test_a_run_reads_the_manifest_of_its_own_simulator():
         await world.manifest()
 
     asyncio.run(work())
-    assert [request.url.path for request in script.asked] == [
+    assert [request.url.path for request in script.requests] == [
         *("/manifest", "/runs", f"/simulators/{DIGEST}/manifest"),
     ]
 
@@ -317,7 +319,7 @@ def test_an_invalid_address_is_refused_when_the_client_is_made(url):
 def test_a_name_in_a_path_is_percent_encoded():
     script = Script(RUN)
     asyncio.run(client(script).resume_run("../episodes/e?x"))
-    assert script.asked[0].url.raw_path == b"/runs/..%2Fepisodes%2Fe%3Fx"
+    assert script.requests[0].url.raw_path == b"/runs/..%2Fepisodes%2Fe%3Fx"
 
 
 def play_logged(script, folder, *actions, sampled=None, end=False):

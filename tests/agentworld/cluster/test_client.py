@@ -108,10 +108,10 @@ class RecordingServer:
 
     def __init__(self, answer=None):
         self.answer = answer or {}
-        self.asked = []
+        self.requests = []
 
     def call(self, method, path, **options):
-        self.asked.append((method, path, options.get("query")))
+        self.requests.append((method, path, options.get("query")))
         return self.answer
 
 
@@ -131,7 +131,7 @@ def test_every_write_names_the_field_manager():
     cluster.merge(manifest)
     cluster.write_status("SimulatorAlias", "world", {})
     manager = ("fieldManager", "us")
-    assert server.asked == [
+    assert server.requests == [
         ("PATCH", path, [manager, ("force", "true")]),
         ("PATCH", path, [manager]),
         ("PATCH", f"{path}/status", [manager]),

@@ -198,9 +198,9 @@ def test_a_threshold_that_no_score_reaches_makes_no_traces(tmp_path, data):
 def test_another_threshold_repeats_no_request(tmp_path, data):
     with tracing.endpoints() as server:
         traces_of(tmp_path, data, traces_recipe(server.url))
-        num_requests = len(server.asked)
+        num_requests = len(server.requests)
         traces_of(tmp_path, data, traces_recipe(server.url, threshold=5), "stricter")
-    assert len(server.asked) == num_requests
+    assert len(server.requests) == num_requests
     assert read_traces(tmp_path / "stricter") == read_traces(tmp_path / "out")
 
 

@@ -221,7 +221,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.until = 0.0
         self.probing_until = 0.0
         self.counted = set()  # requests whose ends count: none from another state
-        self.asked = {}  # the start of each request
+        self.start_times = {}
 
     @invariant()
     def the_state_is_the_models(self):
@@ -239,7 +239,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.counted.add(request)
             if not self.closed:
                 self.probing_until = self.guarded.now + PROBE
-            self.asked[request] = self.guarded.now
+            self.start_times[request] = self.guarded.now
             return request
         seconds = self.until - self.guarded.now
         assert self.guarded.pause() == pytest.approx(seconds if seconds > 0 else RETRY)
@@ -263,7 +263,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(request=consumes(requests), error=st.sampled_from(UNRELATED_ERRORS))
     def say_nothing(self, request, error):
         fail(request, error)
-        duration = self.guarded.now - self.asked[request]
+        duration = self.guarded.now - self.start_times[request]
         if isinstance(error, asyncio.CancelledError) and duration >= 30:  # it hangs
             self._fails(request)
         if request in self.counted:

@@ -30,7 +30,7 @@ def test_a_local_server_is_requested_without_the_proxy_and_with_a_user_agent(mon
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     with endpoint.running(lambda _: "besa") as server:
         assert send(server.url).is_success
-    assert server.asked[0].headers["user-agent"] == f"agentworld/{__version__}"
+    assert server.requests[0].headers["user-agent"] == f"agentworld/{__version__}"
 
 
 def test_a_remote_server_is_requested_through_the_proxy(monkeypatch):
@@ -38,4 +38,4 @@ def test_a_remote_server_is_requested_through_the_proxy(monkeypatch):
         monkeypatch.setenv("http_proxy", proxy.url)
         assert post("http://engine.invalid/").is_success
         assert post_asynchronously("http://engine.invalid").is_success
-    assert [request.headers["host"] for request in proxy.asked] == ["engine.invalid"] * 2
+    assert [request.headers["host"] for request in proxy.requests] == ["engine.invalid"] * 2

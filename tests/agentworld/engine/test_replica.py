@@ -136,36 +136,36 @@ class AnyOrder(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.gate = Gate()
         self.tasks = {}
-        self.asked, self.waiting = [], []
+        self.active, self.waiting = [], []
 
     @invariant()
     def the_engine_is_asked_what_the_model_says(self):
-        assert list(self.gate.under_way) == self.asked
+        assert list(self.gate.under_way) == self.active
 
     @rule()
     def ask(self):
         name = str(len(self.tasks))
         task = self.tasks[name] = self.run(self.gate.ask(name))
-        if len(self.asked) < CONCURRENCY:
-            self.asked.append(name)
+        if len(self.active) < CONCURRENCY:
+            self.active.append(name)
         elif len(self.waiting) < QUEUE:
             self.waiting.append(name)
         else:
             assert is_refused(task)
             assert task.exception().kind == "capacity"
 
-    @precondition(lambda self: self.asked)
+    @precondition(lambda self: self.active)
     @rule(data=st.data(), answer=st.sampled_from(["besa", CUT_OFF]))
     def answer(self, data, answer):
-        name = data.draw(st.sampled_from(self.asked))
+        name = data.draw(st.sampled_from(self.active))
         self.run(self.gate.answer(name, answer))
         assert is_refused(self.tasks[name]) or self.tasks[name].result().text == answer
         self._leaves(name)
 
-    @precondition(lambda self: self.asked)
+    @precondition(lambda self: self.active)
     @rule(data=st.data())
     def give_up(self, data):
-        name = data.draw(st.sampled_from(self.asked + self.waiting))
+        name = data.draw(st.sampled_from(self.active + self.waiting))
         self.tasks[name].cancel()
         self.run(settle())
         assert self.tasks[name].cancelled()
@@ -175,9 +175,9 @@ class AnyOrder(RuleBasedStateMachine):
         if name in self.waiting:
             self.waiting.remove(name)
             return
-        self.asked.remove(name)
+        self.active.remove(name)
         if self.waiting:
-            self.asked.append(self.waiting.pop(0))
+            self.active.append(self.waiting.pop(0))
 
     def run(self, coroutine):
         return self.loop.run_until_complete(coroutine)

@@ -77,7 +77,7 @@ def run_judge(
         with closing(RubricScorer(recipe, SAMPLES, RECIPE, answers, pause_seconds=0.0)) as scorer:
             guesses = read_guesses(folder / f"{name}.json")
             scored_world = scorer.add_scores(name, world, guesses, ignore_progress)
-            return scored_world, scorer.use, server.asked
+            return scored_world, scorer.use, server.requests
 
 
 def test_judge_scores_from_1_to_5_are_scaled_to_0_to_1_and_0_is_missing() -> None:
@@ -202,7 +202,7 @@ def test_a_verdict_from_rl_is_reused_without_another_request(tmp_path: Path) -> 
             endpoint=EndpointRecipe(url=server.url, model="judge"),
         )
         Rewarder(recipe, answers=AnswerStore(tmp_path / "answers")).score_all(predictions)
-        assert len(server.asked) == NUM_TURNS
+        assert len(server.requests) == NUM_TURNS
     world, _, requests = run_judge(tmp_path, approve_truth, predict(tmp_path))
     assert requests == []
     assert world.score.metrics["judge"].mean == 0.625

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from machines.mlflow_server import MlflowServer, Proxy, proxy, serving
+from machines.mlflow_server import MlflowServer, Proxy, proxying, serving
 
 
 @pytest.fixture(scope="package")
@@ -15,7 +15,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
 
 
 @pytest.fixture
-def before(server: MlflowServer) -> Iterator[Proxy]:
+def proxy(server: MlflowServer) -> Iterator[Proxy]:
     """A proxy in front of the server, which fails on demand."""
-    with proxy(server.port) as state:
+    with proxying(server.port) as state:
         yield state

@@ -99,7 +99,7 @@ def test_a_repeated_registration_has_its_inputs_once(before, model):
     registry, run = MlflowRegistry(before.url), new_name()
     world_model, other_world_model = world_of(records.digest(run)), world_of(records.digest("o"))
     world = registry.register_world_model(f"worlds-{run}", world_model, model)
-    before.status = lambda number: 400 * ("model-versions/create" in before.asked[number])
+    before.status = lambda number: 400 * ("model-versions/create" in before.requests[number])
     with pytest.raises(StoreError):
         registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
     with pytest.raises(StoreError):
@@ -179,7 +179,7 @@ def test_a_changed_data_set_profile_is_returned_as_extra(tmp_path, model):
 
 def test_repeating_an_interrupted_data_set_registration_makes_no_duplicate(before):
     registry, manifest = MlflowRegistry(before.url), dataset(new_name())
-    before.status = lambda number: 400 * ("runs/log-batch" in before.asked[number])
+    before.status = lambda number: 400 * ("runs/log-batch" in before.requests[number])
     with pytest.raises(StoreError):
         registry.register_dataset(manifest)
     before.status = lambda _number: 0

@@ -32,30 +32,32 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-def test_a_lost_response_registers_nothing_twice(before: Proxy, model: Path) -> None:
+def test_a_lost_response_registers_nothing_twice(proxy: Proxy, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    registry = MlflowRegistry(before.url)
+    registry = MlflowRegistry(proxy.url)
     registry.register_world_model("counted", world_model("counted"), model)
-    num_requests = len(before.asked)
+    num_requests = len(proxy.requests)
     assert num_requests > 10
-    before.asked.clear()
+    proxy.requests.clear()
     for index in range(num_requests):
-        world, start = world_model(f"counted {index}"), len(before.asked)
-        before.loses = (start + index).__eq__
+        world, start = world_model(f"counted {index}"), len(proxy.requests)
+        proxy.loses = (start + index).__eq__
         ref = registry.register_world_model("counted", world, model)
         assert registry.world_model(ref) == world
-        counts = counted(before.url, world.artifact)
-        assert counts == {"versions": 1, "runs": 1, "models": 1, "values": 1}, before.asked[start:]
+        counts = counted(proxy.url, world.artifact)
+        assert counts == {"versions": 1, "runs": 1, "models": 1, "values": 1}, proxy.requests[
+            start:
+        ]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 504])
-def test_a_temporary_server_error_is_retried(before: Proxy, model: Path, status: int) -> None:
+def test_a_temporary_server_error_is_retried(proxy: Proxy, model: Path, status: int) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    before.status = lambda number: status * (number < 2)
+    proxy.status = lambda number: status * (number < 2)
     world = world_model(f"waited {status}")
-    ref = MlflowRegistry(before.url).register_world_model(f"waited-{status}", world, model)
+    ref = MlflowRegistry(proxy.url).register_world_model(f"waited-{status}", world, model)
     assert ref.version == 1
 
 
@@ -63,40 +65,40 @@ def test_a_temporary_server_error_is_retried(before: Proxy, model: Path, status:
     ("status", "verb"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
 )
 def test_a_refusal_is_raised_without_a_retry(
-    before: Proxy, model: Path, status: int, verb: str
+    proxy: Proxy, model: Path, status: int, verb: str
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    before.status = lambda _number: status
-    with pytest.raises(StoreError, match=f"the registry {before.url} {verb}: .*{status}"):
-        MlflowRegistry(before.url).register_world_model("refused", world_model("refused"), model)
-    assert len(before.asked) == 1
+    proxy.status = lambda _number: status
+    with pytest.raises(StoreError, match=f"the registry {proxy.url} {verb}: .*{status}"):
+        MlflowRegistry(proxy.url).register_world_model("refused", world_model("refused"), model)
+    assert len(proxy.requests) == 1
 
 
-def test_refused_artifact_files_are_a_store_error(before: Proxy, model: Path) -> None:
+def test_refused_artifact_files_are_a_store_error(proxy: Proxy, model: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    before.status = lambda number: 403 * ("mlflow-artifacts" in before.asked[number])
-    with pytest.raises(StoreError, match=f"the registry {before.url} refused: 403"):
-        MlflowRegistry(before.url).register_world_model("refused", world_model("files"), model)
+    proxy.status = lambda number: 403 * ("mlflow-artifacts" in proxy.requests[number])
+    with pytest.raises(StoreError, match=f"the registry {proxy.url} refused: 403"):
+        MlflowRegistry(proxy.url).register_world_model("refused", world_model("files"), model)
 
 
 def test_a_fetch_retries_temporarily_unavailable_files(
-    before: Proxy, model: Path, tmp_path: Path
+    proxy: Proxy, model: Path, tmp_path: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    registry = MlflowRegistry(before.url)
+    registry = MlflowRegistry(proxy.url)
     ref = registry.register_world_model("fetched", world_model("fetched"), model)
     registry.fetch(ref, tmp_path / "first")
-    before.asked.clear()
+    proxy.requests.clear()
     registry.fetch(ref, tmp_path / "whole")
-    for index in range(len(before.asked)):
-        start = len(before.asked)
-        before.status = lambda number, failing=start + index: 503 * (number == failing)
+    for index in range(len(proxy.requests)):
+        start = len(proxy.requests)
+        proxy.status = lambda number, failing=start + index: 503 * (number == failing)
         registry.fetch(ref, tmp_path / str(index))
         assert (tmp_path / str(index) / "nested/config").read_text() == "{}"
-        assert len(before.asked) > start + index + 1
+        assert len(proxy.requests) > start + index + 1
 
 
 def test_an_unreachable_server_is_retried_for_patience_seconds(caplog) -> None:
@@ -111,21 +113,21 @@ def test_an_unreachable_server_is_retried_for_patience_seconds(caplog) -> None:
 
 
 def test_a_server_that_restarts_during_a_registration_has_one_version(
-    server: MlflowServer, before: Proxy, tmp_path: Path, model: Path
+    server: MlflowServer, proxy: Proxy, tmp_path: Path, model: Path
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     def die(number: int) -> int:
-        if not restarts and "model-versions/create" in before.asked[number]:
+        if not restarts and "model-versions/create" in proxy.requests[number]:
             server.kill()
             restarts.append(threading.Timer(3, server.start))
             restarts[0].start()
         return 0
 
     restarts: list[threading.Timer] = []
-    before.status = die
+    proxy.status = die
     world = world_model(str(tmp_path))
-    registry = MlflowRegistry(before.url)
+    registry = MlflowRegistry(proxy.url)
     try:
         ref = registry.register_world_model("died", world, model)
     finally:
@@ -134,7 +136,7 @@ def test_a_server_that_restarts_during_a_registration_has_one_version(
             server.wait()  # the next tests use it too
     assert restarts
     assert registry.world_model(ref) == world
-    assert counted(before.url, world.artifact) == dict.fromkeys(
+    assert counted(proxy.url, world.artifact) == dict.fromkeys(
         ("versions", "runs", "models", "values"), 1
     )
     registry.fetch(ref, tmp_path / "copy")
@@ -142,16 +144,16 @@ def test_a_server_that_restarts_during_a_registration_has_one_version(
 
 
 def test_a_password_in_the_address_is_in_no_log_error_or_record(
-    before: Proxy, model: Path, caplog, capfd
+    proxy: Proxy, model: Path, caplog, capfd
 ) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    url = before.url.replace("//", "//anna:hidden@")
+    url = proxy.url.replace("//", "//anna:hidden@")
     registry = MlflowRegistry(url, patience_seconds=2)
     ref = registry.register_world_model("secret", world_model("secret"), model)
     texts = [ref.canonical, *vars(registry.world_model(ref)).values()]
     for status in (403, 503):
-        before.status = lambda _number, status=status: status
+        proxy.status = lambda _number, status=status: status
         with pytest.raises(StoreError, match=r"the registry http://anna:\*\*\*@") as error:
             registry.world_model(ref)
         texts.append("".join(traceback.format_exception(error.value)))

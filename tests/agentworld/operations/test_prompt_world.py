@@ -30,7 +30,7 @@ def test_an_endpoint_and_a_prompt_become_a_simulator_without_weights(tmp_path):
     assert manifest.engine == Endpoint(url=server.url, model="somebody/model")
     assert manifest.domains == records.pinned_domains(system_prompt=SHELL)
     assert simulator.reports == []
-    ((_, body),) = server.asked
+    ((_, body),) = server.requests
     assert (body["model"], body["messages"][0]["content"]) == ("somebody/model", SHELL)
 
 
@@ -38,7 +38,7 @@ def test_an_endpoints_api_key_is_sent_but_not_stored(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
     with endpoint.running(lambda _request: "~") as server:
         pin(server.url, tmp_path)
-    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY.encode() in path.read_bytes()]

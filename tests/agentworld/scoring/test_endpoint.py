@@ -37,8 +37,8 @@ def test_a_request_contains_the_model_and_the_fields_of_the_recipe():
         assert ask(client, "half-\ud800").text == "besa"
     messages = [{"role": "user", "content": "half-\ufffd"}]
     body = {"model": "m", "messages": messages, "temperature": 0.0, "max_completion_tokens": 7}
-    assert server.asked[0].body == body
-    assert "authorization" not in server.asked[0].headers
+    assert server.requests[0].body == body
+    assert "authorization" not in server.requests[0].headers
 
 
 @pytest.mark.parametrize("source", ["variable", "file"])
@@ -53,7 +53,7 @@ def test_the_key_is_read_from_a_variable_or_a_file_and_sent_in_the_header(
         closing(client_of(server.url, key_from=key_from)) as client,
     ):
         ask(client)
-    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("text", [None, "", " \n", "two words", "a\nb"])
@@ -89,7 +89,7 @@ def test_status_401_403_and_404_are_input_errors_without_a_retry(status):
         pytest.raises(InputError, match=message),
     ):
         ask(client)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_other_failures_are_engine_errors_and_temporary_failures_are_retried(rep
         pytest.raises(EngineError) as error,
     ):
         ask(client)
-    assert (error.value.kind, len(server.asked)) == (kind, num)
+    assert (error.value.kind, len(server.requests)) == (kind, num)
 
 
 def test_a_pause_follows_retry_after_or_doubles_each_time(monkeypatch):
@@ -146,7 +146,7 @@ def test_the_recipe_limits_the_number_of_concurrent_requests():
             thread.start()
         for thread in threads:
             thread.join()
-    assert (len(server.asked), max(counts)) == (6, 2)
+    assert (len(server.requests), max(counts)) == (6, 2)
 
 
 def test_a_stored_answer_is_reused_even_for_another_address(tmp_path):
@@ -157,7 +157,7 @@ def test_a_stored_answer_is_reused_even_for_another_address(tmp_path):
         ):
             assert ask(client).text == "from server 0"
             assert ask(client, number=0).text == "from server 0"
-            assert len(server.asked) == 1 - index
+            assert len(server.requests) == 1 - index
 
 
 @pytest.mark.parametrize("change", ["content", "number", "temperature", "model", "max_tokens"])
@@ -176,7 +176,7 @@ def test_a_changed_request_does_not_reuse_a_stored_answer(tmp_path, change):
                 options[change] = 1
             with closing(EndpointClient(recipe, "judge", answers=answers)) as client:
                 client.ask(messages, **options)
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_a_failure_is_not_stored_as_an_answer(tmp_path):
@@ -212,4 +212,4 @@ def test_a_bill_contains_only_its_own_requests_including_stored_answers(tmp_path
             ask(client.billed_to(bill))
         ask(client, "another")
     assert [[answer.num_tokens for answer in bill] for bill in bills] == [[1], [1]]
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2

@@ -148,7 +148,7 @@ def test_a_stored_judge_answer_is_reused_and_counted_in_each_trainings_usage(tmp
             assert (usage.num_answers, usage.num_prompt_tokens, usage.num_tokens) == (2, 6, 2)
             assert usage.dollars is None  # a private server has no known price
             assert scorer.take_usage().num_answers == 0
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_scoring_without_a_judge_has_no_usage():

@@ -141,8 +141,8 @@ def test_a_simulator_pinned_to_an_endpoint_is_served_without_a_local_engine(tmp_
             assert health(simulator.url) == "healthy"
     assert accelerators(Stores.of(tmp_path), run) == {UNKNOWN}
     assert sorted(results) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
-    assert {query.headers["authorization"] for query in server.asked} == {"Bearer a key"}
-    assert server.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
+    assert {query.headers["authorization"] for query in server.requests} == {"Bearer a key"}
+    assert server.requests[0].body["messages"][0]["content"].startswith("You simulate a shell.")
 
 
 @pytest.mark.parametrize(

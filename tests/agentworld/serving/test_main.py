@@ -38,16 +38,16 @@ TASK = records.task(turn_limit=50)
 class Engine(BaseHTTPRequestHandler):
     """Counts its responses, so that no two of them are equal."""
 
-    asked = 0
+    num_requests = 0
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        Engine.asked += 1
+        Engine.num_requests += 1
         answer = {
             "id": self.headers["X-Request-Id"],
             "model": "m",
             "choices": [
-                {"message": {"content": f"{Engine.asked}\n[0] ~"}, "finish_reason": "stop"}
+                {"message": {"content": f"{Engine.num_requests}\n[0] ~"}, "finish_reason": "stop"}
             ],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1},
         }
@@ -140,7 +140,7 @@ def test_a_killed_service_loses_no_answered_step(folder, engine_url):
         assert [step.observation for step in stored.steps] == expected
     ledger.close()
 
-    num_requests = Engine.asked
+    num_requests = Engine.num_requests
     with service(folder, engine_url) as server:
         server.wait_until_ready("/health", 120)
         first, observations = next(iter(answers.items()))

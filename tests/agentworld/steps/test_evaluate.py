@@ -112,8 +112,8 @@ def test_the_report_has_judge_scores_for_every_stage_and_baseline(
     assert report.judge
     assert (report.judge.holes, report.judge.models) == (0, (tracing.JUDGE,))
     # Two predictors with the same observation for a turn share, and pay for, one judge question.
-    assert report.judge.num > report.judge.usage.num_answers == len(server.asked)
-    assert len(set(questions(server.asked))) == len(server.asked)
+    assert report.judge.num > report.judge.usage.num_answers == len(server.requests)
+    assert len(set(questions(server.requests))) == len(server.requests)
 
 
 def test_a_resumed_evaluation_repeats_no_judge_question_and_serves_no_model_again(
@@ -134,7 +134,7 @@ def test_a_resumed_evaluation_repeats_no_judge_question_and_serves_no_model_agai
     guesses.unlink()
     with tracing.endpoints(judge=by_length) as second:
         folder = evaluation.run(second.url)
-    all_questions = [*first_questions, *questions(second.asked)]
+    all_questions = [*first_questions, *questions(second.requests)]
     assert len(set(all_questions)) == len(all_questions) > 2 * len(first_questions) == 40
     assert evaluation.served == ["sft", "rl"]
     report = WorldModelReport.read(folder / REPORT)

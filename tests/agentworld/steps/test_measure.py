@@ -237,7 +237,7 @@ def test_without_a_service_the_step_serves_the_pinned_simulator(recipe, tmp_path
         folder = run_by_name("measure", recipe, str(tmp_path), str(simulator.folder), "monday")
     report = ServedReport.read(Path(folder) / "report.json")
     assert report.simulator == simulator.digest
-    assert report.free_running.exact_match.num == len(server.asked) - 1
+    assert report.free_running.exact_match.num == len(server.requests) - 1
 
 
 def test_an_unreachable_service_raises_an_error_and_leaves_no_report(

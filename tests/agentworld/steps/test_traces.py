@@ -41,7 +41,7 @@ def echo_key(request):
 def test_a_killed_step_requests_only_the_missing_answers(tmp_path):
     with tracing.endpoints() as server:
         run_by_name("traces", *store_with_traces(tmp_path / "whole", server.url))
-    num_needed = len(server.asked)
+    num_needed = len(server.requests)
     teacher = tracing.thinks()  # one teacher behind two addresses
     with tracing.endpoints(teacher) as server:
         job = store_with_traces(tmp_path / "killed", server.url)
@@ -52,7 +52,7 @@ def test_a_killed_step_requests_only_the_missing_answers(tmp_path):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for(lambda: len(server.asked) > num_needed // 2 or process.poll() is not None)
+        wait_for(lambda: len(server.requests) > num_needed // 2 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         assert process.wait(DEADLINE) == -signal.SIGKILL
     num_answers = len(list(Path(job.store, "answers").rglob("*.json")))
@@ -64,7 +64,7 @@ def test_a_killed_step_requests_only_the_missing_answers(tmp_path):
         text = Path(job.recipe).read_text().replace(server.url, second.url)
         Path(job.recipe).write_text(text)
         folder = run_by_name("traces", *job)
-    assert len(second.asked) == num_needed - num_answers
+    assert len(second.requests) == num_needed - num_answers
     assert len(read_traces(Path(folder))) == 12
 
 
@@ -72,9 +72,9 @@ def test_a_finished_step_is_reused_even_with_another_endpoint_address(tmp_path):
     with tracing.endpoints() as server:
         job = store_with_traces(tmp_path / "store", server.url)
         folder = run_by_name("traces", *job)
-        num_requests = len(server.asked)
+        num_requests = len(server.requests)
         assert run_by_name("traces", *job) == folder
-    assert len(server.asked) == num_requests
+    assert len(server.requests) == num_requests
     text = Path(job.recipe).read_text().replace(server.url, "http://127.0.0.1:9")
     Path(job.recipe).write_text(text)
     assert run_by_name("traces", *job) == folder
@@ -102,7 +102,7 @@ def test_api_keys_are_not_stored_or_printed_even_after_a_failure(tmp_path, monke
         requests = [*requests_to(server, role), *requests_to(second, role)]
         assert {request.headers["authorization"] for request in requests} == {f"Bearer {secret}"}
     files = [path for path in Path(job.store).rglob("*") if path.is_file()]
-    assert len(files) > len(second.asked)
+    assert len(files) > len(second.requests)
     assert [path for path in files if b"sk-rimo" in path.read_bytes()] == []
     assert "sk-rimo" not in "".join([*outputs, *capfd.readouterr()])
 

@@ -89,7 +89,7 @@ def test_a_resumed_training_requests_only_missing_verdicts_and_counts_all_answer
 ) -> None:
     with tracing.endpoints(judge=verdict_by_length) as server:
         expected_folder = rl("whole").run(server.url)
-    all_questions = questions(server.asked)
+    all_questions = questions(server.requests)
     assert len(set(all_questions)) == len(all_questions) > STEPS
     numbers, answered_questions = count(), list[str]()
     limit = len(all_questions) - 2  # in the last step, after the checkpoint of the second one
@@ -108,7 +108,7 @@ def test_a_resumed_training_requests_only_missing_verdicts_and_counts_all_answer
         setup.run(first.url)
     with tracing.endpoints(judge=verdict_by_length) as second:
         resumed_folder = setup.run(second.url)
-    assert sorted([*answered_questions, *questions(second.asked)]) == sorted(all_questions)
+    assert sorted([*answered_questions, *questions(second.requests)]) == sorted(all_questions)
     checkpoints: list[Checkpoint] = [
         checkpoint_of(folder) for folder in (expected_folder, resumed_folder)
     ]
@@ -162,7 +162,7 @@ def test_an_answer_without_a_verdict_counts_as_a_hole_and_not_as_reward_0(
         folder = rl("store").run(server.url)
     metrics = checkpoint_of(folder).metrics
     # Three requests were made for a verdict that never came.
-    assert metrics["judge_answers"] == len(server.asked) == len(set(asked_questions)) + 2
+    assert metrics["judge_answers"] == len(server.requests) == len(set(asked_questions)) + 2
     assert metrics["holes"] >= 1
     figures = read_figures(folder)
     assert sum(step["holes"] for step in figures.values()) == metrics["holes"]

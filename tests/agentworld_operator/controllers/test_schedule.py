@@ -239,9 +239,9 @@ def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
         return requests.count("GET /recurringruns")
 
     wait_until_unchanged(versions, seconds=2)
-    num_before = len(server.asked)
-    wait_for(lambda: num_lists(server.asked[num_before:]) >= 7)
-    requests = server.asked[num_before:]
+    num_before = len(server.requests)
+    wait_for(lambda: num_lists(server.requests[num_before:]) >= 7)
+    requests = server.requests[num_before:]
     assert {request.split()[0] for request in requests} == {"GET"}
     assert len(requests) <= 4 * (num_lists(requests) + 1)
 

@@ -67,7 +67,7 @@ def test_a_failing_replica_is_bypassed_and_its_breaker_opens(start):
     dead, alive = start(lambda request: UNAVAILABLE), start(lambda request: "besa")
     answers, states = ask([dead.url, alive.url], *map(str, range(20)))
     assert answers == ["besa"] * 20
-    assert len(dead.asked) == 5
+    assert len(dead.requests) == 5
     assert states == {dead.url: "open", alive.url: "closed"}
 
 
@@ -124,7 +124,7 @@ def test_log_probabilities_are_requested_from_vllm_and_for_a_threshold(
     server = start(lambda request: "besa", endpoint.vllm("0.32.0") if engine else None)
     fields = {"engine": engine} if engine else endpoint_fields(server)
     assert ask([server.url], "e", confidence=confidence, **fields)[0] == ["besa"]
-    assert server.asked[0].body.get("logprobs") is logprobs
+    assert server.requests[0].body.get("logprobs") is logprobs
 
 
 def endpoint_fields(server):
@@ -136,7 +136,7 @@ def endpoint_fields(server):
 def test_an_engine_request_contains_the_api_key(start):
     server = start(lambda request: "besa")
     ask([server.url], "e", api_key="a key")
-    assert server.asked[0].headers["authorization"] == "Bearer a key"
+    assert server.requests[0].headers["authorization"] == "Bearer a key"
 
 
 def test_a_vllm_of_another_version_gets_no_request(start):
@@ -147,7 +147,7 @@ def test_a_vllm_of_another_version_gets_no_request(start):
         f"the engine at {server.url} is vLLM 0.33.0, but 0.32.0 is required; serve what the"
         " manifest pins, or pin again"
     )
-    assert server.asked == []
+    assert server.requests == []
     assert states == {server.url: "closed"}
 
 
@@ -157,7 +157,7 @@ def test_a_replica_without_the_pinned_version_is_bypassed(start, routes):
     pinned = start(lambda request: "besa", endpoint.vllm("0.32.0"))
     answers, _ = ask([other.url, pinned.url], *map(str, range(8)), engine=VLLM)
     assert answers == ["besa"] * 8
-    assert other.asked == []
+    assert other.requests == []
 
 
 def test_failing_version_checks_of_a_vllm_open_its_breaker(start):
@@ -186,7 +186,7 @@ def test_an_engine_discovered_by_name_answers_and_is_listed_in_the_states(start)
         return answers, states
 
     assert asyncio.run(work()) == (["besa"] * 3, {server.url: "closed"})
-    assert server.asked[0].headers["authorization"] == "Bearer a key"
+    assert server.requests[0].headers["authorization"] == "Bearer a key"
 
 
 def test_engine_states_and_errors_omit_the_password_of_an_address(start):

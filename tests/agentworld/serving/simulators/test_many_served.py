@@ -168,7 +168,7 @@ def recorded_method(name):
     """The ledger's method of this name, which records its calls."""
 
     def method(self, *arguments):
-        self.asked.append(name)
+        self.requests.append(name)
         return getattr(Ledger, name)(self, *arguments)
 
     return method
@@ -179,7 +179,7 @@ class RecordingLedger(Ledger):
 
     def __init__(self, url):
         super().__init__(url)
-        self.asked = []
+        self.requests = []
 
     owner, run_of, run, episode = map(recorded_method, ("owner", "run_of", "run", "episode"))
 
@@ -187,12 +187,12 @@ class RecordingLedger(Ledger):
 def test_a_step_of_a_cached_episode_does_not_read_the_ledger(start):
     server = start(kind=RecordingLedger)
     episodes = [server.episode(simulator) for simulator in (ONE, OTHER)]
-    assert server.ledger.asked
-    server.ledger.asked.clear()
+    assert server.ledger.requests
+    server.ledger.requests.clear()
     for number in (1, 2, 3):
         for episode in episodes:
             assert server.step(episode, number).status_code == 200
-    assert server.ledger.asked == []
+    assert server.ledger.requests == []
 
 
 def test_a_simulator_refuses_a_step_of_a_cached_episode_of_another_simulator(server):
