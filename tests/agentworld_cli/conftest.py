@@ -76,8 +76,8 @@ class EpisodeResult(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
-    """The original that `played` copies for each test."""
+def first_example(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
+    """The original that `example` copies for each test."""
     store = tmp_path_factory.mktemp("played")
     service = make.service.service(store, parrot)
 
@@ -96,8 +96,8 @@ def first_played(tmp_path_factory: pytest.TempPathFactory) -> EpisodeResult:
 
 
 @pytest.fixture
-def played(first_played: EpisodeResult, tmp_path: Path) -> Iterator[EpisodeResult]:
+def example(first_example: EpisodeResult, tmp_path: Path) -> Iterator[EpisodeResult]:
     """An episode of three steps of an open run, in a store with signed logs."""
-    make.ledger.copy_store(first_played.store, tmp_path)
+    make.ledger.copy_store(first_example.store, tmp_path)
     with make.service.listening(make.service.service(tmp_path, parrot).app) as url:
-        yield first_played._replace(store=tmp_path, url=url, trajectory=tmp_path / "log")
+        yield first_example._replace(store=tmp_path, url=url, trajectory=tmp_path / "log")

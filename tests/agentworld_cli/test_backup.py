@@ -9,14 +9,14 @@ from agentworld.storage.objects import ObjectStore
 
 
 @pytest.fixture
-def backed_up(call, played, tmp_path_factory):
+def backed_up(call, example, tmp_path_factory):
     """Makes a backup of a store; returns its destination, its name and its work folder."""
     folder = tmp_path_factory.mktemp("backups")
-    store, work = f"--store {played.store}", folder / "work"
+    store, work = f"--store {example.store}", folder / "work"
     work.mkdir()
     begin_result = call(f"backup begin {folder}/all {work} {store}")
     assert "dump the databases into" in begin_result.out
-    shutil.copy(played.store / "ledger.db", work / "ledger.dump")
+    shutil.copy(example.store / "ledger.db", work / "ledger.dump")
     finish_result = call(f"backup finish {folder}/all {work} --keep 2 {store}")
     assert finish_result.code == 0, finish_result.error
     return folder / "all", finish_result.out.split()[0], work
@@ -30,20 +30,20 @@ def begin(call, destination, work, store):
     (work / "ledger.dump").write_bytes(dump)
 
 
-def test_a_backup_is_listed_verified_and_restored(call, played, backed_up):
+def test_a_backup_is_listed_verified_and_restored(call, example, backed_up):
     destination, name, work = backed_up
-    size = (played.store / "ledger.db").stat().st_size
+    size = (example.store / "ledger.db").stat().st_size
     text = call(f"backup list {destination}").out
     assert text.startswith(f"{name}  ledger.dump {size:,} bytes; ")
     assert text.endswith(" signed copies\n")
     (backup,) = json.loads(call(f"backup list {destination} --json").out)
     assert (backup["name"], backup["dumps"]["ledger.dump"]["size"]) == (name, size)
     assert call(f"backup verify {destination}").out == f"{name} is whole\n"
-    shutil.rmtree(played.store / "mirror")
-    done = call(f"backup restore {destination} {name} {work} --store {played.store}")
+    shutil.rmtree(example.store / "mirror")
+    done = call(f"backup restore {destination} {name} {work} --store {example.store}")
     assert done.out.splitlines()[0] == str(work / "ledger.dump")
     assert done.out.endswith(f"and {backup['num_copies']} signed copies\n")
-    assert call(f"run verify {played.run} --store {played.store}").code == 0
+    assert call(f"run verify {example.run} --store {example.store}").code == 0
 
 
 def test_verifying_an_incomplete_backup_prints_the_missing_files_and_fails(call, backed_up):
@@ -55,9 +55,9 @@ def test_verifying_an_incomplete_backup_prints_the_missing_files_and_fails(call,
     assert "use another backup" in done.error
 
 
-def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, played, backed_up):
+def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, example, backed_up):
     destination, name, work = backed_up
-    store = f"--store {played.store}"
+    store = f"--store {example.store}"
     begin(call, destination, work, store)
     newer_name = json.loads(call(f"backup finish {destination} {work} {store} --json").out)["name"]
     (destination / "backups" / name / "manifest.json").write_text("{")
@@ -68,16 +68,16 @@ def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, pl
     assert ["problem" in backup for backup in backups] == [True, False]
 
 
-def test_a_finished_backup_prints_the_problems_of_the_stores(call, played, backed_up):
+def test_a_finished_backup_prints_the_problems_of_the_stores(call, example, backed_up):
     destination, _, work = backed_up
-    store = f"--store {played.store}"
-    [copy, *_] = (played.store / "mirror").glob("*/*.json")
+    store = f"--store {example.store}"
+    [copy, *_] = (example.store / "mirror").glob("*/*.json")
     copy.unlink()
-    digest = ObjectStore(str(played.store / "objects")).put(b"a text")
-    [text] = played.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
+    digest = ObjectStore(str(example.store / "objects")).put(b"a text")
+    [text] = example.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
     text.write_bytes(b"damaged")
     begin(call, destination, work, store)
     done = call(f"backup finish {destination} {work} {store}")
-    name = copy.relative_to(played.store / "mirror")
+    name = copy.relative_to(example.store / "mirror")
     assert f"{name} is in the backup but missing in the evidence mirror" in done.out
     assert f"the text {digest} is damaged and missing from the backup" in done.out

@@ -37,16 +37,16 @@ def lines(done):
     return [cells(line) for line in done.out.splitlines() if line.strip("─ ")]
 
 
-def test_cost_prints_a_row_for_each_run_and_a_total(call, played):
-    newer_run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
-    heading, first, second, total = lines(call(f"cost --store {played.store}"))
+def test_cost_prints_a_row_for_each_run_and_a_total(call, example):
+    newer_run = example.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
+    heading, first, second, total = lines(call(f"cost --store {example.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
     assert first == [newer_run, "shell-agent", *["0"] * 5, "0.0", "-"]
-    (row,) = played.ledger.counts.run_usage(run=played.run)
+    (row,) = example.ledger.counts.run_usage(run=example.run)
     num_input, num_cached, num_output, _ = row.usage
     assert num_input > num_output > num_cached == 0
     numbers = [f"{num_input:,}", "0", f"{num_output:,}"]
-    assert second[:7] == [played.run, "shell-agent", "1", "3", *numbers]
+    assert second[:7] == [example.run, "shell-agent", "1", "3", *numbers]
     assert total[:6] == ["total", "1", "3", *numbers]
     assert second[-1] == total[-1] == "-"
 
@@ -54,24 +54,24 @@ def test_cost_prints_a_row_for_each_run_and_a_total(call, played):
 NUMBERS = ["episodes", "steps", "input", "cached", "output", "engine s"]
 
 
-def test_the_cost_of_a_run_has_a_row_for_each_episode(call, played):
-    heading, line, _ = lines(call(f"cost --run {played.run} --store {played.store}"))
+def test_the_cost_of_a_run_has_a_row_for_each_episode(call, example):
+    heading, line, _ = lines(call(f"cost --run {example.run} --store {example.store}"))
     assert heading[:2] == ["episode", "run"]
-    assert line[:4] == [played.episode, played.run, "1", "3"]
-    assert lines(call(f"cost --episode {played.episode} --store {played.store}"))[1] == line
+    assert line[:4] == [example.episode, example.run, "1", "3"]
+    assert lines(call(f"cost --episode {example.episode} --store {example.store}"))[1] == line
 
 
 @pytest.mark.waits
-def test_cost_shows_tenants_only_if_a_tenant_has_a_run(call, played):
+def test_cost_shows_tenants_only_if_a_tenant_has_a_run(call, example):
     opening, simulator = make.service.OPENING, make.service.SIMULATOR
-    assert "tenant" not in lines(call(f"cost --store {played.store}"))[0]
-    played.ledger.open_run(opening, simulator, tenant="acme")
-    heading, first, *_ = lines(call(f"cost --store {played.store}"))
+    assert "tenant" not in lines(call(f"cost --store {example.store}"))[0]
+    example.ledger.open_run(opening, simulator, tenant="acme")
+    heading, first, *_ = lines(call(f"cost --store {example.store}"))
     assert (heading[1], first[1]) == ("tenant", "acme")
-    rows = lines(call(f"cost --group-by tenant --store {played.store}"))
+    rows = lines(call(f"cost --group-by tenant --store {example.store}"))
     assert [row[0] for row in rows] == ["tenant", "acme", "local", "total"]
-    tenant_rows = lines(call(f"cost --tenant local --store {played.store}"))
-    assert [row[0] for row in tenant_rows] == ["run", played.run, "total"]
+    tenant_rows = lines(call(f"cost --tenant local --store {example.store}"))
+    assert [row[0] for row in tenant_rows] == ["run", example.run, "total"]
 
 
 @pytest.mark.waits
@@ -93,54 +93,54 @@ def test_cost_by_agent_prints_a_row_for_each_agent_and_marks_unregistered_ones(
     ]
 
 
-def test_cost_by_agent_without_a_registry_is_refused_in_one_sentence(call, played, monkeypatch):
+def test_cost_by_agent_without_a_registry_is_refused_in_one_sentence(call, example, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    done = call(f"cost --group-by agent --store {played.store}")
+    done = call(f"cost --group-by agent --store {example.store}")
     assert (done.code, done.out) == (2, "")
     assert "holds no registry" in done.error
     assert done.error.count("\n") == 1
 
 
 @pytest.mark.usefixtures("priced")
-def test_cost_with_configured_prices_shows_the_money(call, played):
-    (row,) = played.ledger.counts.run_usage(run=played.run)
+def test_cost_with_configured_prices_shows_the_money(call, example):
+    (row,) = example.ledger.counts.run_usage(run=example.run)
     money = row.usage.input_tokens * Decimal("0.001") + row.usage.output_tokens * Decimal("0.002")
-    heading, line, total = lines(call(f"cost --store {played.store}"))
+    heading, line, total = lines(call(f"cost --store {example.store}"))
     assert heading[-1] == "EUR"
     assert line[-1] == total[-1] == f"{money:,.6f}"
 
 
 @pytest.mark.usefixtures("priced")
-def test_cost_as_json_is_exact(call, played):
-    report = json.loads(call(f"cost --store {played.store} --json").out)
+def test_cost_as_json_is_exact(call, example):
+    report = json.loads(call(f"cost --store {example.store} --json").out)
     (cost,) = report["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
-    assert names == (played.run, "shell-agent", "local", make.service.SIMULATOR, None)
-    (row,) = played.ledger.counts.run_usage()
+    assert names == (example.run, "shell-agent", "local", make.service.SIMULATOR, None)
+    (row,) = example.ledger.counts.run_usage()
     assert Usage(*(cost[name] for name in Usage._fields)) == row.usage
     assert cost["money"] == str(Decimal(cost["money"])) == report["total"]["money"]
     assert (report["currency"], report["total"]["run"]) == ("EUR", None)
 
 
-def test_large_numbers_are_not_cut_off_and_long_names_wrap(call, played):
+def test_large_numbers_are_not_cut_off_and_long_names_wrap(call, example):
     agent = "agent" * 60
     opening = make.service.OPENING.model_copy(update={"agent": agent})
-    run = played.ledger.open_run(opening, make.service.SIMULATOR).id
-    episode = open_episode(played.ledger, run, make.service.SIMULATOR)
+    run = example.ledger.open_run(opening, make.service.SIMULATOR).id
+    episode = open_episode(example.ledger, run, make.service.SIMULATOR)
     (write,) = taken(episode, "x")
     usage = Usage(2**31 - 1, 2**31 - 1, 2**31 - 1, 123456789.5)
-    played.ledger.write([write._replace(step=write.step._replace(usage=usage))])
-    out = call(f"cost --store {played.store}").out
+    example.ledger.write([write._replace(step=write.step._replace(usage=usage))])
+    out = call(f"cost --store {example.store}").out
     assert all(number in out for number in ("2,147,483,647", "123,456,789.5", run))
     assert re.sub(r"[^a-z]", "", out).count("agent") >= 60
     assert "…" not in out
 
 
-def test_cost_escapes_control_characters_in_names(call, played, monkeypatch):
+def test_cost_escapes_control_characters_in_names(call, example, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "[red]\x1b[2J")
     opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J\n"})
-    played.ledger.open_run(opening, make.service.SIMULATOR)
-    out = call(f"cost --store {played.store}").out
+    example.ledger.open_run(opening, make.service.SIMULATOR)
+    out = call(f"cost --store {example.store}").out
     assert "\x1b" not in out
     assert r"[red]\x1b[2J" in out
     assert r"[bold]a\x1b[2J\n" in out
@@ -156,17 +156,17 @@ def test_cost_escapes_control_characters_in_names(call, played, monkeypatch):
     ],
 )
 def test_the_cost_of_an_unknown_run_episode_or_tenant_prints_one_sentence(
-    call, played, words, sentence
+    call, example, words, sentence
 ):
-    done = call(f"cost {words} --store {played.store}")
+    done = call(f"cost {words} --store {example.store}")
     assert (done.code, done.out) == (2, "")
     assert sentence in done.error
     assert done.error.count("\n") == 1
 
 
-def test_an_invalid_price_is_refused_in_one_sentence(call, played, monkeypatch):
+def test_an_invalid_price_is_refused_in_one_sentence(call, example, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "dear")
-    done = call(f"cost --store {played.store}")
+    done = call(f"cost --store {example.store}")
     assert done.code == 2
     assert "a price in the environment is invalid" in done.error
     assert done.error.count("\n") == 1

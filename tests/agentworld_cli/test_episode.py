@@ -6,12 +6,12 @@ import pytest
 from make import records
 
 
-def test_the_episodes_of_a_run_are_listed(call, played):
-    (line,) = call(f"episode list {played.run} --store {played.store}").out.splitlines()
-    assert line == f"{played.episode}  3 steps, reward 1, done, {records.task().id}"
-    (entry,) = json.loads(call(f"episode list {played.run} --store {played.store} --json").out)
+def test_the_episodes_of_a_run_are_listed(call, example):
+    (line,) = call(f"episode list {example.run} --store {example.store}").out.splitlines()
+    assert line == f"{example.episode}  3 steps, reward 1, done, {records.task().id}"
+    (entry,) = json.loads(call(f"episode list {example.run} --store {example.store} --json").out)
     assert entry == {
-        "episode": played.episode,
+        "episode": example.episode,
         "task": records.task().id,
         "num_steps": 3,
         "reward": 1.0,
@@ -20,87 +20,87 @@ def test_the_episodes_of_a_run_are_listed(call, played):
 
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
-def test_episode_show_escapes_control_characters(call, played, where):
-    out = call(f"episode show {played.episode} {where.format(played)}").out
+def test_episode_show_escapes_control_characters(call, example, where):
+    out = call(f"episode show {example.episode} {where.format(example)}").out
     assert r"> cat \x1b[2J\x00\ud800" in out
     assert all(character.isprintable() or character == "\n" for character in out)
     assert "reward 1, done" in out
 
 
-def test_episode_show_as_json_is_complete_and_ascii(call, played):
-    out = call(f"episode show {played.episode} --store {played.store} --json").out
+def test_episode_show_as_json_is_complete_and_ascii(call, example):
+    out = call(f"episode show {example.episode} --store {example.store} --json").out
     assert out.isascii()
     assert json.loads(out)["steps"][1]["observation"] == "cat \x1b[2J\x00\ud800\n[0] ~"
 
 
-def test_an_unchanged_episode_verifies(call, played):
-    done = call(f"episode verify {played.episode} --store {played.store} --json")
+def test_an_unchanged_episode_verifies(call, example):
+    done = call(f"episode verify {example.episode} --store {example.store} --json")
     assert (done.code, json.loads(done.out)["grade"]) == (0, "verified")
 
 
-def test_verifying_a_broken_episode_prints_its_problems_and_fails(call, played):
-    with sqlite3.connect(played.store / "ledger.db") as database:
+def test_verifying_a_broken_episode_prints_its_problems_and_fails(call, example):
+    with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("UPDATE steps SET observation = x'41' WHERE number = 1")
-    done = call(f"episode verify {played.episode} --store {played.store}")
+    done = call(f"episode verify {example.episode} --store {example.store}")
     assert done.code == 8
     assert "do not follow from each other" in done.out
 
 
-def test_verifying_an_episode_missing_from_the_ledger_prints_one_sentence_and_fails(call, played):
-    with sqlite3.connect(played.store / "ledger.db") as database:
+def test_verifying_an_episode_missing_from_the_ledger_prints_one_sentence_and_fails(call, example):
+    with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("DELETE FROM steps")
         database.execute("DELETE FROM episodes")
-    done = call(f"episode verify {played.episode} --store {played.store}")
+    done = call(f"episode verify {example.episode} --store {example.store}")
     assert done.code == 8
-    assert f"was opened in run {played.run} (entry 2 of its log) and is missing" in done.error
+    assert f"was opened in run {example.run} (entry 2 of its log) and is missing" in done.error
     assert done.error.count("\n") == 1
 
 
-def test_an_episode_is_forked_at_a_step(call, played):
-    done = call(f"episode fork {played.episode} --step 2 --url {played.url}")
-    fork = played.ledger.episode(done.out.strip())
-    assert (len(fork.steps), fork.run) == (2, played.run)
+def test_an_episode_is_forked_at_a_step(call, example):
+    done = call(f"episode fork {example.episode} --step 2 --url {example.url}")
+    fork = example.ledger.episode(done.out.strip())
+    assert (len(fork.steps), fork.run) == (2, example.run)
 
 
 @pytest.mark.waits
-def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
+def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, example):
     weights = records.digest("final")
-    call(f"run close {played.run} --weights {weights} --url {played.url}")
-    result = call(f"episode fork {played.episode} --step 1 --url {played.url}")
+    call(f"run close {example.run} --weights {weights} --url {example.url}")
+    result = call(f"episode fork {example.episode} --step 1 --url {example.url}")
     assert "is closed" in result.error
-    run = call(f"run open --name a --weights {weights} --url {played.url}").out.strip()
-    done = call(f"episode fork {played.episode} --step 1 --run {run} --url {played.url} --json")
-    assert played.ledger.episode(json.loads(done.out)["episode"]).run == run
+    run = call(f"run open --name a --weights {weights} --url {example.url}").out.strip()
+    done = call(f"episode fork {example.episode} --step 1 --run {run} --url {example.url} --json")
+    assert example.ledger.episode(json.loads(done.out)["episode"]).run == run
 
 
 @pytest.mark.waits
-def test_an_episode_is_replayed_byte_for_byte(call, played):
-    done = call(f"episode replay {played.episode} --url {played.url} --json")
+def test_an_episode_is_replayed_byte_for_byte(call, example):
+    done = call(f"episode replay {example.episode} --url {example.url} --json")
     report = json.loads(done.out)
     assert (done.code, report["num_steps"], report["differences"]) == (0, 3, [])
 
 
 @pytest.mark.waits
-def test_an_open_episode_can_be_erased_only_after_closing(call, played):
-    fork = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
-    erase = f"episode erase {fork} --yes --store {played.store}"
+def test_an_open_episode_can_be_erased_only_after_closing(call, example):
+    fork = call(f"episode fork {example.episode} --step 1 --url {example.url}").out.strip()
+    erase = f"episode erase {fork} --yes --store {example.store}"
     assert "is open; close it" in call(erase).error
-    assert call(f"episode close {fork} --url {played.url}").code == 0
-    assert played.ledger.episode(fork).closed == "closed"
+    assert call(f"episode close {fork} --url {example.url}").code == 0
+    assert example.ledger.episode(fork).closed == "closed"
     assert call(erase).code == 0
 
 
 @pytest.mark.waits
-def test_an_erased_episode_has_no_texts_and_still_verifies(call, played):
-    words = f"episode erase {played.episode} --store {played.store}"
+def test_an_erased_episode_has_no_texts_and_still_verifies(call, example):
+    words = f"episode erase {example.episode} --store {example.store}"
     result = call(words)
     assert result.code == 2
     assert "for good; add --yes" in result.error
     assert call(f"{words} --yes").code == 0
-    text = call(f"episode show {played.episode} --store {played.store}").out
+    text = call(f"episode show {example.episode} --store {example.store}").out
     assert text.count("(erased)") == 7
-    assert call(f"episode verify {played.episode} --store {played.store}").code == 0
-    replay = call(f"episode replay {played.episode} --url {played.url}")
+    assert call(f"episode verify {example.episode} --store {example.store}").code == 0
+    replay = call(f"episode replay {example.episode} --url {example.url}")
     assert "was erased by retention" in replay.error
 
 
@@ -118,9 +118,9 @@ def test_an_erased_episode_has_no_texts_and_still_verifies(call, played):
         ("replay gone --url {0.url}", "there is no episode gone"),
     ],
 )
-def test_invalid_episode_commands_print_one_sentence(call, played, words, sentence):
-    options = "" if "--url" in words else f" --store {played.store}"
-    done = call(f"episode {words.format(played)}{options}")
+def test_invalid_episode_commands_print_one_sentence(call, example, words, sentence):
+    options = "" if "--url" in words else f" --store {example.store}"
+    done = call(f"episode {words.format(example)}{options}")
     assert done.code != 0
     assert sentence in done.error
     assert done.error.count("\n") == 1

@@ -17,18 +17,18 @@ from agentworld.storage.objects import WriteOnce
 
 
 @pytest.fixture
-def restored(call, played, tmp_path_factory):
+def restored(call, example, tmp_path_factory):
     """A store whose ledger is from before another run was opened and an episode erased."""
     backup = tmp_path_factory.mktemp("backup") / "ledger.db"
-    with sqlite3.connect(played.store / "ledger.db") as database:
+    with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{backup}'")
-    played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, "later")
-    make.service.log_signer(played.store).seal_all()
-    assert call(f"episode erase {played.episode} --yes --store {played.store}").code == 0
-    for file in played.store.glob("ledger.db*"):
+    example.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, "later")
+    make.service.log_signer(example.store).seal_all()
+    assert call(f"episode erase {example.episode} --yes --store {example.store}").code == 0
+    for file in example.store.glob("ledger.db*"):
         file.unlink()
-    shutil.copy(backup, played.store / "ledger.db")
-    return played
+    shutil.copy(backup, example.store / "ledger.db")
+    return example
 
 
 @pytest.mark.waits
@@ -51,35 +51,35 @@ def test_audit_restored_prints_lost_records_and_declares_them_with_a_reason(call
     assert call(words).out == "the ledger has all that was signed\n"
 
 
-def test_without_a_reason_nothing_is_signed(call, played):
-    copies = WriteOnce(str(played.store / "mirror"))
+def test_without_a_reason_nothing_is_signed(call, example):
+    copies = WriteOnce(str(example.store / "mirror"))
     names_before = copies.names()
-    done = call(f"audit restored --store {played.store}")
+    done = call(f"audit restored --store {example.store}")
     assert done.out == "the ledger has all that was signed\n"
-    assert (copies.names(), played.ledger.attestations.all()) == (names_before, [])
-    shutil.rmtree(played.store / "keys")
-    done = call(f"audit restored --store {played.store}")
+    assert (copies.names(), example.ledger.attestations.all()) == (names_before, [])
+    shutil.rmtree(example.store / "keys")
+    done = call(f"audit restored --store {example.store}")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
-    assert not (played.store / "keys").exists()
+    assert not (example.store / "keys").exists()
 
 
-def test_an_erasure_with_the_mirror_of_another_ledger_is_refused_in_one_sentence(call, played):
-    assert call(f"audit restored --reason 'a disk' --store {played.store}").code == 0
-    with closing(sqlite3.connect(played.store / "ledger.db")) as database, database:
+def test_an_erasure_with_the_mirror_of_another_ledger_is_refused_in_one_sentence(call, example):
+    assert call(f"audit restored --reason 'a disk' --store {example.store}").code == 0
+    with closing(sqlite3.connect(example.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
-    done = call(f"episode erase {played.episode} --yes --store {played.store}")
+    done = call(f"episode erase {example.episode} --yes --store {example.store}")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
     assert "the evidence mirror was begun with another ledger" in done.error
-    assert played.ledger.episode(played.episode).opening
+    assert example.ledger.episode(example.episode).opening
 
 
-def test_a_run_with_declared_lost_entries_verifies_with_a_note(call, played):
-    store = WriteOnce(str(played.store / "mirror"))
-    (newest_name,) = store.names(f"{played.run}/")[-1:]
-    later_name = checkpoint_name(played.run, 99)
+def test_a_run_with_declared_lost_entries_verifies_with_a_note(call, example):
+    store = WriteOnce(str(example.store / "mirror"))
+    (newest_name,) = store.names(f"{example.run}/")[-1:]
+    later_name = checkpoint_name(example.run, 99)
     store.put(later_name, store.get(newest_name))
-    call(f"audit restored --reason 'a disk' --store {played.store}")
-    done = call(f"run verify {played.run} --store {played.store}")
+    call(f"audit restored --reason 'a disk' --store {example.store}")
+    done = call(f"run verify {example.run} --store {example.store}")
     assert done.code == 0
     assert "1 of its signed copies (a disk)" in done.out
 

@@ -15,120 +15,122 @@ from make import records
 FINAL = records.digest("final")
 
 
-def test_a_run_is_opened_and_closed_at_a_service(call, played):
+def test_a_run_is_opened_and_closed_at_a_service(call, example):
     starting_weights = records.digest("starting")
-    open_result = call(f"run open --name a --weights {starting_weights} --by me --url {played.url}")
+    open_result = call(
+        f"run open --name a --weights {starting_weights} --by me --url {example.url}"
+    )
     run = open_result.out.strip()
-    assert played.ledger.run(run).opening.opened_by == "me"
-    close_result = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
+    assert example.ledger.run(run).opening.opened_by == "me"
+    close_result = call(f"run close {run} --weights {FINAL} --url {example.url} --json")
     assert json.loads(close_result.out)["closing"]["final_weights"] == FINAL
     assert (open_result.code, close_result.code) == (0, 0)
 
 
-def test_a_run_is_closed_with_a_signature_from_a_file(call, played, tmp_path):
-    run_weights = RunWeights(run=played.run, simulator=make.service.SIMULATOR, weights=FINAL)
-    signature = sign_weights(run_weights, load_signer(played.store / "keys" / STEP_KEYS))
+def test_a_run_is_closed_with_a_signature_from_a_file(call, example, tmp_path):
+    run_weights = RunWeights(run=example.run, simulator=make.service.SIMULATOR, weights=FINAL)
+    signature = sign_weights(run_weights, load_signer(example.store / "keys" / STEP_KEYS))
     (tmp_path / "signature").write_text(signature + "\n")
-    words = f"--weights {FINAL} --signature {tmp_path / 'signature'} --url {played.url} --json"
-    run = json.loads(call(f"run close {played.run} {words}").out)
+    words = f"--weights {FINAL} --signature {tmp_path / 'signature'} --url {example.url} --json"
+    run = json.loads(call(f"run close {example.run} {words}").out)
     assert run["closing"]["signature"] == signature
-    result = call(f"run verify {played.run} --store {played.store} --json")
+    result = call(f"run verify {example.run} --store {example.store} --json")
     assert json.loads(result.out)["weights"] == "signed"
 
 
-def test_an_empty_signature_file_closes_no_run(call, played, tmp_path):
+def test_an_empty_signature_file_closes_no_run(call, example, tmp_path):
     (tmp_path / "empty").touch()
-    words = f"--weights {FINAL} --signature {tmp_path / 'empty'} --url {played.url}"
-    done = call(f"run close {played.run} {words}")
+    words = f"--weights {FINAL} --signature {tmp_path / 'empty'} --url {example.url}"
+    done = call(f"run close {example.run} {words}")
     assert "cannot be closed with this signature" in done.error
-    assert played.ledger.run(played.run).closing is None
+    assert example.ledger.run(example.run).closing is None
 
 
-def test_run_open_prints_json(call, played):
-    done = call(f"run open --name a --weights {FINAL} --url {played.url} --json")
+def test_run_open_prints_json(call, example):
+    done = call(f"run open --name a --weights {FINAL} --url {example.url} --json")
     assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
 
 
 @pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
-def test_a_run_is_opened_with_the_digest_or_alias_of_a_simulator(call, played, simulator):
-    played.ledger.aliases.set("production", make.service.SIMULATOR, "me")
-    done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {played.url}")
-    assert played.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
+def test_a_run_is_opened_with_the_digest_or_alias_of_a_simulator(call, example, simulator):
+    example.ledger.aliases.set("production", make.service.SIMULATOR, "me")
+    done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {example.url}")
+    assert example.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
 
 
-def test_a_run_with_another_simulator_is_refused(call, played):
-    done = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {played.url}")
+def test_a_run_with_another_simulator_is_refused(call, example):
+    done = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {example.url}")
     assert done.code == 6
     assert done.error.count("\n") == 1
 
 
-def test_runs_are_listed(call, played):
-    (line,) = call(f"run list --store {played.store}").out.splitlines()
-    assert line.startswith(f"{played.run}  training of shell-agent in sha256:")
+def test_runs_are_listed(call, example):
+    (line,) = call(f"run list --store {example.store}").out.splitlines()
+    assert line.startswith(f"{example.run}  training of shell-agent in sha256:")
     assert line.endswith("1 episode, 3 steps, open")
-    (entry,) = json.loads(call(f"run list --store {played.store} --json").out)
-    assert entry["id"] == played.run
+    (entry,) = json.loads(call(f"run list --store {example.store} --json").out)
+    assert entry["id"] == example.run
 
 
 @pytest.mark.parametrize(("purpose", "ending"), [("training", "made {}"), ("evaluation", "closed")])
-def test_run_list_shows_final_weights_only_for_training_runs(call, played, purpose, ending):
+def test_run_list_shows_final_weights_only_for_training_runs(call, example, purpose, ending):
     opening = RunOpening(agent="a", starting_weights=FINAL, purpose=purpose)
-    run = played.ledger.open_run(opening, make.service.SIMULATOR)
-    played.ledger.close_run(run.id, RunClosing(final_weights=FINAL))
-    line, _ = call(f"run list --store {played.store}").out.splitlines()
+    run = example.ledger.open_run(opening, make.service.SIMULATOR)
+    example.ledger.close_run(run.id, RunClosing(final_weights=FINAL))
+    line, _ = call(f"run list --store {example.store}").out.splitlines()
     assert line.endswith(f"0 steps, {ending.format(FINAL[:19])}")
 
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
-def test_a_run_is_shown_from_the_store_or_from_the_service(call, played, where):
-    done = call(f"run show {played.run} {where.format(played)} --json")
+def test_a_run_is_shown_from_the_store_or_from_the_service(call, example, where):
+    done = call(f"run show {example.run} {where.format(example)} --json")
     assert json.loads(done.out)["num_steps"] == 3
 
 
-def test_an_unchanged_run_verifies(call, played):
-    done = call(f"run verify {played.run} --store {played.store}")
+def test_an_unchanged_run_verifies(call, example):
+    done = call(f"run verify {example.run} --store {example.store}")
     assert done.code == 0
     assert "verified" in done.out
 
 
-def test_verifying_a_broken_run_prints_its_problems_and_fails(call, played):
-    with sqlite3.connect(played.store / "ledger.db") as database:
+def test_verifying_a_broken_run_prints_its_problems_and_fails(call, example):
+    with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 0.5 WHERE number = 1")
-    done = call(f"run verify {played.run} --store {played.store}")
+    done = call(f"run verify {example.run} --store {example.store}")
     assert done.code == 8
-    assert f"the steps of episode {played.episode} do not follow from each other" in done.out
+    assert f"the steps of episode {example.episode} do not follow from each other" in done.out
     assert done.error.count("\n") == 1
-    as_json = call(f"run verify {played.run} --store {played.store} --json")
+    as_json = call(f"run verify {example.run} --store {example.store} --json")
     assert as_json.code == 8
     assert json.loads(as_json.out)["grade"] == "broken"
 
 
-def test_run_verify_without_public_keys_is_refused(call, played):
-    shutil.rmtree(played.store / "keys")
-    done = call(f"run verify {played.run} --store {played.store}")
+def test_run_verify_without_public_keys_is_refused(call, example):
+    shutil.rmtree(example.store / "keys")
+    done = call(f"run verify {example.run} --store {example.store}")
     assert done.code == 2
     assert "holds no public key" in done.error
 
 
-def test_run_join_matches_the_trajectory_log_with_the_ledger(call, played):
-    words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
+def test_run_join_matches_the_trajectory_log_with_the_ledger(call, example):
+    words = f"run join {example.run} --trajectory {example.trajectory} --store {example.store}"
     done = call(f"{words} --json")
     assert (done.code, json.loads(done.out)["num_matched"]) == (0, 3)
 
 
-def test_run_join_fails_if_the_logs_differ(call, played):
-    (file,) = played.trajectory.iterdir()
+def test_run_join_fails_if_the_logs_differ(call, example):
+    (file,) = example.trajectory.iterdir()
     file.write_text(file.read_text().replace('"reward":1.0', '"reward":0.0'))
-    words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
+    words = f"run join {example.run} --trajectory {example.trajectory} --store {example.store}"
     done = call(words)
     assert done.code == 8
     assert "other reward" in done.out
     assert "differ; see the counts above" in done.error
 
 
-def test_a_run_is_exported(call, played, tmp_path):
-    words = f"--trajectory {played.trajectory} --store {played.store} --out {tmp_path / 'out'}"
-    done = call(f"run export {played.run} {words} --json")
+def test_a_run_is_exported(call, example, tmp_path):
+    words = f"--trajectory {example.trajectory} --store {example.store} --out {tmp_path / 'out'}"
+    done = call(f"run export {example.run} {words} --json")
     report = json.loads(done.out)
     assert (report["num_transitions"], report["num_trajectories"]) == (3, 3)
     assert pq.read_table(report["transitions"]).num_rows == 3
@@ -157,9 +159,9 @@ def test_a_run_is_exported(call, played, tmp_path):
         ),
     ],
 )
-def test_invalid_run_commands_print_one_sentence(call, played, words, sentence):
-    options = "" if "--url" in words else f" --store {played.store}"
-    done = call(words.format(played) + options)
+def test_invalid_run_commands_print_one_sentence(call, example, words, sentence):
+    options = "" if "--url" in words else f" --store {example.store}"
+    done = call(words.format(example) + options)
     assert done.code != 0
     assert sentence in done.error
     assert done.error.count("\n") == 1
@@ -172,15 +174,15 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_run_of_a_tenant_is_listed_and_shown_with_the_tenant(call, played):
-    run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
-    tenant_line, local_line = call(f"run list --store {played.store}").out.splitlines()
+def test_the_run_of_a_tenant_is_listed_and_shown_with_the_tenant(call, example):
+    run = example.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
+    tenant_line, local_line = call(f"run list --store {example.store}").out.splitlines()
     assert tenant_line.startswith(f"{run}  training of shell-agent in sha256:")
     assert tenant_line.endswith(" for tenant acme, 0 episodes, 0 steps, open")
     assert "tenant" not in local_line
-    entries = json.loads(call(f"run list --store {played.store} --json").out)
+    entries = json.loads(call(f"run list --store {example.store} --json").out)
     assert [entry["tenant"] for entry in entries] == ["acme", "local"]
-    assert "'acme'" in call(f"run show {run} --store {played.store}").out
+    assert "'acme'" in call(f"run show {run} --store {example.store}").out
 
 
 @pytest.fixture

@@ -36,11 +36,11 @@ def test_run_commands_read_the_ledger_server_named_in_the_environment(
 
 
 def test_run_verify_reads_the_mirror_named_in_the_environment(
-    call, played, tmp_path_factory, monkeypatch
+    call, example, tmp_path_factory, monkeypatch
 ):
     mirror = tmp_path_factory.mktemp("elsewhere") / "copies"
-    (played.store / "mirror").rename(mirror)
-    words = f"run verify {played.run} --store {played.store} --json"
+    (example.store / "mirror").rename(mirror)
+    words = f"run verify {example.run} --store {example.store} --json"
     assert grade_of(call(words)) == "broken"
     monkeypatch.setenv("AGENTWORLD_MIRROR_URL", f"file://{mirror}")
     assert grade_of(call(words)) == "verified"

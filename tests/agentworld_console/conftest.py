@@ -11,13 +11,13 @@ from make.template import copied
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory: pytest.TempPathFactory) -> ConsoleStore:
+def content(tmp_path_factory: pytest.TempPathFactory) -> ConsoleStore:
     return make.console.library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="session")
-def app(told: ConsoleStore, tmp_path_factory: pytest.TempPathFactory):
-    return make.console.app(told.library, tmp_path_factory.mktemp("access"))
+def app(content: ConsoleStore, tmp_path_factory: pytest.TempPathFactory):
+    return make.console.app(content.library, tmp_path_factory.mktemp("access"))
 
 
 @pytest.fixture
@@ -31,5 +31,5 @@ def acme(app) -> TestClient:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> ConsoleStore:
+def copy(tmp_path: Path) -> ConsoleStore:
     return copied(make.console.library, tmp_path)

@@ -22,15 +22,15 @@ def proxy_headers(secret=SECRET, tenant="acme", user="jo", roles="agent"):
 
 
 @pytest.fixture(scope="module")
-def proxied_client(told):
+def proxied_client(content):
     """A console that only a proxy reaches."""
-    return make.console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
+    return make.console.client(create_app(content.library, Callers(None, proxy_secret=SECRET)))
 
 
 @pytest.mark.compute
-def test_every_page_without_a_credential_returns_401(app, told):
+def test_every_page_without_a_credential_returns_401(app, content):
     anonymous = make.console.client(app)
-    for path in told.pages.values():
+    for path in content.pages.values():
         answer = anonymous.get(path)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic ")
@@ -47,34 +47,36 @@ def test_a_key_is_accepted_as_a_basic_auth_password(app):
     assert (answer.status_code, "acme/agent" in answer.text) == (200, True)
 
 
-def test_a_caller_with_only_the_operator_role_reads_no_page(app, told):
+def test_a_caller_with_only_the_operator_role_reads_no_page(app, content):
     operator = make.console.client(app, "acme-operator")
-    assert {operator.get(path).status_code for path in told.pages.values()} == {403}
+    assert {operator.get(path).status_code for path in content.pages.values()} == {403}
 
 
 def test_the_health_check_needs_no_credential(app):
     assert make.console.client(app).get("/healthz").text == "ok"
 
 
-def test_a_run_token_reads_only_its_run(app, told):
-    token = make.access.TOKENS.token(told.run, "acme")
+def test_a_run_token_reads_only_its_run(app, content):
+    token = make.access.TOKENS.token(content.run, "acme")
     client = TestClient(app, headers={"authorization": f"Bearer {token}"})
-    assert client.get(f"/runs/{told.run}").status_code == 200
-    assert client.get(f"/runs/{told.open_run}").status_code == 404
-    assert told.open_run not in client.get("/runs.csv").text
-    assert str(told.rival) not in client.get("/agents").text
+    assert client.get(f"/runs/{content.run}").status_code == 200
+    assert client.get(f"/runs/{content.open_run}").status_code == 404
+    assert content.open_run not in client.get("/runs.csv").text
+    assert str(content.rival) not in client.get("/agents").text
     assert client.get("/simulators").status_code == 200
 
 
-def test_the_proxy_headers_identify_the_caller(proxied_client, told):
-    answer = proxied_client.get(f"/runs/{told.run}", headers=proxy_headers())
+def test_the_proxy_headers_identify_the_caller(proxied_client, content):
+    answer = proxied_client.get(f"/runs/{content.run}", headers=proxy_headers())
     assert (answer.status_code, "acme/jo" in answer.text) == (200, True)
-    assert proxied_client.get(f"/runs/{told.rival_run}", headers=proxy_headers()).status_code == 404
+    assert (
+        proxied_client.get(f"/runs/{content.rival_run}", headers=proxy_headers()).status_code == 404
+    )
 
 
-def test_an_auditor_named_by_the_proxy_sees_all_tenants(proxied_client, told):
+def test_an_auditor_named_by_the_proxy_sees_all_tenants(proxied_client, content):
     auditor = proxy_headers(tenant="office", roles="auditor, unknown")
-    assert proxied_client.get(f"/runs/{told.rival_run}", headers=auditor).status_code == 200
+    assert proxied_client.get(f"/runs/{content.rival_run}", headers=auditor).status_code == 200
 
 
 @pytest.mark.parametrize("secret", ["", "wrong", SECRET + "x", SECRET[:-1], "\u00e4" * 40])
@@ -104,8 +106,8 @@ def test_proxy_headers_are_rejected_where_no_secret_is_set(app):
     assert anonymous.get("/", headers=proxy_headers()).status_code == 401
 
 
-def test_a_key_works_beside_a_proxy(told, tmp_path):
-    console = make.console.app(told.library, tmp_path, proxy_secret=SECRET)
+def test_a_key_works_beside_a_proxy(content, tmp_path):
+    console = make.console.app(content.library, tmp_path, proxy_secret=SECRET)
     assert make.console.client(console, "acme-agent").get("/").status_code == 200
     assert make.console.client(console).get("/", headers=proxy_headers()).status_code == 200
 
@@ -131,9 +133,9 @@ def test_opening_local_access_writes_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_local_access_refuses_foreign_hosts_and_origins(told, tmp_path):
+def test_local_access_refuses_foreign_hosts_and_origins(content, tmp_path):
     callers = Callers.of("local", "", tmp_path, "127.0.0.1")
-    browser = TestClient(create_app(told.library, callers), base_url="http://127.0.0.1")
+    browser = TestClient(create_app(content.library, callers), base_url="http://127.0.0.1")
     assert browser.get("/").status_code == 200
     assert browser.get("/", headers={"host": "evil.example"}).status_code == 403
     assert browser.get("/", headers={"origin": "https://evil.example"}).status_code == 403

@@ -56,10 +56,10 @@ def test_only_an_auditor_sees_the_source_held_out_rows_and_filters_of_a_data_set
     assert "imported from" not in acme.get(page).text + acme.get("/datasets.csv").text
 
 
-def test_a_data_set_prepared_outside_the_store_has_no_contents_page(world, told):
+def test_a_data_set_prepared_outside_the_store_has_no_contents_page(world, content):
     app, _ = world
     auditor = make.console.client(app, "office-auditor")
-    data = told.pages["dataset"]
+    data = content.pages["dataset"]
     assert auditor.get(f"{data}/contents").status_code == 404
     assert f"{data}/contents" not in auditor.get(data).text
 

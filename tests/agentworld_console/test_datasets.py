@@ -19,22 +19,26 @@ def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
 
 
-def test_a_data_set_page_shows_its_world_models_simulators_and_agents(auditor, told):
+def test_a_data_set_page_shows_its_world_models_simulators_and_agents(auditor, content):
     text = auditor.get(f"/datasets/{DATA}").text
     for fragment in (DATA, "agentworld-shell@1", "cpt, sft, rl"):
         assert fragment in text
-    for page in (f"/simulators/{told.simulator}", f"/runs/{told.run}", f"/agents/{told.agent}"):
+    for page in (
+        f"/simulators/{content.simulator}",
+        f"/runs/{content.run}",
+        f"/agents/{content.agent}",
+    ):
         assert f'href="{page}"' in text
     (simulator,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
-    assert (simulator["simulator"], simulator["aliases"]) == (told.simulator, "shell-stable")
+    assert (simulator["simulator"], simulator["aliases"]) == (content.simulator, "shell-stable")
     runs = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
-    assert runs.keys() == {told.run, told.open_run, told.rival_run}
-    assert runs[told.run]["registered agent"] == str(told.agent)
+    assert runs.keys() == {content.run, content.open_run, content.rival_run}
+    assert runs[content.run]["registered agent"] == str(content.agent)
 
 
 @pytest.mark.parametrize("page", ["agent", "simulator", "graph", "agent-graph"])
-def test_pages_of_agents_simulators_and_graphs_link_their_data_set(auditor, told, page):
-    assert f'href="/datasets/{DATA}"' in auditor.get(told.pages[page]).text
+def test_pages_of_agents_simulators_and_graphs_link_their_data_set(auditor, content, page):
+    assert f'href="/datasets/{DATA}"' in auditor.get(content.pages[page]).text
 
 
 @pytest.mark.parametrize("name", [DATA, DATA[:15], DATA[7:15]], ids=["whole", "start", "hex"])
@@ -57,8 +61,8 @@ def console_with_other_data(history, folder):
     return make.console.app(history.library, folder)
 
 
-def test_an_auditor_sees_all_data_sets(own, tmp_path):
-    auditor = make.console.client(console_with_other_data(own, tmp_path), "office-auditor")
+def test_an_auditor_sees_all_data_sets(copy, tmp_path):
+    auditor = make.console.client(console_with_other_data(copy, tmp_path), "office-auditor")
     world_models = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
     assert world_models == {
         DATA: "agentworld-shell@1",
@@ -98,11 +102,11 @@ def open_run(history, folder, weights):
 
 
 @pytest.mark.parametrize("is_served", [True, False])
-def test_a_tenant_sees_the_name_of_a_base_only_if_its_runs_use_the_base(own, tmp_path, is_served):
-    agent = train_on_base(own, tmp_path)
+def test_a_tenant_sees_the_name_of_a_base_only_if_its_runs_use_the_base(copy, tmp_path, is_served):
+    agent = train_on_base(copy, tmp_path)
     if is_served:
-        open_run(own, tmp_path, records.digest("base"))
-    app = make.console.app(own.library, tmp_path)
+        open_run(copy, tmp_path, records.digest("base"))
+    app = make.console.app(copy.library, tmp_path)
     auditor, acme = (make.console.client(app, name) for name in ("office-auditor", "acme-agent"))
     for path in (f"/agents/{agent}", f"/datasets/{OTHER_DATA}"):
         assert "rival-world" in auditor.get(path).text
@@ -111,17 +115,17 @@ def test_a_tenant_sees_the_name_of_a_base_only_if_its_runs_use_the_base(own, tmp
         assert ("rival-world" in text) == is_served
 
 
-def test_a_tenant_sees_no_registry_address_of_a_base_that_is_no_world_model(own, tmp_path):
-    path = f"/agents/{train_on_base(own, tmp_path, is_known=False)}"
-    app = make.console.app(own.library, tmp_path)
+def test_a_tenant_sees_no_registry_address_of_a_base_that_is_no_world_model(copy, tmp_path):
+    path = f"/agents/{train_on_base(copy, tmp_path, is_known=False)}"
+    app = make.console.app(copy.library, tmp_path)
     assert "models:/rival-world/1" in make.console.client(app, "office-auditor").get(path).text
     text = make.console.client(app, "acme-agent").get(path).text
     assert "agentworld-tuned@1" in text
     assert "rival-world" not in text
 
 
-def test_a_tenant_sees_only_the_data_behind_its_simulators(own, tmp_path):
-    app = console_with_other_data(own, tmp_path)
+def test_a_tenant_sees_only_the_data_behind_its_simulators(copy, tmp_path):
+    app = console_with_other_data(copy, tmp_path)
     acme = make.console.client(app, "acme-agent")
     assert [row["data set"] for row in rows(acme, "/datasets.csv")] == [DATA]
     text = acme.get(f"/datasets/{OTHER_DATA}").text

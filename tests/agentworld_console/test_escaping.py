@@ -44,8 +44,8 @@ def is_harmless(text: str) -> bool:
 def nasty(tmp_path_factory):
     """A client, and a run, an episode and a simulator with hostile texts."""
     folder = tmp_path_factory.mktemp("nasty")
-    own = make.console.library(folder)
-    ledger = own.library.ledger
+    copy = make.console.library(folder)
+    ledger = copy.library.ledger
     domains = records.pinned_domains(system_prompt=NASTY.replace("\ud800", ""))
     simulator = records.pinned(folder, domains=domains)
     opening = RunOpening(
@@ -58,15 +58,15 @@ def nasty(tmp_path_factory):
     )
     make.console.play(ledger, run, simulator.digest, NASTY, fork=Source(episode=episode, step=1))
     make.console.use(
-        own.names,
-        own.library.registry,
-        own.agent,
+        copy.names,
+        copy.library.registry,
+        copy.agent,
         "nasty",
         by=WORDS.replace("\x00", ""),
     )
     ledger.aliases.set("nasty", simulator.digest, WORDS, override=WORDS)
-    own.library.ledger.aliases.set("second", simulator.digest, "=1+1", override="@SUM(A1)")
-    client = make.console.client(make.console.app(own.library, folder), "office-auditor")
+    copy.library.ledger.aliases.set("second", simulator.digest, "=1+1", override="@SUM(A1)")
+    client = make.console.client(make.console.app(copy.library, folder), "office-auditor")
     return client, run, episode, simulator.digest
 
 

@@ -11,9 +11,9 @@ DEEP = "[" * 200_000
 
 
 @pytest.fixture
-def auditor_and_history(own, tmp_path):
+def auditor_and_history(copy, tmp_path):
     """An auditor's client, and the history that it reads."""
-    return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
+    return make.console.client(make.console.app(copy.library, tmp_path), "office-auditor"), copy
 
 
 def change(history, statement: str, *values: object) -> None:

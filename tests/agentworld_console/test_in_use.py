@@ -15,32 +15,32 @@ def rows(client, path="/in-use.csv"):
 
 
 @pytest.fixture
-def auditor_and_history(own, tmp_path):
+def auditor_and_history(copy, tmp_path):
     """An auditor's client, and the history that it reads."""
-    return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
+    return make.console.client(make.console.app(copy.library, tmp_path), "office-auditor"), copy
 
 
 @pytest.mark.compute
-def test_agents_in_use_are_listed_with_alias_grade_and_time(auditor, told):
+def test_agents_in_use_are_listed_with_alias_grade_and_time(auditor, content):
     robot, shop = rows(auditor)
-    assert (robot["agent"], robot["in use as"]) == (str(told.rival), "robot")
-    assert (shop["agent"], shop["in use as"]) == (str(told.agent), "shop")
+    assert (robot["agent"], robot["in use as"]) == (str(content.rival), "robot")
+    assert (shop["agent"], shop["in use as"]) == (str(content.agent), "shop")
     assert (shop["state"], shop["grade"], shop["by"]) == ("current", "observed", "office/jo")
     assert shop["since"][:2] == "20"
     page = auditor.get("/in-use").text
-    assert f'href="/agents/{told.agent}"' in page
+    assert f'href="/agents/{content.agent}"' in page
     assert "broken" not in page
 
 
-def test_an_agent_alias_is_not_listed_as_a_simulator_alias(auditor, told):
-    aliases = rows(auditor, f"/simulators/{told.simulator}/aliases.csv")
+def test_an_agent_alias_is_not_listed_as_a_simulator_alias(auditor, content):
+    aliases = rows(auditor, f"/simulators/{content.simulator}/aliases.csv")
     assert [row["alias"] for row in aliases] == ["shell-stable"]
     assert [row["aliases"] for row in rows(auditor, "/simulators.csv")] == ["shell-stable"]
 
 
-def test_a_tenant_sees_only_its_own_agents_in_use_without_the_by_column(acme, told):
+def test_a_tenant_sees_only_its_own_agents_in_use_without_the_by_column(acme, content):
     (shop,) = rows(acme)
-    assert shop["agent"] == str(told.agent)
+    assert shop["agent"] == str(content.agent)
     assert "by" not in shop
 
 
@@ -81,8 +81,8 @@ def test_a_changed_deployment_statement_is_reported_as_unverified(auditor_and_hi
 def test_many_agents_are_compared_with_the_registry_only_on_request(
     auditor_and_history, monkeypatch
 ):
-    auditor, own = auditor_and_history
-    own.library.registry.remove_alias(own.agent.name, "shop")
+    auditor, copy = auditor_and_history
+    copy.library.registry.remove_alias(copy.agent.name, "shop")
     monkeypatch.setattr("agentworld_console.scoped_view.MOST_AGENTS", 1)
     assert "mirror differs" not in auditor.get("/in-use").text
     assert "compare them with the registry now" in auditor.get("/in-use").text
@@ -96,13 +96,16 @@ def test_an_agent_whose_record_was_changed_is_disputed(auditor_and_history):
     assert grades == {"robot": "observed", "shop": "disputed"}
 
 
-def test_the_runs_of_a_simulator_show_grade_and_traffic_of_each_agent(auditor, told):
-    path = f"/simulators/{told.simulator}/runs.csv"
+def test_the_runs_of_a_simulator_show_grade_and_traffic_of_each_agent(auditor, content):
+    path = f"/simulators/{content.simulator}/runs.csv"
     runs = {row["run"]: row for row in rows(auditor, path)}
-    run = runs[told.run]
-    assert (run["registered agent"], run["grade"]) == (str(told.agent), "observed")
+    run = runs[content.run]
+    assert (run["registered agent"], run["grade"]) == (str(content.agent), "observed")
     assert (run["episodes"], run["steps"]) == ("3", "3")
-    assert (runs[told.open_run]["registered agent"], runs[told.open_run]["grade"]) == ("open", "")
+    assert (runs[content.open_run]["registered agent"], runs[content.open_run]["grade"]) == (
+        "open",
+        "",
+    )
 
 
 def test_a_closed_run_shows_the_signed_traffic(auditor_and_history):

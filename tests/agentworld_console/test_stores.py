@@ -22,7 +22,7 @@ LONG = "a long observation " * 1_000
 
 
 class Deployment(NamedTuple):
-    told: ConsoleStore
+    content: ConsoleStore
     long: str
     """An episode whose text is an object."""
     url: str
@@ -73,12 +73,12 @@ def upload(store, url):
 
 @pytest.mark.parametrize("name", make.console.ConsoleStore(*"x" * 11).pages)
 def test_every_page_loads_from_a_bucket_and_an_mlflow_server(auditor, deployment, name):
-    answer = auditor.get(deployment.told.pages[name])
+    answer = auditor.get(deployment.content.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)
 
 
 def test_pages_show_the_records_in_the_bucket(auditor, deployment):
-    history = deployment.told
+    history = deployment.content
     assert '<span class="state good">verified</span>' in auditor.get(f"/runs/{history.run}").text
     simulator = auditor.get(f"/simulators/{history.simulator}").text
     for fragment in ("transformers-serve 5.19.0", "free_running.exact_match", ">observed<"):
@@ -114,8 +114,8 @@ def test_an_unreachable_registry_times_out_and_leaves_runs_readable(auditor, dep
         failed = auditor.get("/agents")
         assert failed.status_code == 503
         assert re.search(r"did not respond for \d s", failed.text)
-        assert auditor.get(f"/runs/{deployment.told.open_run}").status_code == 200
-        assert auditor.get(f"/episodes/{deployment.told.episode}").status_code == 200
+        assert auditor.get(f"/runs/{deployment.content.open_run}").status_code == 200
+        assert auditor.get(f"/episodes/{deployment.content.episode}").status_code == 200
     deployment.server.wait()
     assert auditor.get("/agents").status_code == 200
 

@@ -23,51 +23,51 @@ def rival_paths(history):
 
 
 @pytest.mark.parametrize("kind", rival_paths(make.console.ConsoleStore(*"x" * 11)))
-def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, told, kind):
-    path = rival_paths(told)[kind]
+def test_records_of_other_tenants_are_answered_like_missing_records(acme, auditor, content, kind):
+    path = rival_paths(content)[kind]
     rival_answer = acme.get(path)
-    for name in (told.rival_run, str(told.rival), told.rival_episode):
+    for name in (content.rival_run, str(content.rival), content.rival_episode):
         path = path.replace(name, "nobody@9" if "@" in name else "0" * 32)
     missing_answer = acme.get(path)
     assert (rival_answer.status_code, missing_answer.status_code) == (404, 404)
-    for name in (told.rival_run, str(told.rival), told.rival_episode):
+    for name in (content.rival_run, str(content.rival), content.rival_episode):
         rival_text = rival_answer.text.replace(name, "NAME")
         if name in rival_answer.text:
             assert rival_text.replace("NAME", "nobody@9" if "@" in name else "0" * 32) == (
                 missing_answer.text
             )
-    assert auditor.get(rival_paths(told)[kind]).status_code == 200
+    assert auditor.get(rival_paths(content)[kind]).status_code == 200
 
 
 @pytest.mark.compute
-def test_no_list_or_page_shows_data_of_another_tenant(acme, told):
-    pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
+def test_no_list_or_page_shows_data_of_another_tenant(acme, content):
+    pages = [*content.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
     pages += [
         "/datasets.csv",
-        *(f"{told.pages['dataset']}/{kind}.csv" for kind in ("runs", "simulators")),
+        *(f"{content.pages['dataset']}/{kind}.csv" for kind in ("runs", "simulators")),
     ]
-    pages += [f"/simulators/{told.simulator}/{kind}.csv" for kind in ("runs", "aliases")]
-    for path in [*pages, f"/graph.csv?simulator={told.simulator}"]:
+    pages += [f"/simulators/{content.simulator}/{kind}.csv" for kind in ("runs", "aliases")]
+    for path in [*pages, f"/graph.csv?simulator={content.simulator}"]:
         text = acme.get(path).text
-        secrets = told.rival_run, str(told.rival), told.rival_episode, "rival", "office/jo"
+        secrets = content.rival_run, str(content.rival), content.rival_episode, "rival", "office/jo"
         assert [secret for secret in secrets if secret in text] == [], path
 
 
-def test_an_auditor_sees_records_of_all_tenants(auditor, told):
+def test_an_auditor_sees_records_of_all_tenants(auditor, content):
     runs = auditor.get("/runs.csv").text
-    assert all(run in runs for run in (told.run, told.open_run, told.rival_run))
-    assert str(told.rival) in auditor.get("/agents").text
-    assert "office/jo" in auditor.get(f"/simulators/{told.simulator}").text
+    assert all(run in runs for run in (content.run, content.open_run, content.rival_run))
+    assert str(content.rival) in auditor.get("/agents").text
+    assert "office/jo" in auditor.get(f"/simulators/{content.simulator}").text
 
 
 @pytest.mark.parametrize("name", ["rival_run", "rival", "rival_episode"])
-def test_a_search_finds_nothing_of_another_tenant(acme, auditor, told, name):
-    query = {"q": str(getattr(told, name))}
+def test_a_search_finds_nothing_of_another_tenant(acme, auditor, content, name):
+    query = {"q": str(getattr(content, name))}
     assert acme.get("/search", params=query).status_code == 404
     assert auditor.get("/search", params=query).status_code == 303
 
 
-def test_only_an_auditor_reads_the_history_of_aliases(told, monkeypatch):
+def test_only_an_auditor_reads_the_history_of_aliases(content, monkeypatch):
     reads = []
 
     def read_history(_, kind):
@@ -76,6 +76,6 @@ def test_only_an_auditor_reads_the_history_of_aliases(told, monkeypatch):
 
     monkeypatch.setattr(Aliases, "readable_history", read_history)
     for role, kinds in (("agent", []), ("auditor", ["simulator"])):
-        view = ScopedView(told.library, Caller("acme", "jo", frozenset({role})))
+        view = ScopedView(content.library, Caller("acme", "jo", frozenset({role})))
         assert view.alias_changes() == []
         assert reads == kinds

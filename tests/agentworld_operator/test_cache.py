@@ -130,10 +130,10 @@ def test_an_object_newer_than_a_list_is_kept():
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 20)), max_size=30))
-def test_the_newest_version_is_kept_in_any_order_of_updates(told):
+def test_the_newest_version_is_kept_in_any_order_of_updates(updates):
     cache = Cache()
-    for name, version in told:
+    for name, version in updates:
         cache.put("Pod", pod(name, version))
-    for name in {name for name, _ in told}:
-        newest = max(version for other, version in told if other == name)
+    for name in {name for name, _ in updates}:
+        newest = max(version for other, version in updates if other == name)
         assert cache.get("Pod", name) == pod(name, newest)

@@ -67,7 +67,7 @@ def step(kubernetes, running, world, monkeypatch) -> Step:
     allow(running.namespace)
     kubeconfig = make.operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
     deploy_step = Step(running.namespace, world.store, running.url, kubeconfig)
-    for name, value in deploy_step.told.items():
+    for name, value in deploy_step.environment.items():
         monkeypatch.setenv(name, value)
     return deploy_step
 

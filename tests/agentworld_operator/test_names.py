@@ -105,7 +105,7 @@ class Names(Guarded):
         return answer.json()["run"]["simulator"] if answer.is_success else answer.status_code
 
     @property
-    def told(self):
+    def moves(self):
         return [
             (change["set_by"], change["ended"] or change["simulator"]) for change in self.history()
         ]
@@ -134,7 +134,7 @@ def test_an_alias_edited_without_an_operator_is_reported_and_does_not_move(names
         wait_for(lambda: names.recorded == ("False", "NotAsked"))
         assert names.opened == ONE
         assert names.namespace.get("SimulatorAlias", "stable")["status"]["digest"] == ONE
-        assert names.told == [("admin", ONE)]
+        assert names.moves == [("admin", ONE)]
         events = names.namespace.all("Event").objects
         assert "NotAsked" in {event["reason"] for event in events if event["type"] == "Warning"}
 
@@ -147,7 +147,7 @@ def test_an_alias_edited_without_a_service_does_not_move_when_the_service_return
     names.bypass()
     names.wish(**UNGATED)
     with names.serve():
-        assert (names.opened, names.told) == (ONE, [("admin", ONE)])
+        assert (names.opened, names.moves) == (ONE, [("admin", ONE)])
 
 
 def test_an_alias_edited_and_reverted_between_rounds_is_reported_and_does_not_move(names):
@@ -161,7 +161,7 @@ def test_an_alias_edited_and_reverted_between_rounds_is_reported_and_does_not_mo
         names.wish(simulator="one")
         process.send_signal(signal.SIGCONT)
         wait_for(lambda: names.recorded == ("False", "NotAsked"))
-        assert (names.opened, names.told) == (ONE, [("admin", ONE)])
+        assert (names.opened, names.moves) == (ONE, [("admin", ONE)])
 
 
 def test_an_alias_deleted_without_an_operator_is_ended_by_the_next_operator(names):
@@ -172,7 +172,7 @@ def test_an_alias_deleted_without_an_operator_is_ended_by_the_next_operator(name
         assert names.opened == ONE
         names.namespace.end_lease()
         names.run("second", webhook_settle_seconds=1)
-        wait_for(lambda: names.told == [("admin", ONE), (OPERATOR_ACTOR, True)])
+        wait_for(lambda: names.moves == [("admin", ONE), (OPERATOR_ACTOR, True)])
         assert names.opened == 404
 
 
@@ -182,7 +182,7 @@ def test_a_recorded_move_refused_by_the_api_server_is_reverted(names):
         names.refuse()
         with pytest.raises(ClusterError, match="failed calling webhook"):
             names.wish(simulator="two")
-        wait_for(lambda: names.told == [("admin", ONE), ("admin", TWO), (OPERATOR_ACTOR, ONE)])
+        wait_for(lambda: names.moves == [("admin", ONE), ("admin", TWO), (OPERATOR_ACTOR, ONE)])
         wait_for(lambda: names.recorded == ("True", "Returned"))
         assert names.opened == ONE
 
@@ -197,4 +197,4 @@ def test_a_request_is_recorded_once_with_its_object_and_generation(names):
             *(change["request"].split("/") for change in names.history()), strict=True
         )
         assert (len(set(uids)), generations) == (1, ("1", "2", "2"))
-        assert names.told == [("admin", ONE), ("admin", TWO), ("admin", True)]
+        assert names.moves == [("admin", ONE), ("admin", TWO), ("admin", True)]

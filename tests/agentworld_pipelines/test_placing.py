@@ -158,11 +158,11 @@ def test_a_pod_that_only_follows_several_nodes_requests_few_resources():
 
 @given(PLACEMENTS)
 @settings(max_examples=20, deadline=None)
-def test_any_placement_compiles_and_every_step_gets_its_place(told: dict[str, Any]):
-    places = [told["default"], *told.get("steps", {}).values()]
-    merged = [Place.model_validate({**told["default"], **place}) for place in places]
+def test_any_placement_compiles_and_every_step_gets_its_place(placement_fields: dict[str, Any]):
+    places = [placement_fields["default"], *placement_fields.get("steps", {}).values()]
+    merged = [Place.model_validate({**placement_fields["default"], **place}) for place in places]
     assume(not any(place.duplicates for place in merged))
-    placement = Placement.model_validate(told)
+    placement = Placement.model_validate(placement_fields)
     compiled = make.pipelines.compiled("nightly", placement)
     for step in NIGHTLY_STEPS:
         assert compiled.place(step) == placement.of(step).own_pod

@@ -23,14 +23,14 @@ class Step:
 
 
 @pytest.fixture
-def told(monkeypatch):
+def placed_retries(monkeypatch):
     """The converted retries of a placement."""
     retries = Retries(times=2, wait_seconds=0)
     monkeypatch.setenv(RETRIES, retries.model_dump_json())
     return retries
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("placed_retries")
 def test_a_retryable_error_is_retried_by_the_steps_own_process(capsys):
     step = Step(StoreError("the disk is gone"), PipelineError("its job failed", retryable=True))
     assert call_with_retries(step, "/store", place="/here") == "/store/here"
@@ -40,7 +40,7 @@ def test_a_retryable_error_is_retried_by_the_steps_own_process(capsys):
     assert second == "its job failed; retry 2 of 2 in 0 s"
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("placed_retries")
 def test_the_step_raises_the_error_of_the_last_attempt():
     step = Step(*(StoreError(f"failure {number}") for number in range(4)))
     with pytest.raises(StoreError, match="failure 2"):
@@ -48,7 +48,7 @@ def test_the_step_raises_the_error_of_the_last_attempt():
     assert step.attempts == 3
 
 
-@pytest.mark.usefixtures("told")
+@pytest.mark.usefixtures("placed_retries")
 @pytest.mark.parametrize(
     "error",
     [InputError("wrong"), PipelineError("no"), Preempted("told to end"), ValueError("ours")],

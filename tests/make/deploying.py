@@ -72,7 +72,7 @@ class Step:
 
     def __init__(self, namespace, store: Path, url: str, kubeconfig: Path) -> None:
         self.namespace, self.store, self.url = namespace, store, url
-        self.told = {
+        self.environment = {
             "AGENTWORLD_KUBECONFIG": str(kubeconfig),
             "AGENTWORLD_NAMESPACE": namespace.namespace,
         }
@@ -105,7 +105,7 @@ class Step:
 
     def start(self, folder: str) -> subprocess.Popen:
         """Starts the step in a separate process."""
-        environment = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.Popen(
             [sys.executable, "-c", _CODE, *self.arguments(folder)], env=environment
         )

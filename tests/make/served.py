@@ -127,7 +127,7 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
-def told(caplog) -> Iterator[Callable[[], list[str]]]:
+def log_lines(caplog) -> Iterator[Callable[[], list[str]]]:
     """The log of the service's process so far; a stack trace belongs to its line."""
 
     def collect_record(record: logging.LogRecord) -> bool:

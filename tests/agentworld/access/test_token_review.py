@@ -29,7 +29,7 @@ def review_account(cluster, token=TOKEN, audience="agentworld"):
 def test_a_review_sends_the_token_with_the_audience_and_returns_the_account(cluster):
     cluster.believes(TOKEN, TRAINER)
     assert review_account(cluster) == "team-a/trainer"
-    (review,) = cluster.tokens
+    (review,) = cluster.requests
     assert review["spec"] == {"token": TOKEN, "audiences": ["agentworld"]}
 
 

@@ -179,15 +179,15 @@ TURNS = st.lists(st.builds(Turn, action=TEXTS, observation=TEXTS), min_size=1, m
 
 @pytest.mark.waits
 @given(st.lists(st.tuples(TURNS, st.booleans()), min_size=1, max_size=8))
-def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
+def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, logs):
     folder = tmp_path_factory.mktemp("recorded")
     trajectories = [
         records.trajectory(seed=seed, held_out=held_out).model_copy(update={"turns": tuple(turns)})
-        for seed, (turns, held_out) in enumerate(told)
+        for seed, (turns, held_out) in enumerate(logs)
     ]
     write_log(folder, *trajectories)
     episodes = import_logs(folder)
-    if any(held_out for _, held_out in told):
+    if any(held_out for _, held_out in logs):
         assert episodes == trajectories
     unmarked = {"held_out": False}
     assert [episode.model_copy(update=unmarked) for episode in episodes] == [

@@ -1,3 +1,3 @@
 """A service with a real ledger and an engine without a model, used as its clients use it."""
 
-from make.served import listen, serve, told  # noqa: F401
+from make.served import listen, log_lines, serve  # noqa: F401

@@ -86,16 +86,16 @@ def test_a_message_of_the_maximum_size_is_accepted(listen):
     ],
     ids=["bytes", "behind a frame", "unmasked", "no text", "no text in parts", "no beginning"],
 )
-def test_an_invalid_frame_closes_the_connection(listen, told, data, code):
+def test_an_invalid_frame_closes_the_connection(listen, log_lines, data, code):
     url = listen()
     assert close_code(reply(url, data)) == code
     assert answers(url)
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
-def test_a_close_frame_after_invalid_text_leaves_no_traceback(listen, told):
+def test_a_close_frame_after_invalid_text_leaves_no_traceback(listen, log_lines):
     reply(listen(), frame(b"\xff") + CLOSE)
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
 def test_a_fragmented_message_is_read_as_one_message(listen):
@@ -118,18 +118,18 @@ def test_the_size_limit_applies_to_each_message_separately(listen):
         assert until(wire, CLOSE_ANSWER)
 
 
-def test_a_message_in_endless_fragments_closes_the_connection(listen, told):
+def test_a_message_in_endless_fragments_closes_the_connection(listen, log_lines):
     parts = [frame("", last=False), *[frame("", Opcode.CONT, last=False)] * 20_000]
     url = listen(body_bytes=1000)
     assert not reply(url, b"".join(parts))
     assert answers(url)
-    assert "large 1" in "".join(told())
+    assert "large 1" in "".join(log_lines())
 
 
 @pytest.mark.parametrize("prefix", [b"", STATE], ids=["alone", "behind a whole one"])
-def test_an_incomplete_large_message_closes_the_connection(listen, told, prefix):
+def test_an_incomplete_large_message_closes_the_connection(listen, log_lines, prefix):
     reply(listen(body_seconds=0.5), prefix + frame("x" * 100_000)[:-1])
-    assert "slow 1" in "".join(told())
+    assert "slow 1" in "".join(log_lines())
 
 
 def test_frames_split_across_reads_do_not_count_as_slow(listen):
@@ -164,37 +164,37 @@ def test_a_flood_of_pings_closes_the_connection(listen):
     assert reply(listen(body_bytes=1000), frame("x", Opcode.PING) * 50_000).startswith(b"\x8a\x01x")
 
 
-def test_unread_answers_close_the_connection(listen, told):
+def test_unread_answers_close_the_connection(listen, log_lines):
     url = listen(unread_seconds=0.5)
     with upgraded(url, run_path(url), reads=False) as wire:
         wire.sendall(STATE * 2000)
-        wait_for(lambda: "unread 1" in "".join(told()))
+        wait_for(lambda: "unread 1" in "".join(log_lines()))
         assert len(until_closed(wire)) < 50_000
     assert answers(url)
 
 
 @pytest.mark.parametrize("field", ["Content-Length: 3", f"A: {'x' * 9000}"], ids=["body", "long"])
-def test_an_invalid_handshake_closes_the_connection(listen, told, field):
+def test_an_invalid_handshake_closes_the_connection(listen, log_lines, field):
     url = listen()
     with connected(url) as wire:
         send_all(wire, handshake(run_path(url)).replace(b"Host: a", f"Host: a\r\n{field}".encode()))
         send_all(wire, b"abc")
         assert until_closed(wire) == b""
-    assert "broken 1" in "".join(told())
-    assert "Traceback" not in "".join(told())
+    assert "broken 1" in "".join(log_lines())
+    assert "Traceback" not in "".join(log_lines())
 
 
-def test_frames_sent_before_the_handshake_response_cause_no_error(listen, told):
+def test_frames_sent_before_the_handshake_response_cause_no_error(listen, log_lines):
     url = listen(ping_seconds=0.2, pong_seconds=0.2)
     for data in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
         with connected(url) as wire:
             send_all(wire, handshake(run_path(url)))
             send_all(wire, data)
             assert until_closed(wire).startswith(b"HTTP/1.1 101 ")
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
-def test_a_service_stops_cleanly_while_a_closing_client_reads_nothing(tmp_path, told):
+def test_a_service_stops_cleanly_while_a_closing_client_reads_nothing(tmp_path, log_lines):
     limits = Limits(unread_seconds=0.5)
     service = make.service.listening(make.service.service(tmp_path).app, limits, Server)
     url = service.__enter__()
@@ -202,4 +202,4 @@ def test_a_service_stops_cleanly_while_a_closing_client_reads_nothing(tmp_path, 
         wire.sendall(STATE * 300 + CLOSE)
         assert all(answers(url) for _ in range(50))
         service.__exit__(None, None, None)
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())

@@ -197,17 +197,19 @@ def test_thousands_of_pipelined_requests_do_not_block_other_clients(listen):
 
 
 @pytest.mark.waits
-def test_an_unread_answer_closes_the_connection(listen, told):
+def test_an_unread_answer_closes_the_connection(listen, log_lines):
     url = listen(unread_seconds=0.5)
     with connected(url, reads=False) as wire:
         wire.sendall(request("/openapi.json") * 10)
-        wait_for(lambda: "unread 1" in "".join(told()))
+        wait_for(lambda: "unread 1" in "".join(log_lines()))
         assert len(until_closed(wire)) < 50_000
     assert answers(url)
 
 
 @pytest.mark.waits
-def test_a_stopping_service_waits_for_an_incomplete_body_only_until_its_timeout(tmp_path, told):
+def test_a_stopping_service_waits_for_an_incomplete_body_only_until_its_timeout(
+    tmp_path, log_lines
+):
     app, limits = make.service.service(tmp_path).app, Limits(body_seconds=1.0)
     service = make.service.listening(app, limits, Server)
     url = service.__enter__()
@@ -216,7 +218,7 @@ def test_a_stopping_service_waits_for_an_incomplete_body_only_until_its_timeout(
         assert all(answers(url) for _ in range(5))
         service.__exit__(None, None, None)
         assert refusal(until_closed(wire))[0] == 408
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
 def chunked_request(path: str, body: bytes, head: str = "", trailer: str = "") -> bytes:

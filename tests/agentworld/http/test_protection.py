@@ -114,18 +114,18 @@ def test_a_full_body_buffer_refuses_a_large_message(listen):
         assert until_closed(second) == b""
 
 
-def test_hundreds_of_refused_bodies_are_one_line_in_the_log(listen, told):
+def test_hundreds_of_refused_bodies_are_one_line_in_the_log(listen, log_lines):
     url = listen(body_bytes=10)
     for _ in range(250):
         assert b" 413 " in ask(url, "/steps", b"x" * 11, method="POST")
-    lines = [line for line in told() if "protection" in line]
+    lines = [line for line in log_lines() if "protection" in line]
     assert len(lines) == 1
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
 @pytest.mark.parametrize("method", ["POST", "CONNECT", "HEAD"])
 @pytest.mark.parametrize("prefix", [b"", request()], ids=["first", "second"])
-def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method, prefix):
+def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, log_lines, method, prefix):
     url = listen()
     bad_request = CHUNKED.replace(b"POST", method.encode()) + b"zz\r\n"
     for _ in range(40):
@@ -136,7 +136,7 @@ def test_a_request_with_an_invalid_body_leaves_no_traceback(listen, told, method
         send_all(wire, prefix + bad_request)
         assert b"HTTP/1.1 400 " in until_closed(wire)
     assert answers(url)
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ fuzzed = settings(
 @fuzzed
 @given(parts=PARTS, is_reset=st.booleans())
 def test_arbitrary_bytes_cause_no_server_error_and_block_no_other_client(
-    address, told, parts, is_reset
+    address, log_lines, parts, is_reset
 ):
     with connected(address) as wire:
         for part in [*parts, request("/health", b"", "Connection: close")]:
@@ -251,13 +251,13 @@ def test_arbitrary_bytes_cause_no_server_error_and_block_no_other_client(
         response = reset(wire) if is_reset else until_closed(wire)
     assert answers(address)
     assert not re.search(rb"HTTP/1.1 5", response or b"")
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())
 
 
 @fuzzed
 @given(parts=st.lists(FRAMES | BODIES, max_size=6), is_reset=st.booleans())
 def test_arbitrary_frames_cause_no_traceback_and_block_no_other_client(
-    address, run_path, told, parts, is_reset
+    address, run_path, log_lines, parts, is_reset
 ):
     with upgraded(address, run_path) as wire:
         for part in [*parts, frame(b"", Opcode.CLOSE)]:
@@ -267,4 +267,4 @@ def test_arbitrary_frames_cause_no_traceback_and_block_no_other_client(
         else:
             until_closed(wire)
     assert answers(address)
-    assert "Traceback" not in "".join(told())
+    assert "Traceback" not in "".join(log_lines())

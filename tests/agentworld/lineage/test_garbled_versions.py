@@ -30,7 +30,7 @@ class Place:
         self.client = mlflow.MlflowClient(url, url)
         self.registry = MlflowRegistry(url, folder / "artifacts")
         (folder / "store").mkdir()
-        self.told: Story = story(folder / "store", self.registry)
+        self.story: Story = story(folder / "store", self.registry)
         self.version = self.client.get_model_version("hero", "1")
 
     def plant(self, name: str) -> None:
@@ -48,21 +48,21 @@ class Place:
 
     def problems(self) -> list[str]:
         """The problems, without those of a run whose steps were changed."""
-        (self.told.store / "steps").mkdir(exist_ok=True)
-        with closing(sqlite3.connect(self.told.store / "ledger.db")) as database, database:
+        (self.story.store / "steps").mkdir(exist_ok=True)
+        with closing(sqlite3.connect(self.story.store / "ledger.db")) as database, database:
             database.execute("UPDATE steps SET reward = 1.0")
-        problems = verify_everything(self.told.sources).problems
-        assert any(line.startswith(f"run {self.told.run.id}: ") for line in problems), problems
-        audit_agents(self.told.sources)
-        return [line for line in problems if not line.startswith(f"run {self.told.run.id}: ")]
+        problems = verify_everything(self.story.sources).problems
+        assert any(line.startswith(f"run {self.story.run.id}: ") for line in problems), problems
+        audit_agents(self.story.sources)
+        return [line for line in problems if not line.startswith(f"run {self.story.run.id}: ")]
 
     def pages(self) -> dict[str, int]:
         """The responses of the console's lists."""
-        ledger: Any = self.told.sources.ledger
+        ledger: Any = self.story.sources.ledger
         assert isinstance(ledger, Ledger)
         access = self.folder / "access"
         access.mkdir(exist_ok=True)
-        app = make.console.app(Library(self.registry, ledger, self.told.store), access)
+        app = make.console.app(Library(self.registry, ledger, self.story.store), access)
         auditor = make.console.client(app, "office-auditor")
         return {page: auditor.get(page).status_code for page in ("/", "/agents", "/in-use")}
 
@@ -125,7 +125,7 @@ def test_a_version_with_an_invalid_number_is_reported_and_blocks_nothing(place: 
 
 
 def test_an_alias_with_an_invalid_version_is_reported_and_blocks_nothing(place: Place) -> None:
-    place.registry.set_alias(place.told.agent, "shop")
+    place.registry.set_alias(place.story.agent, "shop")
     place.change("UPDATE registered_model_aliases SET version = 'x'")
     assert any(
         "the registry's alias 'shop' of 'hero' is garbled" in line for line in place.problems()

@@ -1,3 +1,3 @@
 """Fixtures: a service with a real ledger and a scripted engine, and its clients."""
 
-from make.served import listen, serve, told  # noqa: F401
+from make.served import listen, log_lines, serve  # noqa: F401

@@ -168,18 +168,20 @@ ENTRIES = st.one_of(
 
 
 @given(st.lists(ENTRIES, max_size=300))
-def test_traffic_is_the_sum_of_the_log_entries(told):
+def test_traffic_is_the_sum_of_the_log_entries(entries):
     count = TrafficCount()
-    for index, fields in enumerate(told):
+    for index, fields in enumerate(entries):
         count.add({**fields, "at": f"{index:03}"})
-    openings = [fields for fields in told if fields.get("control", "").startswith("sha256:")]
+    openings = [fields for fields in entries if fields.get("control", "").startswith("sha256:")]
     total = count.total
     assert total.num_episodes == len(openings)
-    num_steps = sum(max(0, fields.get("num_steps", 0)) for fields in told)
+    num_steps = sum(max(0, fields.get("num_steps", 0)) for fields in entries)
     copies = [fields.get("num_copied", 0) for fields in openings]
     num_copied = sum(num for num in copies if isinstance(num, int) and num > 0)
     assert total.num_copied == min(num_copied, num_steps)
     assert total.num_steps + total.num_copied == num_steps
     assert sum(total.controls.values()) + total.other_controls == len(openings)
     assert len(total.controls) <= MOST_CONTROLS
-    assert (total.first_at, total.last_at) == (("000", f"{len(told) - 1:03}") if told else ("", ""))
+    assert (total.first_at, total.last_at) == (
+        ("000", f"{len(entries) - 1:03}") if entries else ("", "")
+    )

@@ -45,10 +45,10 @@ VALIDATION = Validation(
 
 
 def body_of(
-    store: Path, told: RegisteredVersion | Validation = VERSION, keys: str = STEP_KEYS
+    store: Path, record: RegisteredVersion | Validation = VERSION, keys: str = STEP_KEYS
 ) -> dict:
-    envelope = attest(told, ensure_signer(store / "keys" / keys)).envelope.decode()
-    return {"kind": told.kind, "envelope": envelope}
+    envelope = attest(record, ensure_signer(store / "keys" / keys)).envelope.decode()
+    return {"kind": record.kind, "envelope": envelope}
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_first_statement_of_a_version_is_kept_after_its_links_change(client,
     [
         ({"keys": "simulator"}, "is not trusted"),
         ({"keys": "stranger"}, "is not trusted"),
-        ({"told": VALIDATION}, "is not of kind registration"),
+        ({"record": VALIDATION}, "is not of kind registration"),
     ],
 )
 def test_a_statement_of_an_untrusted_key_or_another_kind_is_refused(

@@ -57,7 +57,7 @@ class Ledger:
         self.changes.append(change(name, None, by, request))
 
     @property
-    def told(self):
+    def moves(self):
         """The author and the target of each change."""
         return [(entry.set_by, entry.meaning and entry.meaning.simulator) for entry in self.changes]
 
@@ -152,7 +152,7 @@ def test_a_recorded_change_refused_by_the_cluster_is_reverted_after_settling(lat
     outcome = aliases.look(30)
     assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Returned", 60)
     assert outcome.status.digest == ONE
-    assert aliases.ledger.told[2:] == [(OPERATOR_ACTOR, ONE)]
+    assert aliases.ledger.moves[2:] == [(OPERATOR_ACTOR, ONE)]
     assert conditions(aliases.look(90))["Recorded"] == "Returned"
     assert len(aliases.ledger.keys) == 1
 
@@ -205,7 +205,7 @@ def test_an_alias_whose_object_is_missing_is_ended_after_settling():
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == ["stable"]
     assert aliases.clean_up(1).look_again_seconds == 5
     assert aliases.clean_up(31).look_again_seconds is None
-    assert aliases.ledger.told == [("ada", ONE), (OPERATOR_ACTOR, None)]
+    assert aliases.ledger.moves == [("ada", ONE), (OPERATOR_ACTOR, None)]
     assert aliases.ledger.changes[-1].request == FIRST
     assert asyncio.run(aliases.reconciler.find_names_without_object()) == []
     aliases.clean_up(62)
@@ -225,7 +225,7 @@ def test_an_alias_whose_object_is_not_in_the_cache_is_ended_only_after_deletion(
     terminating_alias = there(alias())
     terminating_alias["metadata"]["deletionTimestamp"] = NOW
     aliases.clean_up(62, terminating_alias)
-    assert aliases.ledger.told[-1] == (OPERATOR_ACTOR, None)
+    assert aliases.ledger.moves[-1] == (OPERATOR_ACTOR, None)
 
 
 def test_an_alias_set_by_a_command_needs_no_object():

@@ -89,7 +89,7 @@ def _answered_otherwise(client_records: Responses) -> Iterator[Finding]:
     """A response must be to the requested step."""
     for answer in client_records.answers:
         request = client_records.openings[answer.episode]["run"], answer.episode, answer.number
-        if request != tuple(answer.told[name] for name in ("run", "episode", "step")):
+        if request != tuple(answer.response[name] for name in ("run", "episode", "step")):
             yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
 
 
@@ -151,11 +151,11 @@ def _heard_steps(client_records: Responses, books: Books) -> Iterator[JudgedStep
             return turn(fork["episode"], number)
         answer = responses.get((episode, number))
         if answer is not None:
-            return answer.action, answer.told["observation"]
+            return answer.action, answer.response["observation"]
         return books.turn(episode, number)
 
     for answer in client_records.answers:
-        body = answer.told
+        body = answer.response
         yield JudgedStep(
             where=_where(answer),
             simulator=next(iter(client_records.openings[answer.episode]["simulators"])),

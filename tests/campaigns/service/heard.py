@@ -21,7 +21,7 @@ class Answer(NamedTuple):
     number: int
     """As requested, with its action."""
     action: str
-    told: Row
+    response: Row
     """The response's fields: simulator, run, episode, step, observation and so on."""
     header: str | None
     """The simulator in the response's header; null if the client library hides it."""
@@ -30,12 +30,12 @@ class Answer(NamedTuple):
     def content(self) -> tuple[object, ...]:
         """The fields that must be equal in repeated responses."""
         fields = ("observation", *_OUTCOME, *_CONFIDENCE)
-        return self.action, *(self.told[field] for field in fields)
+        return self.action, *(self.response[field] for field in fields)
 
     @property
     def simulators(self) -> set[str]:
         """The simulators that the response names; exactly one."""
-        return {self.told["simulator"], self.header or self.told["simulator"]}
+        return {self.response["simulator"], self.header or self.response["simulator"]}
 
 
 class Refused(NamedTuple):

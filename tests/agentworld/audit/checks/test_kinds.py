@@ -26,8 +26,8 @@ class Scene:
     def __init__(self, store: Store, kind: str) -> None:
         self.store = store
         self.kind = kind
-        self.told: RowNames = store.kinds[kind]
-        self.row = self.row_of(self.told.own)
+        self.names: RowNames = store.kinds[kind]
+        self.row = self.row_of(self.names.own)
 
     def row_of(self, name: str) -> Attestation:
         (row,) = [row for row in self.store.ledger.attestations.all() if row.name == name]
@@ -37,15 +37,15 @@ class Scene:
 
     @property
     def older(self) -> Attestation:
-        return self.row_of(self.told.older)
+        return self.row_of(self.names.older)
 
     @property
     def others(self) -> Attestation:
-        return self.row_of(self.told.others)
+        return self.row_of(self.names.others)
 
     @property
     def copy(self):
-        return self.store.folder / "mirror" / self.told.own
+        return self.store.folder / "mirror" / self.names.own
 
     def write(self, **columns: object) -> None:
         """Changes the database as an attacker would."""
@@ -57,7 +57,7 @@ class Scene:
 
     def _execute(self, statement: str, *values: object) -> None:
         with closing(sqlite3.connect(self.store.folder / "ledger.db")) as database, database:
-            assert database.execute(statement, (*values, self.told.own)).rowcount == 1
+            assert database.execute(statement, (*values, self.names.own)).rowcount == 1
 
     def problems(self, at: datetime | None = None) -> list[str]:
         return [*verify_everything(self.store.sources.as_of(at)).problems]

@@ -42,13 +42,13 @@ class TamperedStore:
         artifacts = files / "artifacts" if url.startswith("sqlite") else None
         self.registry = MlflowRegistry(url, artifacts)
         self.client = mlflow.MlflowClient(url, url)
-        self.told: Story = story(store, self.registry)
-        ref = self.told.agent
+        self.story: Story = story(store, self.registry)
+        ref = self.story.agent
         self.name, self.number = ref.name, str(ref.version)
         self.version = self.client.get_model_version(self.name, self.number)
         self.model = self.version.source.removeprefix("models:/")
         self.files = files
-        self.world_run = self.registry.stored(self.told.world_model).links.run
+        self.world_run = self.registry.stored(self.story.world_model).links.run
 
     def file_of(self, name: str) -> Path:
         """A file of this version in MLflow's folder."""
@@ -61,10 +61,10 @@ class TamperedStore:
         return file
 
     def problems(self) -> tuple[str, ...]:
-        sources = self.told.sources
+        sources = self.story.sources
         assert sources.evidence
         problems: list[str] = []
-        for ref in (self.told.agent, self.told.world_model):
+        for ref in (self.story.agent, self.story.world_model):
             attestations = sources.ledger.attestations
             registration = registrations(attestations, sources.evidence, str(ref)).newest
             stored = self.registry.stored(ref)
@@ -247,7 +247,7 @@ LINKS: dict[str, tuple[Callable[[TamperedStore], Any], str]] = {
 
 def test_unchanged_versions_have_no_problems(store: TamperedStore) -> None:
     assert store.problems() == ()
-    stored = store.registry.stored(store.told.agent)
+    stored = store.registry.stored(store.story.agent)
     assert (stored.run, stored.model) == ("present", "whole")
 
 
@@ -256,7 +256,7 @@ def test_each_tampering_with_a_version_is_reported(store: TamperedStore, tamperi
     tamper, expected = TAMPERINGS[tampering]
     tamper(store)
     problems = store.problems()
-    assert any(problem.startswith(f"{store.told.agent}: {expected}") for problem in problems), (
+    assert any(problem.startswith(f"{store.story.agent}: {expected}") for problem in problems), (
         problems
     )
 
@@ -264,7 +264,7 @@ def test_each_tampering_with_a_version_is_reported(store: TamperedStore, tamperi
 @pytest.mark.parametrize("link", LINKS)
 def test_a_changed_link_of_a_version_is_reported(store: TamperedStore, link: str) -> None:
     tamper, template = LINKS[link]
-    world = store.told.world_model.version
+    world = store.story.world_model.version
     expected = template.format(number=store.number, model=store.model, world=world)
     tamper(store)
     problems = store.problems()
@@ -282,7 +282,7 @@ def test_versions_registered_by_other_programs_are_not_listed(store: TamperedSto
 def test_unreadable_versions_with_copied_tags_are_reported_and_change_no_audit(
     store: TamperedStore,
 ) -> None:
-    history = store.told
+    history = store.story
     sources, agent = history.sources, history.agent
     manifest = manifest_of(history.simulator, history.store)
     assert manifest
@@ -311,14 +311,14 @@ def test_unreadable_versions_with_copied_tags_are_reported_and_change_no_audit(
 def test_a_deleted_version_counts_as_missing_and_an_untagged_version_does_not(
     store: TamperedStore,
 ) -> None:
-    sources = store.told.sources
+    sources = store.story.sources
     for name in store.version.tags:
         store.client.delete_model_version_tag(store.name, store.number, name)
-    assert store.told.agent not in [version.ref for version in store.registry.versions()]
+    assert store.story.agent not in [version.ref for version in store.registry.versions()]
     assert missing_versions(sources).versions == ()
     store.client.delete_model_version(store.name, store.number)
     assert [version.ref for version in missing_versions(sources).versions] == [
-        str(store.told.agent)
+        str(store.story.agent)
     ]
 
 
@@ -328,12 +328,12 @@ def test_a_pipe_in_place_of_a_version_file_is_reported_without_blocking(
 ) -> None:
     store = TamperedStore(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
     exchange(store.file_of(name))
-    problems = outcome(lambda: verify_everything(store.told.sources).problems)
+    problems = outcome(lambda: verify_everything(store.story.sources).problems)
     assert isinstance(problems, tuple)
     assert [
         problem
         for problem in problems
-        if problem.startswith(f"{store.told.agent}: ") and name in problem
+        if problem.startswith(f"{store.story.agent}: ") and name in problem
     ]
 
 

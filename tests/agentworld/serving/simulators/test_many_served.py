@@ -54,7 +54,7 @@ class Replica:
     def step(self, episode, number=1, action="ls"):
         return self.ask("POST", "/steps", {"episode": episode, "action": action, "step": number})
 
-    def told(self):
+    def metric_values(self):
         """The value of each series, by its name and the values of its labels."""
         families = text_string_to_metric_families(self.ask("GET", "/metrics").text)
         return {
@@ -281,7 +281,7 @@ def test_metrics_are_counted_separately_for_each_simulator(server):
     server.step(second)
     server.ask("POST", f"/episodes/{first}/close")
     server.step("nobody")
-    samples = server.told()
+    samples = server.metric_values()
     assert (samples["steps_total", "http", ONE], samples["steps_total", "http", OTHER]) == (2, 1)
     assert (samples["open_episodes", ONE], samples["open_episodes", OTHER]) == (0, 1)
     counts = [samples["episodes_ended_total", "closed", simulator] for simulator in (ONE, OTHER)]
@@ -293,7 +293,7 @@ def test_metrics_are_counted_separately_for_each_simulator(server):
 
 def test_open_episodes_of_unconnected_simulators_are_reported(server, start):
     server.episode(OTHER)
-    samples = start().told()
+    samples = start().metric_values()
     assert samples["open_episodes", OTHER] == 1
     assert ("steps_total", "http", OTHER) not in samples
 
@@ -304,7 +304,7 @@ def test_idle_episodes_expire_and_are_counted_for_their_simulator(server, start)
     episode_store = second.app_state.episode_store
     assert second.http.portal.call(episode_store.expire, -1) == 2
     assert {server.ledger.episode(episode).closed for episode in episodes} == {"expired"}
-    samples = second.told()
+    samples = second.metric_values()
     assert [samples["episodes_ended_total", "expired", digest] for digest in (ONE, OTHER)] == [1, 1]
     assert problem(server.step(episodes[0])) == (409, "conflict")
 
