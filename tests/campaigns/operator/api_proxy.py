@@ -162,7 +162,7 @@ class ApiProxy:
             self.written[self.written.index(record)] = record._replace(holds=_holds(data, self))
         if fate == "unanswered":
             return _cut(request)
-        response = web.StreamResponse(status=answer.status, headers=_told(answer, len(data)))
+        response = web.StreamResponse(status=answer.status, headers=_headers(answer, len(data)))
         await response.prepare(request)
         await response.write(data[: len(data) // 2] if fate == "half an answer" else data)
         if fate == "half an answer":
@@ -198,7 +198,7 @@ def _holds(data: bytes, proxy: ApiProxy) -> bool:
     return holder == proxy.name
 
 
-def _told(answer: aiohttp.ClientResponse, length: int) -> dict[str, str]:
+def _headers(answer: aiohttp.ClientResponse, length: int) -> dict[str, str]:
     headers = {"Content-Type": answer.content_type, "Content-Length": str(length)}
     for name in ("Content-Encoding", "Retry-After"):
         if name in answer.headers:

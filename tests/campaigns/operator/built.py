@@ -10,7 +10,7 @@ from agentworld_operator.policy.drift import is_as_built
 from campaigns.harness.finding import Finding
 from campaigns.operator.judge import digest_of, is_served, unlike, wanted_replicas
 from campaigns.operator.place import VERIFIER_IMAGE
-from campaigns.operator.seen import Object, Snapshot
+from campaigns.operator.snapshot import Object, Snapshot
 
 
 def otherwise(snapshot: Snapshot) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from campaigns.operator.crew import Crew
 from campaigns.operator.judge import PROMISES, judge, unlike
 from campaigns.operator.people import People
 from campaigns.operator.place import RENEWAL_SECONDS, Place
-from campaigns.operator.seen import look
+from campaigns.operator.snapshot import look
 from campaigns.operator.stalls import read_stalls
 from campaigns.operator.usurping import usurped
 from machines import control_plane

@@ -12,7 +12,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import PodSource
 from campaigns.operator.place import VERIFIER_IMAGE
-from campaigns.operator.seen import CHILDREN, Snapshot
+from campaigns.operator.snapshot import CHILDREN, Snapshot
 from make.simulator import alias, pinned_manifest, simulator
 
 Object = dict[str, Any]

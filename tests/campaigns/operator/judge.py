@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import rfc8785
 
 from campaigns.harness.finding import Finding
-from campaigns.operator.seen import CHILDREN, Object, Snapshot
+from campaigns.operator.snapshot import CHILDREN, Object, Snapshot
 
 _LABEL = "agentworld.dev/simulator"
 
@@ -42,7 +42,7 @@ def judge(snapshot: Snapshot) -> list[Finding]:
     ]
     return [
         *(child for item in served_simulators for child in _children(item, snapshot)),
-        *(item for item in served_simulators for item in _told(item, snapshot)),
+        *(item for item in served_simulators for item in _status_findings(item, snapshot)),
         *(
             item
             for simulator in snapshot.simulators.values()
@@ -145,7 +145,7 @@ def _wanted(simulator: Object, snapshot: Snapshot) -> dict[str, Object]:
     }
 
 
-def _told(simulator: Object, snapshot: Snapshot) -> Iterator[Finding]:
+def _status_findings(simulator: Object, snapshot: Snapshot) -> Iterator[Finding]:
     """The status of a served Simulator whose engine runs as specified."""
     digest = digest_of(simulator)
     name, replicas = (

@@ -14,7 +14,7 @@ from campaigns.operator.built import otherwise
 from campaigns.operator.campaign import diverged
 from campaigns.operator.honest import FIRST, OTHER, world
 from campaigns.operator.judge import judge
-from campaigns.operator.seen import CHILDREN
+from campaigns.operator.snapshot import CHILDREN
 from campaigns.operator.stalls import Stall, read_stalls, watch_stalls
 from campaigns.operator.usurping import OURS, usurped
 
@@ -105,7 +105,7 @@ def test_the_judge_finds_nothing_in_a_correct_snapshot():
     assert list(otherwise(world())) == []
 
 
-@pytest.mark.parametrize("module", ["operator/judge", "operator/seen", "operator/usurping"])
+@pytest.mark.parametrize("module", ["operator/judge", "operator/snapshot", "operator/usurping"])
 def test_the_judge_imports_nothing_of_the_operator(module):
     path = Path(__file__).parents[1] / f"{module}.py"
     imports = [node for node in ast.walk(ast.parse(path.read_text())) if "module" in dir(node)]

@@ -90,7 +90,7 @@ def _judged(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str)
     asyncio.run(_close_books(place))
     verdict = check(folder, place.ledger_url)
     logs = sorted(folder.glob("service-*.log"))
-    books, client_records = verdict.books, verdict.heard
+    books, client_records = verdict.books, verdict.responses
     return ServiceReport.of(
         folder,
         [*verdict.findings, *_accused(place), *mistakes(logs)],

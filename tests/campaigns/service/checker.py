@@ -15,8 +15,8 @@ from campaigns.harness.journal import read
 from campaigns.service import law
 from campaigns.service.books import Books, read_books
 from campaigns.service.chain import chain_findings, digest, log_findings, signature_findings
-from campaigns.service.heard import Answer, Responses, read_heard
-from campaigns.service.shown import JudgedStep, Saying, Turn
+from campaigns.service.judged_step import JudgedStep, Saying, Turn
+from campaigns.service.responses import Answer, Responses, read_responses
 
 PROMISES = {
     "fabricated": "an observation that no engine said whole, to just these messages",
@@ -37,14 +37,14 @@ class Verdict(NamedTuple):
     """The findings, and the amounts of checked data."""
 
     findings: list[Finding]
-    heard: Responses
+    responses: Responses
     books: Books
     num_said: int
 
 
 def check(folder: Path, ledger_url: str) -> Verdict:
     """Judges a campaign by its folder and its ledger."""
-    client_records, books = read_heard(folder), read_books(ledger_url, folder)
+    client_records, books = read_responses(folder), read_books(ledger_url, folder)
     manifests = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
     engine_texts = Saying(
         said={line["observation"]: line for line in read(folder / "said.jsonl")},
@@ -76,13 +76,13 @@ def _crossed(client_records: Responses, books: Books) -> Iterator[Finding]:
     for run, names in client_records.runs.items():
         simulators = {books.runs[run]["simulator"]} if run in books.runs else set()
         if len(names | simulators) != 1:
-            yield Finding("crossed_versions", f"run {run} is of {_told(names | simulators)}")
+            yield Finding("crossed_versions", f"run {run} is of {_names(names | simulators)}")
     for episode, opening in client_records.openings.items():
         if opening["simulators"] != client_records.runs.get(opening["run"], opening["simulators"]):
             yield Finding("crossed_versions", f"episode {episode} is of another simulator")
     for answer in client_records.answers:
         if answer.simulators != client_records.openings[answer.episode]["simulators"]:
-            yield Finding("crossed_versions", f"{_where(answer)} is of {_told(answer.simulators)}")
+            yield Finding("crossed_versions", f"{_where(answer)} is of {_names(answer.simulators)}")
 
 
 def _answered_otherwise(client_records: Responses) -> Iterator[Finding]:
@@ -188,5 +188,5 @@ def _where(answer: Answer) -> str:
     return f"step {answer.number} of {answer.episode} to {answer.client}"
 
 
-def _told(simulators: set[str]) -> str:
+def _names(simulators: set[str]) -> str:
     return " and ".join(sorted(map(str, simulators)))

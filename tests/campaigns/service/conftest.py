@@ -74,7 +74,10 @@ def honest(honest_folder, tmp_path) -> Campaign:
 
 async def _play(folder: Path) -> None:
     place = Place.create(folder, f"sqlite:///{folder / 'ledger.db'}", "")
-    client_journal, wire_journal = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
+    client_journal, wire_journal = (
+        Journal(folder / "responses.jsonl"),
+        Journal(folder / "wire.jsonl"),
+    )
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     log_signer = LogCheckpointSigner(

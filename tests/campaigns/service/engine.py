@@ -32,7 +32,7 @@ class Engine:
         self._words = settings
         self._number = 0
         self._last: Answer | None = None
-        self._told = endpoint.vllm(law.ENGINE_VERSION, settings.version, law.CONTEXT_TOKENS)
+        self._metadata = endpoint.vllm(law.ENGINE_VERSION, settings.version, law.CONTEXT_TOKENS)
         self._said = Journal(settings.folder / "said.jsonl")
         self._faults = Journal(settings.folder / "faults.jsonl")
 
@@ -53,8 +53,8 @@ class Engine:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Responds to one request; returns whether the connection stays open."""
         path, request, body = await _read_request(reader)
-        if path in self._told:
-            writer.write(response(self._told[path]))
+        if path in self._metadata:
+            writer.write(response(self._metadata[path]))
             return True
         if not body:  # a route of vLLM that can change its settings
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")

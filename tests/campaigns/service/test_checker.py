@@ -12,7 +12,7 @@ from campaigns.service.checker import PROMISES
 CHECKER = {
     *(
         f"campaigns.service.{name}"
-        for name in ("books", "chain", "checker", "heard", "law", "shown")
+        for name in ("books", "chain", "checker", "judged_step", "law", "responses")
     ),
     "campaigns.harness.finding",
     "campaigns.harness.journal",
@@ -86,7 +86,7 @@ LIES = [
     ("doubled fabricated lost", change_answer(0, observation="")),
     ("doubled fabricated lost", change_answer(0, observation="kolu\n[0] ~")),
     ("doubled fabricated lost", ("wire", exchange)),
-    ("doubled fabricated lost", ("told", change_client_answer)),
+    ("doubled fabricated lost", ("responses", change_client_answer)),
     ("doubled fabricated lost", ("wire", answer_twice)),
     ("doubled fabricated lost", ("wire", act_twice)),
     ("fabricated", change_text(fault="length")),

@@ -48,7 +48,7 @@ class Trainer(Client):
         self._url = url
         self._simulator = place.manifest(name.partition("-")[0]).digest
         self._wire = Journal(place.folder / "wire.jsonl")
-        self._told = Journal(place.folder / "told.jsonl")
+        self._responses = Journal(place.folder / "responses.jsonl")
         self._run: str | None = None
         self._seats = [_Seat() for _ in range(seats)]
         self._num_episodes = 0
@@ -139,7 +139,7 @@ class Trainer(Client):
     async def _step(self, client: SimulatorClient, episode: str, number: int, action: str) -> bool:
         result = await self._patiently(lambda: client.step(episode, action))
         request = {"client": self.name, "episode": episode, "step": number, "action": action}
-        self._told.write(**request, result=result._asdict())
+        self._responses.write(**request, result=result._asdict())
         self.num_steps += 1
         return result.done
 
@@ -162,7 +162,7 @@ class Trainer(Client):
                 return await ask()
             except SimulatorError as error:
                 failure = {"kind": error.kind, "retryable": error.retryable, "message": str(error)}
-                self._told.write(client=self.name, error=failure)
+                self._responses.write(client=self.name, error=failure)
                 if error.kind in _LOST:
                     raise
                 pause = error.retry_after_seconds or _PAUSE_SECONDS

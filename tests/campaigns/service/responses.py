@@ -78,7 +78,7 @@ class Responses(NamedTuple):
         return self.start(source["episode"]) if source else opening
 
 
-def read_heard(folder: Path) -> Responses:
+def read_responses(folder: Path) -> Responses:
     """From the raw responses, and from the client library's."""
     responses = Responses({}, {}, [], [], set(), set(), set(), {}, 0, [])
     lost = 0
@@ -86,7 +86,7 @@ def read_heard(folder: Path) -> Responses:
         lost += "lost" in line
         if "lost" not in line:
             _hear(responses, line)
-    for line in read(folder / "told.jsonl"):
+    for line in read(folder / "responses.jsonl"):
         if "result" in line:
             responses.answers.append(_handed_on(line))
     return responses._replace(lost=lost)
