@@ -51,12 +51,12 @@ def test_a_moved_simulator_alias_marks_an_agent_for_revalidation_until_validated
 def test_agent_list_reports_an_alias_changed_in_the_registry(call, agent):
     call(f"alias set shell-agent@production shell-agent@1 --store {agent.store}")
     agent.registry.remove_alias("shell-agent", "production")
-    done = call(f"agent list --store {agent.store}")
-    assert "broken: shell-agent: mirror differs in alias production" in done.out
-    assert done.code == 8
+    result = call(f"agent list --store {agent.store}")
+    assert "broken: shell-agent: mirror differs in alias production" in result.out
+    assert result.code == 8
     assert (
         "what is in use, or what an alias points at, is not what was signed; its problems (1)"
-        in done.error
+        in result.error
     )
     as_json = call(f"agent list --store {agent.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
@@ -93,17 +93,18 @@ def test_an_agent_without_an_alias_has_no_state(call, agent):
     "words", ["set shell-agent@Production shell-agent@1", "end shell-agent@Production"]
 )
 def test_an_invalid_agent_alias_is_refused(call, agent, words):
-    done = call(f"alias {words} --store {agent.store}")
-    assert (done.code, done.out) == (2, "")
+    result = call(f"alias {words} --store {agent.store}")
+    assert (result.code, result.out) == (2, "")
     assert (
-        "'shell-agent@Production' is not an alias of an agent; write NAME@ALIAS with" in done.error
+        "'shell-agent@Production' is not an alias of an agent; write NAME@ALIAS with"
+        in result.error
     )
 
 
 def test_an_agent_alias_refuses_a_gate(call, agent):
     words = f"alias set shell-agent@production shell-agent@1 --store {agent.store}"
-    done = call(f"{words} --gate live_gain=0.1")
-    assert (done.code, "which has no gate" in done.error) == (2, True)
+    result = call(f"{words} --gate live_gain=0.1")
+    assert (result.code, "which has no gate" in result.error) == (2, True)
 
 
 def test_agent_and_simulator_aliases_are_listed_and_shown_alike(call, agent):
@@ -159,10 +160,10 @@ def test_alias_commands_escape_control_characters(call, agent):
     agent.signed(by=nasty, reason=nasty)
     alias = "shell-agent@production"
     for words in (f"alias set {alias} shell-agent@1", f"alias end {alias}"):
-        done = call(f"{words} --store {agent.store} --by {chr(39)}{nasty}{chr(39)}")
-        assert done.code == 0, done.error
-        assert "\\x1b[2J [red]" in done.out
-        assert "\x1b" not in done.out
+        result = call(f"{words} --store {agent.store} --by {chr(39)}{nasty}{chr(39)}")
+        assert result.code == 0, result.error
+        assert "\\x1b[2J [red]" in result.out
+        assert "\x1b" not in result.out
 
 
 def test_alias_set_prints_the_agents_to_revalidate_as_json(call, agent):

@@ -26,12 +26,12 @@ def history(tmp_path, monkeypatch) -> Story:
 
 
 def test_audit_dataset_lists_the_stages_simulators_and_runs_that_used_the_data_set(call, history):
-    done = call(f"audit dataset {DATA[:20]} --store {history.store}")
-    assert done.code == 0
-    assert f"data {DATA}\n" in done.out
-    assert "read by sft, rl" in done.out
-    assert f"simulator {history.simulator} of world@1" in done.out
-    assert f"run {history.run.id}: 1 episode, 2 steps served" in done.out
+    result = call(f"audit dataset {DATA[:20]} --store {history.store}")
+    assert result.code == 0
+    assert f"data {DATA}\n" in result.out
+    assert "read by sft, rl" in result.out
+    assert f"simulator {history.simulator} of world@1" in result.out
+    assert f"run {history.run.id}: 1 episode, 2 steps served" in result.out
 
 
 def test_audit_agent_prints_the_chain_back_to_the_base_of_its_world_model(call, history):
@@ -87,45 +87,48 @@ def test_an_audit_at_a_time_prints_that_time(call, history, question):
 def test_an_audit_at_an_invalid_or_future_time_is_refused(call, history, question, at, words):
     history.sources.ledger.aliases.set("best", history.simulator, "me")
     command = question.format(simulator=history.simulator, data=DATA)
-    done = call(f"audit {command} --at {at} --store {history.store}")
-    assert (done.code, done.out) == (2, "")
-    assert words in done.error
+    result = call(f"audit {command} --at {at} --store {history.store}")
+    assert (result.code, result.out) == (2, "")
+    assert words in result.error
 
 
 def test_an_audit_at_a_time_verifies_and_exports_only_earlier_records(call, history):
     (history.store / "agent/model.safetensors").write_text("other")
     at = history.moments["weights"].isoformat()
-    done = call(f"audit verify --at {at} --store {history.store}")
+    result = call(f"audit verify --at {at} --store {history.store}")
     summary = f"1 run and 1 version at {at}, of which 0 unsigned; 0 problems\n"
-    assert (done.code, done.out) == (0, summary)
+    assert (result.code, result.out) == (0, summary)
     assert call(f"audit verify hero@1 --at {at} --store {history.store}").code == 2
     export = call(f"audit export --format in-toto --at {at} --store {history.store}")
     assert len(export.out.splitlines()) == 4
 
 
 def test_an_agent_that_is_not_validated_live_is_incomplete_and_not_broken(call, history):
-    done = call(f"audit agent hero@1 --store {history.store}")
-    assert "incomplete: the agent was not validated live" in done.out
-    assert "broken: the agent" not in done.out
+    result = call(f"audit agent hero@1 --store {history.store}")
+    assert "incomplete: the agent was not validated live" in result.out
+    assert "broken: the agent" not in result.out
 
 
 @pytest.mark.parametrize("version", ["", "hero@1"])
 def test_a_successful_verification_prints_a_summary(call, history, version):
-    done = call(f"audit verify {version} --store {history.store}")
-    assert (done.code, done.out) == (0, "1 run and 2 versions, of which 0 unsigned; 0 problems\n")
-    assert "verify" in done.error
+    result = call(f"audit verify {version} --store {history.store}")
+    assert (result.code, result.out) == (
+        0,
+        "1 run and 2 versions, of which 0 unsigned; 0 problems\n",
+    )
+    assert "verify" in result.error
 
 
 def test_each_verification_problem_is_printed_on_a_line_and_the_command_fails(call, history):
     (history.store / "agent/model.safetensors").write_text("other")
     (history.store / "world/model.safetensors").write_text("other")
-    done = call(f"audit verify --store {history.store}")
-    first, second, summary = done.out.splitlines()
-    assert done.code == 8
+    result = call(f"audit verify --store {history.store}")
+    first, second, summary = result.out.splitlines()
+    assert result.code == 8
     assert first.startswith("hero@1: mirror differs in files")
     assert second.startswith("world@1: mirror differs in files")
     assert summary.endswith("; 2 problems")
-    assert "its problems (2) are printed above" in done.error
+    assert "its problems (2) are printed above" in result.error
     as_json = call(f"audit verify --store {history.store} --json")
     assert json.loads(as_json.out)["problems"] == [first, second]
     assert as_json.code == 8
@@ -146,15 +149,15 @@ def test_every_verdict_has_a_subject_a_grade_problems_and_notes(call, history):
 def test_an_export_is_printed_or_written_to_a_file(call, history, form):
     printed_result = call(f"audit export --format {form} --store {history.store}")
     assert (printed_result.code, printed_result.error) == (0, "")
-    done = call(f"audit export --format {form} --store {history.store} --out {history.store}/out")
-    assert (done.code, done.out) == (0, "")
+    result = call(f"audit export --format {form} --store {history.store} --out {history.store}/out")
+    assert (result.code, result.out) == (0, "")
     assert (history.store / "out").read_text() == printed_result.out
     assert len(printed_result.out.splitlines()) == {"in-toto": 6, "csv": 2, "openlineage": 10}[form]
 
 
 def test_an_unknown_export_format_is_refused(call, history):
-    done = call(f"audit export --format xml --store {history.store}")
-    assert done.code == 2
+    result = call(f"audit export --format xml --store {history.store}")
+    assert result.code == 2
 
 
 def test_a_bill_of_materials_is_printed_or_written_and_signed_on_request(call, history):
@@ -181,7 +184,7 @@ def test_a_bill_of_materials_is_printed_or_written_and_signed_on_request(call, h
 def test_a_bill_of_materials_requires_one_agent_and_other_formats_refuse_an_agent(
     call, history, words, sentence
 ):
-    done = call(f"audit export {words} --store {history.store}")
-    assert done.code != 0
-    assert sentence in done.error
-    assert done.out == ""
+    result = call(f"audit export {words} --store {history.store}")
+    assert result.code != 0
+    assert sentence in result.error
+    assert result.out == ""

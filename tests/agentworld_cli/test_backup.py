@@ -40,19 +40,19 @@ def test_a_backup_is_listed_verified_and_restored(call, example, backed_up):
     assert (backup["name"], backup["dumps"]["ledger.dump"]["size"]) == (name, size)
     assert call(f"backup verify {destination}").out == f"{name} is whole\n"
     shutil.rmtree(example.store / "mirror")
-    done = call(f"backup restore {destination} {name} {work} --store {example.store}")
-    assert done.out.splitlines()[0] == str(work / "ledger.dump")
-    assert done.out.endswith(f"and {backup['num_copies']} signed copies\n")
+    result = call(f"backup restore {destination} {name} {work} --store {example.store}")
+    assert result.out.splitlines()[0] == str(work / "ledger.dump")
+    assert result.out.endswith(f"and {backup['num_copies']} signed copies\n")
     assert call(f"run verify {example.run} --store {example.store}").code == 0
 
 
 def test_verifying_an_incomplete_backup_prints_the_missing_files_and_fails(call, backed_up):
     destination, name, _ = backed_up
     shutil.rmtree(destination / "mirror")
-    done = call(f"backup verify {destination} {name}")
-    assert done.code == 8
-    assert ".dsse.json is missing\n" in done.out
-    assert "use another backup" in done.error
+    result = call(f"backup verify {destination} {name}")
+    assert result.code == 8
+    assert ".dsse.json is missing\n" in result.out
+    assert "use another backup" in result.error
 
 
 def test_backup_list_reports_a_damaged_manifest_and_lists_other_backups(call, example, backed_up):
@@ -77,7 +77,7 @@ def test_a_finished_backup_prints_the_problems_of_the_stores(call, example, back
     [text] = example.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
     text.write_bytes(b"damaged")
     begin(call, destination, work, store)
-    done = call(f"backup finish {destination} {work} {store}")
+    result = call(f"backup finish {destination} {work} {store}")
     name = copy.relative_to(example.store / "mirror")
-    assert f"{name} is in the backup but missing in the evidence mirror" in done.out
-    assert f"the text {digest} is damaged and missing from the backup" in done.out
+    assert f"{name} is in the backup but missing in the evidence mirror" in result.out
+    assert f"the text {digest} is damaged and missing from the backup" in result.out

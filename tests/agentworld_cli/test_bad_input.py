@@ -308,10 +308,12 @@ def test_the_error_names_a_full_disk(tmp_path, size, words):
     command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
     script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
     arguments = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
-    assert done.returncode == 7, done.stderr
-    *_, last_line = done.stderr.splitlines()
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
+    assert result.returncode == 7, result.stderr
+    *_, last_line = result.stderr.splitlines()
+    assert "Traceback" not in result.stderr
     assert f"the disk that holds {tmp_path} is full; free space and run it again" in last_line
 
 
@@ -320,7 +322,9 @@ def test_compiling_a_pipeline_to_a_full_disk_prints_one_sentence(tmp_path):
     command = f"{sys.executable} -m agentworld_cli.main pipeline compile --out {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
     arguments = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
-    assert done.returncode == 7
-    assert is_a_sentence(done.stderr)
-    assert f"cannot write {tmp_path}/p.yaml: No space left on device" in done.stderr
+    result = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
+    assert result.returncode == 7
+    assert is_a_sentence(result.stderr)
+    assert f"cannot write {tmp_path}/p.yaml: No space left on device" in result.stderr

@@ -31,10 +31,10 @@ def cells(line):
     return re.split(r"\s{2,}", line.strip())
 
 
-def lines(done):
+def lines(result):
     """The lines of a table: its heading, its rows, its total; without rules."""
-    assert (done.code, done.error) == (0, "")
-    return [cells(line) for line in done.out.splitlines() if line.strip("─ ")]
+    assert (result.code, result.error) == (0, "")
+    return [cells(line) for line in result.out.splitlines() if line.strip("─ ")]
 
 
 def test_cost_prints_a_row_for_each_run_and_a_total(call, example):
@@ -95,10 +95,10 @@ def test_cost_by_agent_prints_a_row_for_each_agent_and_marks_unregistered_ones(
 
 def test_cost_by_agent_without_a_registry_is_refused_in_one_sentence(call, example, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    done = call(f"cost --group-by agent --store {example.store}")
-    assert (done.code, done.out) == (2, "")
-    assert "holds no registry" in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"cost --group-by agent --store {example.store}")
+    assert (result.code, result.out) == (2, "")
+    assert "holds no registry" in result.error
+    assert result.error.count("\n") == 1
 
 
 @pytest.mark.usefixtures("priced")
@@ -158,18 +158,18 @@ def test_cost_escapes_control_characters_in_names(call, example, monkeypatch):
 def test_the_cost_of_an_unknown_run_episode_or_tenant_prints_one_sentence(
     call, example, words, sentence
 ):
-    done = call(f"cost {words} --store {example.store}")
-    assert (done.code, done.out) == (2, "")
-    assert sentence in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"cost {words} --store {example.store}")
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.error
+    assert result.error.count("\n") == 1
 
 
 def test_an_invalid_price_is_refused_in_one_sentence(call, example, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "dear")
-    done = call(f"cost --store {example.store}")
-    assert done.code == 2
-    assert "a price in the environment is invalid" in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"cost --store {example.store}")
+    assert result.code == 2
+    assert "a price in the environment is invalid" in result.error
+    assert result.error.count("\n") == 1
 
 
 def test_a_store_without_a_ledger_stays_empty(call, tmp_path):

@@ -145,12 +145,12 @@ def test_a_refusing_gate_ends_the_job_successfully_and_earlier_steps_are_reused(
     shutil.copytree(history.store, store)
     gate = "gate: [{metric: rl.exact_match, least: 1.1}]\n"
     recipe.write_text(recipe_path("smoke").read_text() + gate)
-    done = run(store, str(recipe))
-    assert done.returncode == 0, done.stderr
+    result = run(store, str(recipe))
+    assert result.returncode == 0, result.stderr
     earlier_steps = MAIN_JOB[: MAIN_JOB.index("gate")]
     assert states(store) == dict.fromkeys(earlier_steps, "reused") | {"gate": "finished"}
-    assert f"{'register':<14} skipped" in done.stderr
-    summary = json.loads(done.stdout)
+    assert f"{'register':<14} skipped" in result.stderr
+    summary = json.loads(result.stdout)
     assert summary["gate"]["verdict"] == "refused"
     assert "which is under 1.1" in summary["gate"]["reason"]
     assert (summary["simulator"], summary["agent"]) == (None, None)
@@ -185,8 +185,8 @@ def test_the_trajectory_log_of_every_run_matches_the_ledger(history, ask):
         (folder,) = history.store.glob(
             f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory"
         )
-        done = ask(f"run join {run['id']} --trajectory {folder} --json")
-        assert json.loads(done.out)["num_matched"] == run["num_steps"], done.error
+        result = ask(f"run join {run['id']} --trajectory {folder} --json")
+        assert json.loads(result.out)["num_matched"] == run["num_steps"], result.error
 
 
 def test_audits_link_the_agent_to_the_simulator_and_the_simulator_to_the_agent(history, ask):
@@ -213,9 +213,9 @@ def test_audit_agent_prints_the_chain_with_whole_digests(ask):
 
 
 def test_an_unknown_agent_version_is_refused_with_the_known_ones(ask):
-    done = ask("audit agent shell-agent@7")
-    assert (done.code, done.out) == (2, "")
-    assert done.error == "error: there is no version 7 of shell-agent; versions are 1\n"
+    result = ask("audit agent shell-agent@7")
+    assert (result.code, result.out) == (2, "")
+    assert result.error == "error: there is no version 7 of shell-agent; versions are 1\n"
 
 
 def test_domain_try_runs_actions_in_the_live_shell_and_in_its_simulator(
@@ -223,8 +223,8 @@ def test_domain_try_runs_actions_in_the_live_shell_and_in_its_simulator(
 ):
     store = shutil.copytree(history.store, tmp_path / "store")
     monkeypatch.setattr("sys.stdin", io.StringIO("echo kolu > a.txt\ncat a.txt\n"))
-    done = call(f"domain try shell --json --simulator shell --store {store}")
-    start, *turns, end = map(json.loads, done.out.splitlines())
+    result = call(f"domain try shell --json --simulator shell --store {store}")
+    start, *turns, end = map(json.loads, result.out.splitlines())
     assert [turn["live"] for turn in turns] == ["[0] ~", "kolu\n[0] ~"]
     assert all((turn["simulated"] is None) == bool(turn["problem"]) for turn in turns)
     assert (end["steps"], end["num_judged"]) == (2, sum(not turn["problem"] for turn in turns))

@@ -45,9 +45,9 @@ def test_live_episodes_become_a_data_set_and_a_world_model(
     recipe.write_text(yaml.safe_dump(settings))
 
     def run_step(words: str) -> Path:
-        done = call(f"{words} --recipe {recipe} --store {tmp_path}")
-        assert done.code == 0, done.error
-        return Path(done.out.strip())
+        result = call(f"{words} --recipe {recipe} --store {tmp_path}")
+        assert result.code == 0, result.error
+        return Path(result.out.strip())
 
     data = run_step(f"data prepare --collected {run_step('data collect')}")
     dataset = read_dataset(data)

@@ -119,8 +119,8 @@ def test_domain_show_truncates_a_long_prompt(call):
 
 
 def test_domain_install_with_nothing_missing_installs_nothing(call):
-    done = call("domain install screen")
-    assert (done.out, done.error) == ("screen: nothing to install\n", "")
+    result = call("domain install screen")
+    assert (result.out, result.error) == ("screen: nothing to install\n", "")
     assert json.loads(call("domain install screen --json").out) == {
         "domain": "screen",
         "installed": [],
@@ -131,10 +131,10 @@ def test_domain_install_with_nothing_missing_installs_nothing(call):
 @pytest.mark.usefixtures("live")
 def test_a_failed_domain_install_prints_the_command_to_run(call, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    done = call("domain install text")
-    assert done.code == 3
-    assert "run `sudo apt-get install world-tools`" in done.error
-    assert done.error.count("\n") == 1
+    result = call("domain install text")
+    assert result.code == 3
+    assert "run `sudo apt-get install world-tools`" in result.error
+    assert result.error.count("\n") == 1
 
 
 def test_domain_install_prints_its_progress_on_stderr(call, monkeypatch):
@@ -143,13 +143,13 @@ def test_domain_install_prints_its_progress_on_stderr(call, monkeypatch):
         return Installation(domain=name, installed=("a", "b"), unavailable="no sandbox: allow one")
 
     monkeypatch.setattr("agentworld.operations.install_domain.install_domain", install)
-    done = call("domain install text")
-    assert (done.code, done.out) == (0, "text: installed a, b\n")
-    assert done.error == "installs text-tools\nno sandbox: allow one\n"
+    result = call("domain install text")
+    assert (result.code, result.out) == (0, "text: installed a, b\n")
+    assert result.error == "installs text-tools\nno sandbox: allow one\n"
 
 
 @pytest.mark.parametrize("verb", ["show", "install"])
 def test_an_unknown_domain_is_refused_with_the_known_ones(call, verb):
-    done = call(f"domain {verb} nowhere")
-    assert done.code == 2
-    assert done.error.startswith("error: there is no domain 'nowhere' here; there is mcp, screen")
+    result = call(f"domain {verb} nowhere")
+    assert result.code == 2
+    assert result.error.startswith("error: there is no domain 'nowhere' here; there is mcp, screen")

@@ -52,16 +52,16 @@ an action is a line such as: """
 def test_domain_try_without_a_simulator_prints_the_live_transcript(call, live, type_lines):
     type_lines("ls", "", "echo besa", "never read")
     live.is_right = True
-    done = call("domain try shell --task")
-    assert done.out.startswith(START)
-    assert done.out.split("\n", 5)[5] == (
+    result = call("domain try shell --task")
+    assert result.out.startswith(START)
+    assert result.out.split("\n", 5)[5] == (
         "> ls\n  ls\n  [0] ~\n"
         "> echo besa\n  besa\n  [0] ~\n"
         "ended after 2 turns: an action closed the task\n"
         "task, by the live transcript: success\n"
         "task, by the live state: success\n"
     )
-    assert (done.code, done.error) == (0, "")
+    assert (result.code, result.error) == (0, "")
 
 
 @pytest.mark.usefixtures("live")
@@ -136,10 +136,10 @@ def test_control_characters_in_observations_are_escaped(call, service, type_line
 
 def test_an_action_that_breaks_the_environment_prints_one_sentence(call, live, type_lines):
     type_lines("ls", "exit", "ls")
-    done = call("domain try shell")
-    assert done.code == 3
-    assert done.error == "error: the command left the shell; the episode is over\n"
-    assert done.out.endswith("> ls\n  ls\n  [0] ~\n")
+    result = call("domain try shell")
+    assert result.code == 3
+    assert result.error == "error: the command left the shell; the episode is over\n"
+    assert result.out.endswith("> ls\n  ls\n  [0] ~\n")
     assert not live.environments[0].is_open
 
 
@@ -161,10 +161,10 @@ def test_invalid_arguments_and_unreachable_services_print_one_sentence(
     call, type_lines, tmp_path, words, code, sentence
 ):
     type_lines("ls")
-    done = call(f"domain try {words.format(store=tmp_path)}")
-    assert (done.code, done.error.count("\n")) == (code, 1)
-    assert sentence in done.error
-    assert "> ls" not in done.out
+    result = call(f"domain try {words.format(store=tmp_path)}")
+    assert (result.code, result.error.count("\n")) == (code, 1)
+    assert sentence in result.error
+    assert "> ls" not in result.out
 
 
 @pytest.mark.usefixtures("live")
@@ -178,15 +178,15 @@ def test_an_interactive_terminal_shows_a_prompt_for_each_action(call, type_lines
 @pytest.mark.usefixtures("live")
 def test_actions_that_are_not_utf_8_are_refused(call, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ls\n\xff\n"), "utf-8"))
-    done = call("domain try shell")
-    assert done.code == 2
-    assert "error: the actions are not UTF-8 text" in done.error
+    result = call("domain try shell")
+    assert result.code == 2
+    assert "error: the actions are not UTF-8 text" in result.error
 
 
 @pytest.mark.waits
 def test_a_real_shell_shows_outputs_and_exit_codes(call, type_lines):
     type_lines("nothing", "echo kolu > rimo.txt", "cat rimo.txt")
-    done = call("domain try shell --json")
-    _, unknown_turn, write_turn, read_turn, _ = map(json.loads, done.out.splitlines())
+    result = call("domain try shell --json")
+    _, unknown_turn, write_turn, read_turn, _ = map(json.loads, result.out.splitlines())
     assert unknown_turn["live"].endswith("command not found\n[127] ~")
     assert (write_turn["live"], read_turn["live"]) == ("[0] ~", "kolu\n[0] ~")

@@ -34,31 +34,31 @@ def test_episode_show_as_json_is_complete_and_ascii(call, example):
 
 
 def test_an_unchanged_episode_verifies(call, example):
-    done = call(f"episode verify {example.episode} --store {example.store} --json")
-    assert (done.code, json.loads(done.out)["grade"]) == (0, "verified")
+    result = call(f"episode verify {example.episode} --store {example.store} --json")
+    assert (result.code, json.loads(result.out)["grade"]) == (0, "verified")
 
 
 def test_verifying_a_broken_episode_prints_its_problems_and_fails(call, example):
     with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("UPDATE steps SET observation = x'41' WHERE number = 1")
-    done = call(f"episode verify {example.episode} --store {example.store}")
-    assert done.code == 8
-    assert "do not follow from each other" in done.out
+    result = call(f"episode verify {example.episode} --store {example.store}")
+    assert result.code == 8
+    assert "do not follow from each other" in result.out
 
 
 def test_verifying_an_episode_missing_from_the_ledger_prints_one_sentence_and_fails(call, example):
     with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("DELETE FROM steps")
         database.execute("DELETE FROM episodes")
-    done = call(f"episode verify {example.episode} --store {example.store}")
-    assert done.code == 8
-    assert f"was opened in run {example.run} (entry 2 of its log) and is missing" in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"episode verify {example.episode} --store {example.store}")
+    assert result.code == 8
+    assert f"was opened in run {example.run} (entry 2 of its log) and is missing" in result.error
+    assert result.error.count("\n") == 1
 
 
 def test_an_episode_is_forked_at_a_step(call, example):
-    done = call(f"episode fork {example.episode} --step 2 --url {example.url}")
-    fork = example.ledger.episode(done.out.strip())
+    result = call(f"episode fork {example.episode} --step 2 --url {example.url}")
+    fork = example.ledger.episode(result.out.strip())
     assert (len(fork.steps), fork.run) == (2, example.run)
 
 
@@ -69,15 +69,15 @@ def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, example):
     result = call(f"episode fork {example.episode} --step 1 --url {example.url}")
     assert "is closed" in result.error
     run = call(f"run open --name a --weights {weights} --url {example.url}").out.strip()
-    done = call(f"episode fork {example.episode} --step 1 --run {run} --url {example.url} --json")
-    assert example.ledger.episode(json.loads(done.out)["episode"]).run == run
+    output = call(f"episode fork {example.episode} --step 1 --run {run} --url {example.url} --json")
+    assert example.ledger.episode(json.loads(output.out)["episode"]).run == run
 
 
 @pytest.mark.waits
 def test_an_episode_is_replayed_byte_for_byte(call, example):
-    done = call(f"episode replay {example.episode} --url {example.url} --json")
-    report = json.loads(done.out)
-    assert (done.code, report["num_steps"], report["differences"]) == (0, 3, [])
+    result = call(f"episode replay {example.episode} --url {example.url} --json")
+    report = json.loads(result.out)
+    assert (result.code, report["num_steps"], report["differences"]) == (0, 3, [])
 
 
 @pytest.mark.waits
@@ -120,7 +120,7 @@ def test_an_erased_episode_has_no_texts_and_still_verifies(call, example):
 )
 def test_invalid_episode_commands_print_one_sentence(call, example, words, sentence):
     options = "" if "--url" in words else f" --store {example.store}"
-    done = call(f"episode {words.format(example)}{options}")
-    assert done.code != 0
-    assert sentence in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"episode {words.format(example)}{options}")
+    assert result.code != 0
+    assert sentence in result.error
+    assert result.error.count("\n") == 1

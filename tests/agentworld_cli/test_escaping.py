@@ -128,10 +128,10 @@ def harmless(text: str) -> bool:
 @pytest.mark.parametrize("form", ["", " --json"], ids=["for people", "for machines"])
 @pytest.mark.parametrize("words", SHOWING)
 def test_every_command_escapes_control_characters(call, nasty, words, form):
-    done = call(words.format(**nasty) + form)
-    assert done.code == 0
-    assert harmless(done.out + done.error)
-    assert form == "" or done.out.isascii()
+    result = call(words.format(**nasty) + form)
+    assert result.code == 0
+    assert harmless(result.out + result.error)
+    assert form == "" or result.out.isascii()
 
 
 def test_every_run_episode_audit_agent_and_alias_command_is_covered():
@@ -213,9 +213,9 @@ def refusal(message):
 def test_errors_escape_control_characters_in_service_answers(call, fake_server, words, answer):
     url, responses = fake_server
     responses.append(answer)
-    done = call(f"{words} --url {url}")
-    assert (done.code, done.out, done.error.count("\n")) == (6, "", 1)
-    assert harmless(done.error)
+    result = call(f"{words} --url {url}")
+    assert (result.code, result.out, result.error.count("\n")) == (6, "", 1)
+    assert harmless(result.error)
 
 
 def test_control_characters_in_episode_names_of_a_service_are_escaped(call, fake_server, nasty):
@@ -226,10 +226,10 @@ def test_control_characters_in_episode_names_of_a_service_are_escaped(call, fake
     fields |= {"opening": episode.opening.model_dump(mode="json"), "head": episode.head}
     fields |= {"opening_digest": episode.opening_digest}
     responses.append((200, json.dumps(fields).encode()))
-    done = call(f"episode show x --url {url}")
-    assert done.code == 0, done.error
-    assert harmless(done.out)
-    assert len(done.out.splitlines()) == 5
+    result = call(f"episode show x --url {url}")
+    assert result.code == 0, result.error
+    assert harmless(result.out)
+    assert len(result.out.splitlines()) == 5
 
 
 def test_no_command_prints_json_with_model_dump_json():

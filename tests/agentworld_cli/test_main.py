@@ -145,8 +145,10 @@ def test_commands_that_print_a_result_accept_json(command):
 @pytest.mark.compute
 def test_importing_the_cli_imports_no_heavy_library():
     code = f"import sys, agentworld_cli.main; print(sorted({set(HEAVY)!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
 
 
 def test_the_version_option_prints_the_package_version(call):

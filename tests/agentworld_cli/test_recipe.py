@@ -46,16 +46,16 @@ def test_the_fields_of_a_section_are_printed_with_type_default_unit_and_meaning(
 
 @pytest.mark.compute
 def test_an_unknown_recipe_section_is_refused_with_the_known_ones(call):
-    done = call("recipe fields cptt")
-    assert done.code == 2
-    assert "no section 'cptt'; give one of: name, collect" in done.error
+    result = call("recipe fields cptt")
+    assert result.code == 2
+    assert "no section 'cptt'; give one of: name, collect" in result.error
 
 
 def test_recipe_check_prints_a_sentence_for_each_problem(call, tmp_path):
     (tmp_path / "mine.yaml").write_text(WRONG_RECIPE)
-    done = call(f"recipe check {tmp_path}/mine.yaml")
-    assert (done.code, done.out) == (2, "")
-    first, second = done.error.splitlines()
+    result = call(f"recipe check {tmp_path}/mine.yaml")
+    assert (result.code, result.out) == (2, "")
+    first, second = result.error.splitlines()
     assert first.startswith("error: line 3 of the recipe ")
     assert first.endswith("model.hidden_sise: there is no such field; did you mean hidden_size?")
     assert "line 5 of the recipe" in second
@@ -63,9 +63,9 @@ def test_recipe_check_prints_a_sentence_for_each_problem(call, tmp_path):
 
 def test_recipe_check_prints_the_problems_as_json(call, tmp_path):
     (tmp_path / "mine.yaml").write_text(WRONG_RECIPE)
-    done = call(f"recipe check {tmp_path}/mine.yaml --json")
-    report = json.loads(done.out)
-    assert (done.code, report["valid"]) == (2, False)
+    result = call(f"recipe check {tmp_path}/mine.yaml --json")
+    report = json.loads(result.out)
+    assert (result.code, report["valid"]) == (2, False)
     assert [(problem["line"], problem["field"]) for problem in report["problems"]] == [
         (3, "model.hidden_sise"),
         (5, "collect.num_transitions"),

@@ -54,12 +54,12 @@ def test_audit_restored_prints_lost_records_and_declares_them_with_a_reason(call
 def test_without_a_reason_nothing_is_signed(call, example):
     copies = WriteOnce(str(example.store / "mirror"))
     names_before = copies.names()
-    done = call(f"audit restored --store {example.store}")
-    assert done.out == "the ledger has all that was signed\n"
+    result = call(f"audit restored --store {example.store}")
+    assert result.out == "the ledger has all that was signed\n"
     assert (copies.names(), example.ledger.attestations.all()) == (names_before, [])
     shutil.rmtree(example.store / "keys")
-    done = call(f"audit restored --store {example.store}")
-    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    result = call(f"audit restored --store {example.store}")
+    assert (result.code, result.out, result.error.count("\n")) == (2, "", 1)
     assert not (example.store / "keys").exists()
 
 
@@ -67,9 +67,9 @@ def test_an_erasure_with_the_mirror_of_another_ledger_is_refused_in_one_sentence
     assert call(f"audit restored --reason 'a disk' --store {example.store}").code == 0
     with closing(sqlite3.connect(example.store / "ledger.db")) as database, database:
         database.execute("DELETE FROM attestations")
-    done = call(f"episode erase {example.episode} --yes --store {example.store}")
-    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
-    assert "the evidence mirror was begun with another ledger" in done.error
+    result = call(f"episode erase {example.episode} --yes --store {example.store}")
+    assert (result.code, result.out, result.error.count("\n")) == (2, "", 1)
+    assert "the evidence mirror was begun with another ledger" in result.error
     assert example.ledger.episode(example.episode).opening
 
 
@@ -79,14 +79,14 @@ def test_a_run_with_declared_lost_entries_verifies_with_a_note(call, example):
     later_name = checkpoint_name(example.run, 99)
     store.put(later_name, store.get(newest_name))
     call(f"audit restored --reason 'a disk' --store {example.store}")
-    done = call(f"run verify {example.run} --store {example.store}")
-    assert done.code == 0
-    assert "1 of its signed copies (a disk)" in done.out
+    result = call(f"run verify {example.run} --store {example.store}")
+    assert result.code == 0
+    assert "1 of its signed copies (a disk)" in result.out
 
 
 def test_a_reason_that_is_too_long_is_refused(call, restored):
-    done = call(f"audit restored --reason {'x' * 1025} --store {restored.store}")
-    assert (done.code, "cannot be declared" in done.error) == (2, True)
+    result = call(f"audit restored --reason {'x' * 1025} --store {restored.store}")
+    assert (result.code, "cannot be declared" in result.error) == (2, True)
 
 
 @pytest.mark.waits

@@ -41,27 +41,29 @@ def test_a_run_is_closed_with_a_signature_from_a_file(call, example, tmp_path):
 def test_an_empty_signature_file_closes_no_run(call, example, tmp_path):
     (tmp_path / "empty").touch()
     words = f"--weights {FINAL} --signature {tmp_path / 'empty'} --url {example.url}"
-    done = call(f"run close {example.run} {words}")
-    assert "cannot be closed with this signature" in done.error
+    result = call(f"run close {example.run} {words}")
+    assert "cannot be closed with this signature" in result.error
     assert example.ledger.run(example.run).closing is None
 
 
 def test_run_open_prints_json(call, example):
-    done = call(f"run open --name a --weights {FINAL} --url {example.url} --json")
-    assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
+    result = call(f"run open --name a --weights {FINAL} --url {example.url} --json")
+    assert json.loads(result.out)["simulator"] == make.service.SIMULATOR
 
 
 @pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
 def test_a_run_is_opened_with_the_digest_or_alias_of_a_simulator(call, example, simulator):
     example.ledger.aliases.set("production", make.service.SIMULATOR, "me")
-    done = call(f"run open --name a --weights {FINAL} --simulator {simulator} --url {example.url}")
-    assert example.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
+    result = call(
+        f"run open --name a --weights {FINAL} --simulator {simulator} --url {example.url}"
+    )
+    assert example.ledger.run(result.out.strip()).simulator == make.service.SIMULATOR
 
 
 def test_a_run_with_another_simulator_is_refused(call, example):
-    done = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {example.url}")
-    assert done.code == 6
-    assert done.error.count("\n") == 1
+    result = call(f"run open --name a --weights {FINAL} --simulator {FINAL} --url {example.url}")
+    assert result.code == 6
+    assert result.error.count("\n") == 1
 
 
 def test_runs_are_listed(call, example):
@@ -83,23 +85,23 @@ def test_run_list_shows_final_weights_only_for_training_runs(call, example, purp
 
 @pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
 def test_a_run_is_shown_from_the_store_or_from_the_service(call, example, where):
-    done = call(f"run show {example.run} {where.format(example)} --json")
-    assert json.loads(done.out)["num_steps"] == 3
+    result = call(f"run show {example.run} {where.format(example)} --json")
+    assert json.loads(result.out)["num_steps"] == 3
 
 
 def test_an_unchanged_run_verifies(call, example):
-    done = call(f"run verify {example.run} --store {example.store}")
-    assert done.code == 0
-    assert "verified" in done.out
+    result = call(f"run verify {example.run} --store {example.store}")
+    assert result.code == 0
+    assert "verified" in result.out
 
 
 def test_verifying_a_broken_run_prints_its_problems_and_fails(call, example):
     with sqlite3.connect(example.store / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 0.5 WHERE number = 1")
-    done = call(f"run verify {example.run} --store {example.store}")
-    assert done.code == 8
-    assert f"the steps of episode {example.episode} do not follow from each other" in done.out
-    assert done.error.count("\n") == 1
+    result = call(f"run verify {example.run} --store {example.store}")
+    assert result.code == 8
+    assert f"the steps of episode {example.episode} do not follow from each other" in result.out
+    assert result.error.count("\n") == 1
     as_json = call(f"run verify {example.run} --store {example.store} --json")
     assert as_json.code == 8
     assert json.loads(as_json.out)["grade"] == "broken"
@@ -107,31 +109,31 @@ def test_verifying_a_broken_run_prints_its_problems_and_fails(call, example):
 
 def test_run_verify_without_public_keys_is_refused(call, example):
     shutil.rmtree(example.store / "keys")
-    done = call(f"run verify {example.run} --store {example.store}")
-    assert done.code == 2
-    assert "holds no public key" in done.error
+    result = call(f"run verify {example.run} --store {example.store}")
+    assert result.code == 2
+    assert "holds no public key" in result.error
 
 
 def test_run_join_matches_the_trajectory_log_with_the_ledger(call, example):
     words = f"run join {example.run} --trajectory {example.trajectory} --store {example.store}"
-    done = call(f"{words} --json")
-    assert (done.code, json.loads(done.out)["num_matched"]) == (0, 3)
+    result = call(f"{words} --json")
+    assert (result.code, json.loads(result.out)["num_matched"]) == (0, 3)
 
 
 def test_run_join_fails_if_the_logs_differ(call, example):
     (file,) = example.trajectory.iterdir()
     file.write_text(file.read_text().replace('"reward":1.0', '"reward":0.0'))
     words = f"run join {example.run} --trajectory {example.trajectory} --store {example.store}"
-    done = call(words)
-    assert done.code == 8
-    assert "other reward" in done.out
-    assert "differ; see the counts above" in done.error
+    result = call(words)
+    assert result.code == 8
+    assert "other reward" in result.out
+    assert "differ; see the counts above" in result.error
 
 
 def test_a_run_is_exported(call, example, tmp_path):
     words = f"--trajectory {example.trajectory} --store {example.store} --out {tmp_path / 'out'}"
-    done = call(f"run export {example.run} {words} --json")
-    report = json.loads(done.out)
+    result = call(f"run export {example.run} {words} --json")
+    report = json.loads(result.out)
     assert (report["num_transitions"], report["num_trajectories"]) == (3, 3)
     assert pq.read_table(report["transitions"]).num_rows == 3
 
@@ -161,16 +163,16 @@ def test_a_run_is_exported(call, example, tmp_path):
 )
 def test_invalid_run_commands_print_one_sentence(call, example, words, sentence):
     options = "" if "--url" in words else f" --store {example.store}"
-    done = call(words.format(example) + options)
-    assert done.code != 0
-    assert sentence in done.error
-    assert done.error.count("\n") == 1
+    result = call(words.format(example) + options)
+    assert result.code != 0
+    assert sentence in result.error
+    assert result.error.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["list", "show x", "verify x", "export x --out out"])
 def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
-    done = call(f"run {verb} --store {tmp_path}")
-    assert "holds no ledger" in done.error
+    result = call(f"run {verb} --store {tmp_path}")
+    assert "holds no ledger" in result.error
     assert list(tmp_path.iterdir()) == []
 
 

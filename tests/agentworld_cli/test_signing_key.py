@@ -41,8 +41,8 @@ def test_step_keys_are_rotated_separately(call, example):
     [("rotate", "there is no signer"), ("list steps", "holds no public key")],
 )
 def test_a_store_without_keys_is_refused_and_stays_empty(call, tmp_path, words, sentence):
-    done = call(f"signing-key {words} --store {tmp_path}")
-    assert done.code == 2
-    assert sentence in done.error
-    assert done.error.count("\n") == 1
+    result = call(f"signing-key {words} --store {tmp_path}")
+    assert result.code == 2
+    assert sentence in result.error
+    assert result.error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -9,9 +9,9 @@ pytestmark = pytest.mark.compute
 
 def test_a_plan_prints_each_memory_part_and_the_source_of_the_speed(call):
     options = "--tokens 1000000000 --tokens-per-second 1000 --price 2"
-    done = call(f"train plan --recipe smoke --gpus 2x8xH100 {options}")
-    assert (done.code, done.error) == (0, "")
-    lines = done.out.splitlines()
+    result = call(f"train plan --recipe smoke --gpus 2x8xH100 {options}")
+    assert (result.code, result.error) == (0, "")
+    lines = result.out.splitlines()
     assert [line.split(":")[0] for line in lines if " of Qwen3ForCausalLM" in line] == [
         "cpt of Qwen3ForCausalLM on 2x8xH100",
         "sft of Qwen3ForCausalLM on 2x8xH100",
@@ -28,15 +28,15 @@ def test_a_plan_prints_each_memory_part_and_the_source_of_the_speed(call):
 
 
 def test_the_plan_of_a_model_without_a_known_speed_has_no_time(call):
-    done = call("train plan --recipe smoke --gpus 1xH100 --stage cpt --tokens 1000000")
-    assert done.out.splitlines()[-1].startswith(
+    result = call("train plan --recipe smoke --gpus 1xH100 --stage cpt --tokens 1000000")
+    assert result.out.splitlines()[-1].startswith(
         "time: unknown, because no such model was measured or cited"
     )
 
 
 def test_a_plan_as_json_has_the_bytes_of_only_the_chosen_stage(call):
-    done = call("train plan --recipe smoke --gpus 1xH100 --stage sft --json")
-    (plan,) = json.loads(done.out)
+    result = call("train plan --recipe smoke --gpus 1xH100 --stage sft --json")
+    (plan,) = json.loads(result.out)
     assert (plan["stage"], plan["seconds"], plan["cost"]) == ("sft", None, None)
     weights = {moment: memory["weights"] for moment, memory in plan["memory"]["gpu"].items()}
     assert weights == dict.fromkeys(("load", "training", "save"), 4 * plan["num_weights"])
@@ -51,7 +51,7 @@ def test_a_plan_as_json_has_the_bytes_of_only_the_chosen_stage(call):
     ],
 )
 def test_invalid_plan_options_are_refused_in_one_sentence(call, options, error):
-    done = call(f"train plan {options}")
-    assert (done.code, done.out) == (2, "")
-    assert error in done.error
-    assert len(done.error.splitlines()) == 1
+    result = call(f"train plan {options}")
+    assert (result.code, result.out) == (2, "")
+    assert error in result.error
+    assert len(result.error.splitlines()) == 1

@@ -30,8 +30,8 @@ def test_audit_withdrawn_prints_lost_versions_and_declares_them_with_a_reason(ca
     assert first.startswith(f"hero@1 {artifact}, registered on 2")
     assert last == "nothing is recorded; add --reason TEXT to record it"
     assert call(verify).code == 8
-    done = call(f"{words} --reason 'it was no good'")
-    assert done.out == result.out.replace(
+    output = call(f"{words} --reason 'it was no good'")
+    assert output.out == result.out.replace(
         "nothing is recorded; add --reason TEXT to record it", "recorded"
     )
     assert call(words).out == "the registry has all that was signed as registered\n"
@@ -44,9 +44,9 @@ def test_audit_withdrawn_declares_only_the_named_versions(call, tmp_path, monkey
     empty_sources = history.sources._replace(registry=MemoryRegistry())
     monkeypatch.setattr(declarations, "open_sources", lambda _: empty_sources)
     words = f"audit withdrawn --store {history.store} --reason 'it was no good'"
-    done = call(words)
-    assert (done.code, done.error.count("\n")) == (2, 1)
-    assert "the registry has none of 2 registered versions" in done.error
+    output = call(words)
+    assert (output.code, output.error.count("\n")) == (2, 1)
+    assert "the registry has none of 2 registered versions" in output.error
     assert call(f"{words} hero@2").code == 2
     result = call(f"{words} hero@1")
     assert (result.code, result.out.count("\n")) == (0, 2)
@@ -55,12 +55,12 @@ def test_audit_withdrawn_declares_only_the_named_versions(call, tmp_path, monkey
 
 
 def test_audit_withdrawn_prints_lost_versions_as_json(call, history):
-    done = call(f"audit withdrawn --json --store {history.store}")
-    (version,) = json.loads(done.out)["versions"]
+    result = call(f"audit withdrawn --json --store {history.store}")
+    (version,) = json.loads(result.out)["versions"]
     assert (version["registered_as"], version["version"]) == ("hero", 1)
 
 
 def test_a_reason_that_is_too_long_is_refused(call, history):
-    done = call(f"audit withdrawn --reason {'x' * 1025} --store {history.store}")
-    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    result = call(f"audit withdrawn --reason {'x' * 1025} --store {history.store}")
+    assert (result.code, result.out, result.error.count("\n")) == (2, "", 1)
     assert call(f"audit verify --store {history.store}").code == 8

@@ -20,12 +20,12 @@ def assistant(text):
     return {"role": "assistant", "content": text}
 
 
-def call(served, run, use, key="none"):
+def call(service, run, use, key="none"):
     """Calls a function with the client of a run, without retries; without a run, at the root."""
 
     async def request():
         http = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(served.transport.app, raise_app_exceptions=False)
+            transport=httpx2.ASGITransport(service.transport.app, raise_app_exceptions=False)
         )
         settings = {"api_key": key, "max_retries": 0, "http_client": http}
         base = f"http://simulator{f'/runs/{run}' if run else ''}/v1"
@@ -35,20 +35,20 @@ def call(served, run, use, key="none"):
     return asyncio.run(request())
 
 
-def chat(served, run, messages, key="none", **fields):
+def chat(service, run, messages, key="none", **fields):
     """A completion."""
     fields = {"model": MODEL, "messages": messages, **fields}
-    return call(served, run, lambda client: client.chat.completions.create(**fields), key)
+    return call(service, run, lambda client: client.chat.completions.create(**fields), key)
 
 
-def streamed(served, run, messages, **fields):
+def streamed(service, run, messages, **fields):
     async def read(client):
         stream = await client.chat.completions.create(
             model=MODEL, messages=messages, stream=True, **fields
         )
         return [chunk async for chunk in stream]
 
-    return call(served, run, read)
+    return call(service, run, read)
 
 
 def said(answer):

@@ -17,86 +17,86 @@ def problem(response):
 
 
 def test_a_run_is_opened_counted_and_closed(serve):
-    served = serve()
-    run = served.run()
-    served.step(served.reset(run), "ls", 1)
-    state = served.http("GET", f"/runs/{run}").json()
+    service = serve()
+    run = service.run()
+    service.step(service.reset(run), "ls", 1)
+    state = service.http("GET", f"/runs/{run}").json()
     assert (state["simulator"], state["num_episodes"], state["num_steps"]) == (SIMULATOR, 1, 1)
     final = {"final_weights": records.digest("final")}
-    assert served.http("POST", f"/runs/{run}/close", final).json()["closing"]
-    assert served.http("POST", f"/runs/{run}/close", final).status_code == 200
+    assert service.http("POST", f"/runs/{run}/close", final).json()["closing"]
+    assert service.http("POST", f"/runs/{run}/close", final).status_code == 200
 
 
 def test_a_reset_gives_the_instruction_and_no_observation(serve):
-    served = serve()
-    answer = served.http("POST", "/episodes", {"run": served.run(), "task": TASK}).json()
+    service = serve()
+    answer = service.http("POST", "/episodes", {"run": service.run(), "task": TASK}).json()
     assert (answer["instruction"], answer["step"]) == ("report rimo.txt", 0)
     assert "observation" not in answer
-    assert served.engine.requests == []
+    assert service.engine.requests == []
 
 
 def test_a_step_returns_the_engine_answer_without_its_reasoning(serve):
-    served = serve(lambda messages: "<think>easy</think>besa\n[0] ~")
-    answer = served.step(served.reset(), "cat rimo.txt", 1).json()
+    service = serve(lambda messages: "<think>easy</think>besa\n[0] ~")
+    answer = service.step(service.reset(), "cat rimo.txt", 1).json()
     assert answer["observation"] == "besa\n[0] ~"
     assert (answer["step"], answer["reward"], answer["done"]) == (1, None, False)
 
 
 def test_the_engine_reads_the_start_and_every_earlier_turn(serve):
-    served = serve()
-    episode = served.reset(initial_state="rimo.txt: besa", simulation_instruction="be slow")
-    served.step(episode, "echo a", 1)
-    served.step(episode, "echo b", 2)
-    system, *turns = (message["content"] for message in served.engine.requests[-1].messages)
+    service = serve()
+    episode = service.reset(initial_state="rimo.txt: besa", simulation_instruction="be slow")
+    service.step(episode, "echo a", 1)
+    service.step(episode, "echo b", 2)
+    system, *turns = (message["content"] for message in service.engine.requests[-1].messages)
     assert system.endswith("rimo.txt: besa\nbe slow")
     assert turns == ["echo a", "a\n[0] ~", "echo b"]
 
 
 def test_the_simulators_control_text_applies_to_episodes_without_an_instruction(serve):
-    served = serve(control_text="fail twice")
-    served.step(served.reset(), "ls", 1)
-    served.step(served.reset(simulation_instruction="be slow"), "ls", 1)
-    first, second = (request.messages[0]["content"] for request in served.engine.requests)
+    service = serve(control_text="fail twice")
+    service.step(service.reset(), "ls", 1)
+    service.step(service.reset(simulation_instruction="be slow"), "ls", 1)
+    first, second = (request.messages[0]["content"] for request in service.engine.requests)
     assert first.endswith("fail twice")
     assert second.endswith("be slow")
 
 
 def test_a_task_ends_with_its_closing_action(serve):
-    served = serve()
-    episode = served.reset(task=TASK)
-    assert served.step(episode, "ls", 1).json()["reward"] is None
-    answer = served.step(episode, "echo besa", 2).json()
+    service = serve()
+    episode = service.reset(task=TASK)
+    assert service.step(episode, "ls", 1).json()["reward"] is None
+    answer = service.step(episode, "echo besa", 2).json()
     assert (answer["reward"], answer["done"], answer["truncated"]) == (1.0, True, False)
 
 
 def test_a_task_ends_at_its_turn_limit_with_reward_0(serve):
-    served = serve()
-    episode = served.reset(task=TASK)
-    answers = [served.step(episode, "ls", number).json() for number in (1, 2, 3)]
+    service = serve()
+    episode = service.reset(task=TASK)
+    answers = [service.step(episode, "ls", number).json() for number in (1, 2, 3)]
     assert [answer["done"] for answer in answers] == [False, False, True]
     assert (answers[-1]["reward"], answers[-1]["truncated"]) == (0.0, True)
 
 
 def test_an_episode_without_a_task_has_no_reward_and_the_turn_limit_of_its_opening(serve):
-    served = serve()
-    answer = served.step(served.reset(turn_limit=1), "echo besa", 1).json()
+    service = serve()
+    answer = service.step(service.reset(turn_limit=1), "echo besa", 1).json()
     assert (answer["reward"], answer["done"], answer["truncated"]) == (None, True, True)
 
 
 def test_a_repeated_step_gets_the_recorded_answer(serve):
-    served = serve()
-    episode = served.reset()
-    first, second = served.step(episode, "echo a", 1), served.step(episode, "echo a", 1)
+    service = serve()
+    episode = service.reset()
+    first, second = service.step(episode, "echo a", 1), service.step(episode, "echo a", 1)
     assert first.content == second.content
-    assert len(served.engine.requests) == 1
+    assert len(service.engine.requests) == 1
 
 
 def test_a_finished_episode_repeats_its_last_step_and_refuses_a_next_step(serve):
-    served = serve()
-    episode = served.reset(task=TASK)
-    closing = served.step(episode, "echo besa", 1)
-    assert served.step(episode, "echo besa", 1).content == closing.content
-    assert problem(served.step(episode, "ls", 2)) == (409, "conflict")
+    service = serve()
+    episode = service.reset(task=TASK)
+    closing = service.step(episode, "echo besa", 1)
+    assert service.step(episode, "echo besa", 1).content == closing.content
+    assert problem(service.step(episode, "ls", 2)) == (409, "conflict")
 
 
 @pytest.mark.parametrize(
@@ -105,43 +105,43 @@ def test_a_finished_episode_repeats_its_last_step_and_refuses_a_next_step(serve)
     ids=["a gap", "another action"],
 )
 def test_a_step_with_a_wrong_number_or_action_is_refused(serve, action, step, message):
-    served = serve()
-    episode = served.reset()
-    served.step(episode, "ls", 1)
-    answer = served.step(episode, action, step)
+    service = serve()
+    episode = service.reset()
+    service.step(episode, "ls", 1)
+    answer = service.step(episode, action, step)
     assert problem(answer) == (409, "conflict")
     assert message in answer.json()["error"]["message"]
-    assert len(served.ledger.episode(episode).steps) == 1
+    assert len(service.ledger.episode(episode).steps) == 1
 
 
 def test_concurrent_requests_for_the_same_step_get_one_answer(serve):
-    served = serve()
-    episode = served.reset()
+    service = serve()
+    episode = service.reset()
 
     async def step_all():
-        clients = [served.client() for _ in range(8)]
+        clients = [service.client() for _ in range(8)]
         return await asyncio.gather(*(client.step(episode, "echo a") for client in clients))
 
     assert len(set(asyncio.run(step_all()))) == 1
-    assert len(served.ledger.episode(episode).steps) == 1
+    assert len(service.ledger.episode(episode).steps) == 1
 
 
 @pytest.mark.waits
 def test_concurrent_episodes_are_each_recorded_once(serve):
-    served = serve()
-    run = served.run()
+    service = serve()
+    run = service.run()
 
     async def play(client):
         episode = await client.reset(records.task(turn_limit=5))
         return [(await client.step(episode, "ls")).step for _ in range(5)]
 
     async def play_all():
-        client = served.client()
+        client = service.client()
         await client.resume_run(run)
         return await asyncio.gather(*(play(client) for _ in range(20)))
 
     assert asyncio.run(play_all()) == [[1, 2, 3, 4, 5]] * 20
-    assert (served.ledger.run(run).num_episodes, served.ledger.run(run).num_steps) == (20, 100)
+    assert (service.ledger.run(run).num_episodes, service.ledger.run(run).num_steps) == (20, 100)
 
 
 @pytest.mark.parametrize(
@@ -159,28 +159,28 @@ def test_concurrent_episodes_are_each_recorded_once(serve):
 def test_an_engine_failure_returns_a_typed_error_and_records_no_step(
     serve, error, status, kind, retryable
 ):
-    served = serve(lambda messages: error)
-    episode = served.reset()
-    answer = served.step(episode, "ls", 1)
+    service = serve(lambda messages: error)
+    episode = service.reset()
+    answer = service.step(episode, "ls", 1)
     assert problem(answer) == (status, kind)
     assert answer.json()["error"]["retryable"] is retryable
-    assert served.ledger.episode(episode).steps == ()
+    assert service.ledger.episode(episode).steps == ()
 
 
 @pytest.mark.parametrize("text", ["", "<think>no end", "<think>so</think>\n\n"])
 def test_an_answer_without_an_observation_returns_an_error_and_records_no_step(serve, text):
-    served = serve(lambda messages: text)
-    episode = served.reset()
-    assert problem(served.step(episode, "ls", 1)) == (502, "unparsable")
-    assert served.ledger.episode(episode).steps == ()
+    service = serve(lambda messages: text)
+    episode = service.reset()
+    assert problem(service.step(episode, "ls", 1)) == (502, "unparsable")
+    assert service.ledger.episode(episode).steps == ()
 
 
 def test_a_failed_step_may_be_tried_again(serve):
     answers = iter([EngineError("gone"), "[0] ~"])
-    served = serve(lambda messages: next(answers))
-    episode = served.reset()
-    assert served.step(episode, "ls", 1).status_code == 503
-    assert served.step(episode, "ls", 1).json()["observation"] == "[0] ~"
+    service = serve(lambda messages: next(answers))
+    episode = service.reset()
+    assert service.step(episode, "ls", 1).status_code == 503
+    assert service.step(episode, "ls", 1).json()["observation"] == "[0] ~"
 
 
 @pytest.mark.parametrize(
@@ -189,32 +189,32 @@ def test_a_failed_step_may_be_tried_again(serve):
 def test_only_the_error_kinds_named_in_the_manifest_are_retried(serve, retry_on, status, count):
     answers = iter([EngineError("gone"), "[0] ~"])
     retry = {"attempts": 2, "retry_on": retry_on}
-    served = serve(lambda messages: next(answers), retry=retry)
-    assert served.step(served.reset(), "ls", 1).status_code == status
-    assert len(served.engine.requests) == count
+    service = serve(lambda messages: next(answers), retry=retry)
+    assert service.step(service.reset(), "ls", 1).status_code == status
+    assert len(service.engine.requests) == count
 
 
 def test_an_unparsable_answer_is_not_retried_at_temperature_zero(serve):
-    served = serve(lambda messages: "", retry={"attempts": 3, "retry_on": ["unparsable"]})
-    assert served.step(served.reset(), "ls", 1).status_code == 502
-    assert len(served.engine.requests) == 1
+    service = serve(lambda messages: "", retry={"attempts": 3, "retry_on": ["unparsable"]})
+    assert service.step(service.reset(), "ls", 1).status_code == 502
+    assert len(service.engine.requests) == 1
 
 
 def test_a_step_that_exceeds_the_context_returns_a_context_error(serve):
-    served = serve(context_tokens=300, sampling={"max_tokens": 200})
-    episode = served.reset()
-    assert served.step(episode, "ls", 1).status_code == 200
-    assert problem(served.step(episode, "echo " + "a" * 200, 2)) == (422, "context")
-    assert len(served.ledger.episode(episode).steps) == 1
+    service = serve(context_tokens=300, sampling={"max_tokens": 200})
+    episode = service.reset()
+    assert service.step(episode, "ls", 1).status_code == 200
+    assert problem(service.step(episode, "echo " + "a" * 200, 2)) == (422, "context")
+    assert len(service.ledger.episode(episode).steps) == 1
 
 
 def test_a_seeded_simulator_uses_equal_seeds_for_equal_episodes(serve):
-    served = serve(sampling={"seed_policy": "seeded", "temperature": 1.0})
+    service = serve(sampling={"seed_policy": "seeded", "temperature": 1.0})
     for _ in range(2):
-        episode = served.reset(task=TASK)
-        served.step(episode, "ls", 1)
-        served.step(episode, "ls", 2)
-    first, second, third, fourth = (request.seed for request in served.engine.requests)
+        episode = service.reset(task=TASK)
+        service.step(episode, "ls", 1)
+        service.step(episode, "ls", 2)
+    first, second, third, fourth = (request.seed for request in service.engine.requests)
     assert (first, second) == (third, fourth)
     assert first != second
 
@@ -252,27 +252,27 @@ def test_an_invalid_request_body_is_422(serve, path, body):
 
 
 def test_a_task_with_an_invalid_success_rule_is_refused_at_reset(serve):
-    served = serve()
+    service = serve()
     task = {**TASK, "success": {"closing": "echo (", "output": ""}}
-    answer = served.http("POST", "/episodes", {"run": served.run(), "task": task})
+    answer = service.http("POST", "/episodes", {"run": service.run(), "task": task})
     assert problem(answer) == (422, "input")
 
 
 def test_a_closed_run_refuses_steps_episodes_and_other_final_weights(serve):
-    served = serve()
-    run = served.run()
-    episode = served.reset(run)
-    served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
-    assert problem(served.step(episode, "ls", 1)) == (409, "conflict")
-    assert problem(served.http("POST", "/episodes", {"run": run})) == (409, "conflict")
+    service = serve()
+    run = service.run()
+    episode = service.reset(run)
+    service.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
+    assert problem(service.step(episode, "ls", 1)) == (409, "conflict")
+    assert problem(service.http("POST", "/episodes", {"run": run})) == (409, "conflict")
     closing = {"final_weights": records.digest("other")}
-    assert problem(served.http("POST", f"/runs/{run}/close", closing)) == (409, "conflict")
+    assert problem(service.http("POST", f"/runs/{run}/close", closing)) == (409, "conflict")
 
 
 def test_another_simulator_refuses_a_run_and_its_episodes(serve):
-    served = serve()
-    run = served.run()
-    episode = served.reset(run)
+    service = serve()
+    run = service.run()
+    episode = service.reset(run)
     other_service = serve(control_text="another version")
     assert problem(other_service.http("GET", f"/runs/{run}")) == (409, "conflict")
     assert problem(other_service.http("POST", "/episodes", {"run": run})) == (409, "conflict")
@@ -289,13 +289,13 @@ def test_a_second_service_on_the_same_ledger_continues_an_episode(serve):
 
 
 def test_an_episode_response_has_its_steps_closing_reason_and_head(serve):
-    served = serve()
-    episode = served.reset(task=TASK)
-    served.step(episode, "echo besa", 1)
-    state = served.http("GET", f"/episodes/{episode}").json()
+    service = serve()
+    episode = service.reset(task=TASK)
+    service.step(episode, "echo besa", 1)
+    state = service.http("GET", f"/episodes/{episode}").json()
     assert [step["observation"] for step in state["steps"]] == ["besa\n[0] ~"]
     assert state["closed"] == "done"
-    assert state["head"] == served.ledger.episode(episode).head
+    assert state["head"] == service.ledger.episode(episode).head
 
 
 @pytest.mark.parametrize(
@@ -306,15 +306,15 @@ def test_every_response_names_the_simulator(serve, method, path):
 
 
 def test_every_record_in_a_response_names_the_simulator(serve):
-    served = serve()
-    run = served.run()
-    episode = served.reset(run)
+    service = serve()
+    run = service.run()
+    episode = service.reset(run)
     answers = [
-        served.http("GET", f"/runs/{run}"),
-        served.http("POST", "/episodes", {"run": run}),
-        served.step(episode, "ls", 1),
-        served.http("GET", f"/episodes/{episode}"),
-        served.http("GET", "/health"),
+        service.http("GET", f"/runs/{run}"),
+        service.http("POST", "/episodes", {"run": run}),
+        service.step(episode, "ls", 1),
+        service.http("GET", f"/episodes/{episode}"),
+        service.http("GET", "/health"),
     ]
     assert {answer.json()["simulator"] for answer in answers} == {SIMULATOR}
 
@@ -347,16 +347,16 @@ def test_a_step_that_cannot_be_written_returns_a_retryable_store_error(serve):
                 raise StoreError(f"no room for {len(writes)} more steps")
             super().write(writes)
 
-    served = serve(ledger=FullLedger)
-    answer = served.step(served.reset(), "ls", 1)
+    service = serve(ledger=FullLedger)
+    answer = service.step(service.reset(), "ls", 1)
     assert problem(answer) == (503, "store")
     assert answer.json()["error"]["retryable"]
     assert answer.headers["retry-after"] == "1"
 
 
 def test_an_internal_error_names_the_simulator(serve):
-    served = serve(lambda messages: 1 / 0)
-    answer = served.step(served.reset(), "ls", 1)
+    service = serve(lambda messages: 1 / 0)
+    answer = service.step(service.reset(), "ls", 1)
     assert problem(answer) == (500, "internal")
     assert answer.headers["x-agentworld-simulator"] == SIMULATOR
 

@@ -14,20 +14,20 @@ DIGEST = digest_bytes(INSTRUCTION.encode())
 
 
 @pytest.fixture
-def served(serve):
+def service(serve):
     return serve()
 
 
-def test_a_reset_response_has_the_digest_of_the_instruction(served):
-    body = {"run": served.run(), "simulation_instruction": INSTRUCTION}
-    assert served.http("POST", "/episodes", body).json()["control"] == DIGEST
-    answer = served.http("POST", "/episodes", {"run": served.run()}).json()
+def test_a_reset_response_has_the_digest_of_the_instruction(service):
+    body = {"run": service.run(), "simulation_instruction": INSTRUCTION}
+    assert service.http("POST", "/episodes", body).json()["control"] == DIGEST
+    answer = service.http("POST", "/episodes", {"run": service.run()}).json()
     assert answer["control"] == digest_bytes(b"")
 
 
-def test_the_client_returns_the_digest_of_the_instruction(served):
+def test_the_client_returns_the_digest_of_the_instruction(service):
     async def begin():
-        client = served.client()
+        client = service.client()
         await client.resume_run(served_run)
         opening = EpisodeOpening(run=served_run, simulation_instruction=INSTRUCTION)
         try:
@@ -35,15 +35,15 @@ def test_the_client_returns_the_digest_of_the_instruction(served):
         finally:
             await client.close()
 
-    served_run = served.run()
+    served_run = service.run()
     assert asyncio.run(begin()).control == DIGEST
 
 
-def test_the_run_log_contains_the_digest_of_the_instruction(served):
-    run = served.run()
-    episode = served.reset(run, simulation_instruction=INSTRUCTION)
+def test_the_run_log_contains_the_digest_of_the_instruction(service):
+    run = service.run()
+    episode = service.reset(run, simulation_instruction=INSTRUCTION)
     (fields,) = [
-        entry.fields for entry in served.ledger.logs.entries(run) if "control" in entry.fields
+        entry.fields for entry in service.ledger.logs.entries(run) if "control" in entry.fields
     ]
     assert (fields["episode"], fields["control"]) == (episode, DIGEST)
 
@@ -56,14 +56,15 @@ def test_first_head_and_control_digest_differ_exactly_when_the_instruction_diffe
     assert (openings[0].control == openings[1].control) == (one == other)
 
 
-def test_a_fork_or_replay_keeps_the_instruction_and_refuses_another(served):
-    run = served.run()
-    episode = served.reset(run, simulation_instruction=INSTRUCTION)
-    served.step(episode, "ls", 1)
+def test_a_fork_or_replay_keeps_the_instruction_and_refuses_another(service):
+    run = service.run()
+    episode = service.reset(run, simulation_instruction=INSTRUCTION)
+    service.step(episode, "ls", 1)
     source = {"episode": episode, "step": 1}
     for kind in ("fork", "replay"):
         assert (
-            served.http("POST", "/episodes", {"run": run, kind: source}).json()["control"] == DIGEST
+            service.http("POST", "/episodes", {"run": run, kind: source}).json()["control"]
+            == DIGEST
         )
         body = {"run": run, kind: source, "simulation_instruction": "another"}
-        assert served.http("POST", "/episodes", body).status_code == 422
+        assert service.http("POST", "/episodes", body).status_code == 422

@@ -38,11 +38,11 @@ def trace() -> Iterator[Trace]:
 
 @pytest.mark.compute
 def test_one_step_runs_code_of_a_bounded_number_of_files(trace, serve, capsys):
-    served = serve()
-    episode = served.reset()
-    served.step(episode, "echo before", 1)  # loads all that is loaded once
+    service = serve()
+    episode = service.reset()
+    service.step(episode, "echo before", 1)  # loads all that is loaded once
     trace.is_on = True
-    answer = served.step(episode, "echo now", 2)
+    answer = service.step(episode, "echo now", 2)
     trace.is_on = False
     assert answer.json()["observation"] == "now\n[0] ~"
     with capsys.disabled():

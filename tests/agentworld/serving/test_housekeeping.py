@@ -62,27 +62,25 @@ def play_at(url):
 
 @pytest.mark.compute
 def test_a_running_service_expires_idle_episodes_and_signs_logs(tmp_path):
-    served = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
-    with listening(served.app) as url:
+    app = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
+    with listening(app.app) as url:
         run, episode = play_at(url)
-        wait_for(lambda: served.ledger.episode(episode).closed == "expired")
-        wait_for(
-            lambda: len(served.ledger.logs.entries(run)) in served.ledger.logs.checkpoints(run)
-        )
+        wait_for(lambda: app.ledger.episode(episode).closed == "expired")
+        wait_for(lambda: len(app.ledger.logs.entries(run)) in app.ledger.logs.checkpoints(run))
 
 
 def test_a_service_logs_a_failed_signing_at_shutdown_and_ends(tmp_path, caplog):
-    served = service(tmp_path)
-    with caplog.at_level(logging.WARNING), listening(served.app) as url:
+    app = service(tmp_path)
+    with caplog.at_level(logging.WARNING), listening(app.app) as url:
         run, _ = play_at(url)
         (tmp_path / "mirror").write_text("no folder")
     assert "the last answers are logged and not signed" in caplog.text
-    assert not served.ledger.logs.checkpoints(run)
+    assert not app.ledger.logs.checkpoints(run)
 
 
 def test_a_service_signs_the_whole_log_of_a_run_at_shutdown(tmp_path):
-    served = service(tmp_path)
-    with listening(served.app) as url:
+    app = service(tmp_path)
+    with listening(app.app) as url:
         run, _ = play_at(url)
-        assert not served.ledger.logs.checkpoints(run)
-    assert len(served.ledger.logs.entries(run)) in served.ledger.logs.checkpoints(run)
+        assert not app.ledger.logs.checkpoints(run)
+    assert len(app.ledger.logs.entries(run)) in app.ledger.logs.checkpoints(run)

@@ -82,9 +82,9 @@ def socket_status(url, credential):
 
 @pytest.mark.waits
 def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
-    served = serve(access=make.access.Checked(tmp_path))
+    service = serve(access=make.access.Checked(tmp_path))
     caplog.set_level(logging.DEBUG)
-    with make.service.listening(served.transport.app) as url:
+    with make.service.listening(service.transport.app) as url:
         run, errors = asyncio.run(run_session(url))
         token = make.access.TOKENS.token(run, "acme")
         assert socket_status(url, token) == 101
@@ -98,10 +98,10 @@ def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
 
 
 def test_str_and_repr_of_client_and_opened_run_omit_the_token(serve, tmp_path):
-    served = serve(access=make.access.Checked(tmp_path))
+    service = serve(access=make.access.Checked(tmp_path))
 
     async def work():
-        client = served.client(credential=GOOD)
+        client = service.client(credential=GOOD)
         run = await client.open_run(make.service.OPENING)
         await client.close()
         return client, OpenedRun(run=run, token=client.run_token)

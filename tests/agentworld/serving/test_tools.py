@@ -13,19 +13,19 @@ LINE = (
 
 
 @pytest.fixture
-def served(serve):
+def service(serve):
     return serve()
 
 
-def prompts(served):
+def prompts(service):
     """The system messages that the engine read."""
-    return [request.messages[0]["content"] for request in served.engine.requests]
+    return [request.messages[0]["content"] for request in service.engine.requests]
 
 
-def test_tools_are_rendered_between_the_system_prompt_and_the_initial_state(served):
-    served.step(served.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
+def test_tools_are_rendered_between_the_system_prompt_and_the_initial_state(service):
+    service.step(service.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
     prompt = records.manifest().domains["shell"].system_prompt
-    assert prompts(served) == [f"{prompt}\n{LINE}\nrimo.txt"]
+    assert prompts(service) == [f"{prompt}\n{LINE}\nrimo.txt"]
 
 
 def test_replicas_render_the_same_prompt_with_tools(serve):
@@ -36,16 +36,16 @@ def test_replicas_render_the_same_prompt_with_tools(serve):
     assert prompts(first) == prompts(second)
 
 
-def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
-    run = served.run()
-    episode = served.reset(run, tools=[TOOL])
-    served.step(episode, "ls", 1)
+def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(service):
+    run = service.run()
+    episode = service.reset(run, tools=[TOOL])
+    service.step(episode, "ls", 1)
     source = {"episode": episode, "step": 1}
-    fork = served.reset(run, fork=source)
-    assert [tool.name for tool in served.ledger.episode(fork).opening.tools] == ["read"]
+    fork = service.reset(run, fork=source)
+    assert [tool.name for tool in service.ledger.episode(fork).opening.tools] == ["read"]
     for kind in ("fork", "replay"):
         body = {"run": run, kind: source, "tools": [TOOL]}
-        answer = served.http("POST", "/episodes", body)
+        answer = service.http("POST", "/episodes", body)
         assert answer.status_code == 422
         assert "takes tools from it" in answer.json()["error"]["message"]
 
@@ -60,7 +60,7 @@ def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(served):
     ],
     ids=["name", "pattern", "elsewhere", "number"],
 )
-def test_an_episode_with_an_invalid_tool_is_refused(served, tool, problem):
-    answer = served.http("POST", "/episodes", {"run": served.run(), "tools": [tool]})
+def test_an_episode_with_an_invalid_tool_is_refused(service, tool, problem):
+    answer = service.http("POST", "/episodes", {"run": service.run(), "tools": [tool]})
     assert answer.status_code == 422
     assert problem in answer.json()["error"]["message"]

@@ -37,9 +37,9 @@ TOOL = {"type": "function", "function": {"name": "bash"}}
 
 
 def test_a_request_may_repeat_the_pinned_settings(serve):
-    served = serve(sampling=SAMPLING)
+    service = serve(sampling=SAMPLING)
     model = records.manifest(sampling=SAMPLING).digest
-    answer = chat(served, served.run(), LS, model=model, **PINNED)
+    answer = chat(service, service.run(), LS, model=model, **PINNED)
     assert said(answer) == "[0] ~"
 
 
@@ -73,24 +73,24 @@ def test_a_request_may_repeat_the_pinned_settings(serve):
     ],
 )
 def test_an_unsupported_setting_or_value_is_refused_by_name(serve, name, value):
-    served = serve()
-    run = served.run()
+    service = serve()
+    run = service.run()
     with pytest.raises(openai.BadRequestError) as caught:
-        chat(served, run, LS, extra_body={name: value})
+        chat(service, run, LS, extra_body={name: value})
     error = caught.value
     assert error.param.split(".")[0] == name
     assert (error.code, error.type) == ("input", "invalid_request_error")
     assert error.response.headers["x-should-retry"] == "false"
-    assert served.engine.requests == []
+    assert service.engine.requests == []
 
 
 def test_fields_without_effect_are_accepted(serve):
-    served = serve()
+    service = serve()
     fields = {"user": "u", "store": True, "metadata": {"any": "word"}, "service_tier": "auto"}
     fields |= {"safety_identifier": "u", "prompt_cache_key": "k", "seed": None, "stop": None}
-    assert said(chat(served, served.run(), LS, **fields)) == "[0] ~"
+    assert said(chat(service, service.run(), LS, **fields)) == "[0] ~"
     parts = [{"type": "text", "text": text} for text in ("echo a", "b")]
-    assert said(chat(served, served.run(), [user(parts)])) == "a\nb\n[0] ~"
+    assert said(chat(service, service.run(), [user(parts)])) == "a\nb\n[0] ~"
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ def test_fields_without_effect_are_accepted(serve):
     ],
 )
 def test_invalid_messages_are_refused_with_their_position(serve, messages, param):
-    served = serve()
+    service = serve()
     with pytest.raises(openai.BadRequestError) as caught:
-        chat(served, served.run(), messages)
+        chat(service, service.run(), messages)
     assert caught.value.param == param
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"null"])
 def test_an_invalid_request_body_is_400(serve, body):
-    served = serve()
-    answer = served.send("POST", f"/runs/{served.run()}/v1/chat/completions", body)
+    service = serve()
+    answer = service.send("POST", f"/runs/{service.run()}/v1/chat/completions", body)
     assert answer.status_code == 400
     assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
     assert answer.json()["error"]["param"] is None
 
 
 def test_an_invalid_idempotency_key_is_refused(serve):
-    served = serve()
+    service = serve()
     with pytest.raises(openai.BadRequestError) as caught:
-        chat(served, served.run(), LS, extra_headers={"Idempotency-Key": "mine"})
+        chat(service, service.run(), LS, extra_headers={"Idempotency-Key": "mine"})
     assert caught.value.param == "idempotency-key"
 
 
@@ -157,11 +157,11 @@ def test_an_invalid_idempotency_key_is_refused(serve):
 def test_an_engine_failure_raises_a_typed_error_with_a_should_retry_header(
     serve, error, exc_type, kind, retry
 ):
-    served = serve(lambda messages: error)
-    run = served.run()
+    service = serve(lambda messages: error)
+    run = service.run()
     for ask in (chat, streamed):
         with pytest.raises(exc_type) as caught:
-            ask(served, run, LS)
+            ask(service, run, LS)
         assert caught.value.code == kind
         headers = caught.value.response.headers
         assert (headers["x-should-retry"], "retry-after" in headers) == (retry, retry == "true")
@@ -176,41 +176,41 @@ def two_tenants(serve, tmp_path):
         lines.append(f"  {tenant}: {{keys: {{only: {key}}}}}")
     file = tmp_path / "access.yaml"
     file.write_text("\n".join(lines))
-    served = serve(access=CheckedAccess(ReloadedAccess(file), RunTokens(b"a secret of the tests")))
+    service = serve(access=CheckedAccess(ReloadedAccess(file), RunTokens(b"a secret of the tests")))
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
     answers = [
-        served.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()
+        service.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()
         for tenant in ("mine", "theirs")
     ]
-    return served, [(answer["run"]["id"], answer["token"]) for answer in answers]
+    return service, [(answer["run"]["id"], answer["token"]) for answer in answers]
 
 
 def test_a_run_token_is_an_api_key_for_its_run_only(two_tenants):
-    served, [(run, token), (other_run, _)] = two_tenants
-    answer = chat(served, "", LS, key=token)
+    service, [(run, token), (other_run, _)] = two_tenants
+    answer = chat(service, "", LS, key=token)
     assert answer.agentworld["run"] == run
     with pytest.raises(openai.NotFoundError):
-        chat(served, other_run, LS, key=token)
+        chat(service, other_run, LS, key=token)
 
 
 def test_a_request_without_a_credential_is_rejected(two_tenants):
-    served, [(run, _), _] = two_tenants
+    service, [(run, _), _] = two_tenants
     for ask in (chat, streamed):
         with pytest.raises(openai.AuthenticationError, match="bearer token"):
-            ask(served, run, LS)
+            ask(service, run, LS)
 
 
 def test_runs_and_episodes_of_another_tenant_look_nonexistent(two_tenants):
-    served, [(own, _), (rival, _)] = two_tenants
-    episode = chat(served, rival, LS, key="awk_theirs").agentworld["episode"]
+    service, [(own, _), (rival, _)] = two_tenants
+    episode = chat(service, rival, LS, key="awk_theirs").agentworld["episode"]
     messages = []
     for run, name in [(rival, episode), ("0" * 32, episode), (own, episode), (own, "0" * 32)]:
         with pytest.raises(openai.NotFoundError) as caught:
-            chat(served, run, LS, key="awk_mine", **named(name))
+            chat(service, run, LS, key="awk_mine", **named(name))
         messages.append(str(caught.value).replace(run, "RUN").replace(name, "EPISODE"))
     assert (messages[0], messages[2]) == (messages[1], messages[3])
     with pytest.raises(openai.NotFoundError):
-        call(served, rival, lambda client: client.models.retrieve(MODEL), "awk_mine")
+        call(service, rival, lambda client: client.models.retrieve(MODEL), "awk_mine")
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_runs_and_episodes_of_another_tenant_look_nonexistent(two_tenants):
     ],
 )
 def test_an_unsupported_openai_route_returns_an_openai_error(serve, method, path, exc_type, status):
-    served = serve()
+    service = serve()
     with pytest.raises(exc_type) as caught:
-        call(served, served.run(), lambda client: getattr(client, method)(path, cast_to=object))
+        call(service, service.run(), lambda client: getattr(client, method)(path, cast_to=object))
     error = caught.value
     assert (error.status_code, error.code, error.param) == (status, "not-found", None)
     assert error.type == "invalid_request_error"
@@ -233,9 +233,9 @@ def test_an_unsupported_openai_route_returns_an_openai_error(serve, method, path
 
 
 def test_an_internal_error_is_returned_as_an_openai_error(serve):
-    served = serve(lambda messages: 1 / 0)
+    service = serve(lambda messages: 1 / 0)
     with pytest.raises(openai.InternalServerError) as caught:
-        chat(served, served.run(), LS)
+        chat(service, service.run(), LS)
     assert (caught.value.code, caught.value.type) == ("internal", "server_error")
 
 
@@ -261,29 +261,29 @@ FIELDS = st.sampled_from([*PINNED, "metadata", "messages", "seed", "stream", "st
 @pytest.fixture
 def service_and_run(serve):
     """A service with a run."""
-    served = serve()
-    return served, served.run()
+    service = serve()
+    return service, service.run()
 
 
 @pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
 def test_any_request_gets_an_answer_or_an_openai_error(service_and_run, fields):
-    served, run = service_and_run
+    service, run = service_and_run
     body = {"model": MODEL, "messages": LS, **fields}
-    answer = served.http("POST", f"/runs/{run}/v1/chat/completions", body)
+    answer = service.http("POST", f"/runs/{run}/v1/chat/completions", body)
     assert answer.status_code in (200, 400, 404)
     if answer.status_code != 200:
         assert answer.json()["error"]["message"]
 
 
 def test_openai_steps_and_refusals_are_counted(service_and_run):
-    served, run = service_and_run
-    chat(served, run, LS)
+    service, run = service_and_run
+    chat(service, run, LS)
     for fields in ({"model": "gpt-9"}, {"n": 2}):
         with pytest.raises(openai.APIStatusError):
-            chat(served, run, LS, **fields)
-    metrics = served.http("GET", "/metrics").text
+            chat(service, run, LS, **fields)
+    metrics = service.http("GET", "/metrics").text
     labels = f'protocol="openai",simulator="{records.manifest().digest}"'
     assert f"agentworld_steps_total{{{labels}}} 1.0" in metrics
     for kind in ("not-found", "input"):

@@ -57,10 +57,10 @@ def mode(request):
 def talk(serve, mode):
     """A function that returns the result of `act` with a client of a new episode."""
 
-    def play(act, served=None, **opening):
-        served = served or serve()
-        episode = served.reset(**opening)
-        with listening(served.transport.app) as url:
+    def play(act, service=None, **opening):
+        service = service or serve()
+        episode = service.reset(**opening)
+        with listening(service.transport.app) as url:
             return episode, talk_to(f"{url}/episodes/{episode}/mcp", act, mode)
 
     return play
@@ -116,9 +116,9 @@ def text_of(result):
 
 
 @contextmanager
-def episode_url(served, episode):
+def episode_url(service, episode):
     """The address of an episode while its service listens."""
-    with listening(served.transport.app) as url:
+    with listening(service.transport.app) as url:
         yield f"{url}/episodes/{episode}/mcp"
 
 
@@ -146,8 +146,8 @@ def test_an_episodes_own_tools_are_listed_with_their_whole_schemas(talk):
 
 
 def test_a_simulator_of_the_text_domain_has_no_default_tools(serve, talk):
-    served = serve(domains=records.pinned_domains("text"))
-    _, listing = talk(lambda client: client.list_tools(), served)
+    service = serve(domains=records.pinned_domains("text"))
+    _, listing = talk(lambda client: client.list_tools(), service)
     assert listing.tools == []
 
 
@@ -155,16 +155,16 @@ def test_a_simulator_of_the_text_domain_has_no_default_tools(serve, talk):
 def test_a_simulator_of_two_domains_offers_the_tools_of_the_episodes_domain(
     serve, talk, domain, names
 ):
-    served = serve(domains=records.pinned_domains("shell", "text"))
-    _, listing = talk(lambda client: client.list_tools(), served, domain=domain)
+    service = serve(domains=records.pinned_domains("shell", "text"))
+    _, listing = talk(lambda client: client.list_tools(), service, domain=domain)
     assert [tool.name for tool in listing.tools] == names
 
 
 def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
-    served = serve()
-    episode, (first, second) = talk(run_bash("echo a", "echo b"), served)
+    service = serve()
+    episode, (first, second) = talk(run_bash("echo a", "echo b"), service)
     assert (text_of(first), text_of(second)) == ("a\n[0] ~", "b\n[0] ~")
-    record = served.ledger.episode(episode)
+    record = service.ledger.episode(episode)
     assert [step.action for step in record.steps] == ["echo a", "echo b"]
     assert second.meta["agentworld"] == {
         "simulator": records.manifest().digest,
@@ -182,11 +182,11 @@ def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
 
 
 def test_the_engine_receives_tools_and_tool_calls_as_json(serve, talk):
-    served = serve(lambda messages: "besa", domains=records.pinned_domains("text"))
+    service = serve(lambda messages: "besa", domains=records.pinned_domains("text"))
     call = {"path": "rimo.txt", "lines": [1, 2]}
-    _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ_TOOL])
+    _, result = talk(lambda client: client.call_tool("read_file", call), service, tools=[READ_TOOL])
     assert text_of(result) == "besa"
-    (request,) = served.engine.requests
+    (request,) = service.engine.requests
     system, action = (message["content"] for message in request.messages)
     assert '\n{"name":"read_file","description":"Reads lines of a file.","inputSchema":{' in system
     assert action == '{"name":"read_file","arguments":{"lines":[1,2],"path":"rimo.txt"}}'
@@ -197,11 +197,11 @@ def test_two_concurrent_calls_are_two_steps(serve, talk):
         calls = (client.call_tool("bash", {"command": f"echo {word}"}) for word in ("a", "b"))
         return await asyncio.gather(*calls)
 
-    served = serve()
-    episode, results = talk(act, served)
+    service = serve()
+    episode, results = talk(act, service)
     assert [text_of(result) for result in results] == ["a\n[0] ~", "b\n[0] ~"]
     observations = {result.meta["agentworld"]["step"]: text_of(result) for result in results}
-    steps = served.ledger.episode(episode).steps
+    steps = service.ledger.episode(episode).steps
     assert observations == {step.number: step.observation for step in steps}
     assert len(steps) == 2
 
@@ -219,12 +219,12 @@ def test_a_repeated_call_with_a_step_number_is_executed_once(serve, talk):
     def step(number):
         return {"agentworld": {"step": number}}
 
-    served = serve()
-    episode, (first, second, failures) = talk(act, served)
+    service = serve()
+    episode, (first, second, failures) = talk(act, service)
     assert first.content == second.content
     assert first.meta["agentworld"] == second.meta["agentworld"]
     assert failures == ["conflict", "input"]
-    assert len(served.ledger.episode(episode).steps) == 1
+    assert len(service.ledger.episode(episode).steps) == 1
 
 
 @pytest.mark.parametrize(
@@ -245,12 +245,12 @@ def test_an_invalid_call_is_an_input_error_and_records_no_step(
             await client.call_tool(name, arguments)
         return caught.value
 
-    served = serve()
-    episode, error = talk(act, served)
+    service = serve()
+    episode, error = talk(act, service)
     assert problem in error.message
     assert (error.data["kind"], error.data["retryable"]) == ("input", False)
-    assert served.ledger.episode(episode).steps == ()
-    assert served.engine.requests == []
+    assert service.ledger.episode(episode).steps == ()
+    assert service.engine.requests == []
 
 
 def test_a_call_in_a_finished_episode_is_a_conflict_error(talk):
@@ -284,20 +284,20 @@ def test_an_internal_error_does_not_reveal_its_message(serve, talk):
 
 
 def test_invalid_unicode_is_replaced_and_marked_but_recorded_unchanged(serve, talk):
-    served = serve(lambda messages: "a\udc80b")
-    episode, (result,) = talk(run_bash("ls"), served)
+    service = serve(lambda messages: "a\udc80b")
+    episode, (result,) = talk(run_bash("ls"), service)
     assert (text_of(result), result.meta["agentworld"]["exact"]) == ("a\ufffdb", False)
-    assert served.ledger.episode(episode).steps[0].observation == "a\udc80b"
+    assert service.ledger.episode(episode).steps[0].observation == "a\udc80b"
 
 
 def test_a_call_with_invalid_unicode_is_a_parse_error(serve):
-    served = serve()
-    episode = served.reset()
+    service = serve()
+    episode = service.reset()
     body = CALL.replace("echo a", "echo \\ud800")
-    with episode_url(served, episode) as url:
+    with episode_url(service, episode) as url:
         answer = httpx.post(url, content=body, headers=PLAIN)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
-    assert served.ledger.episode(episode).steps == ()
+    assert service.ledger.episode(episode).steps == ()
 
 
 @pytest.mark.waits
@@ -316,11 +316,11 @@ def test_any_replica_answers_any_request_without_a_session_id(serve):
 
 @pytest.mark.waits
 def test_the_guides_program_plays_an_episode(serve):
-    served = serve()
-    episode = served.reset()
+    service = serve()
+    episode = service.reset()
     (section,) = re.findall(r"^## MCP\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.M | re.S)
     (program,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
-    with episode_url(served, episode) as url:
+    with episode_url(service, episode) as url:
         command = [sys.executable, "-c", program, url]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.stdout.splitlines() == [
@@ -330,8 +330,8 @@ def test_the_guides_program_plays_an_episode(serve):
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_get_and_delete_are_not_allowed(serve, method):
-    served = serve()
-    assert served.http(method, f"/episodes/{served.reset()}/mcp").status_code == 405
+    service = serve()
+    assert service.http(method, f"/episodes/{service.reset()}/mcp").status_code == 405
 
 
 @pytest.fixture
@@ -350,19 +350,19 @@ def tenants(serve, tmp_path):
     return serve(access=access), lambda name: {"authorization": f"Bearer {keys[name]}"}
 
 
-def open_episode(served, headers):
+def open_episode(service, headers):
     """Opens a run of this caller and an episode in it."""
     opening = {"agent": "a", "starting_weights": records.digest("starting")}
-    answer = served.http("POST", "/runs", opening, **headers).json()
+    answer = service.http("POST", "/runs", opening, **headers).json()
     body = {"run": answer["run"]["id"]}
-    return answer, served.http("POST", "/episodes", body, **headers).json()["episode"]
+    return answer, service.http("POST", "/episodes", body, **headers).json()["episode"]
 
 
 @pytest.mark.waits
 def test_an_episode_of_another_tenant_looks_nonexistent(tenants):
-    served, key = tenants
-    _, episode = open_episode(served, key("own"))
-    with episode_url(served, episode) as url:
+    service, key = tenants
+    _, episode = open_episode(service, key("own"))
+    with episode_url(service, episode) as url:
         rival_answer = httpx.post(url, json={}, headers=key("other"))
         unknown_answer = httpx.post(url.replace(episode, "0" * 32), json={}, headers=key("other"))
         message = connection_error(url, **key("other"))
@@ -376,10 +376,10 @@ def test_an_episode_of_another_tenant_looks_nonexistent(tenants):
 
 @pytest.mark.waits
 def test_a_run_token_in_the_address_gives_access_only_to_episodes_of_its_run(tenants):
-    served, key = tenants
-    answer, episode = open_episode(served, key("own"))
-    _, other_episode = open_episode(served, key("own"))
-    with episode_url(served, episode) as url:
+    service, key = tenants
+    answer, episode = open_episode(service, key("own"))
+    _, other_episode = open_episode(service, key("own"))
+    with episode_url(service, episode) as url:
         token_url = url.replace("//", f"//run:{answer['token']}@")
         (result,) = talk_to(token_url, run_bash("echo a"))
         message = connection_error(token_url.replace(episode, other_episode))
@@ -389,11 +389,11 @@ def test_a_run_token_in_the_address_gives_access_only_to_episodes_of_its_run(ten
 
 
 def test_an_auditor_lists_tools_but_cannot_call_them(tenants):
-    served, key = tenants
-    _, episode = open_episode(served, key("own"))
-    with episode_url(served, episode) as url:
+    service, key = tenants
+    _, episode = open_episode(service, key("own"))
+    with episode_url(service, episode) as url:
         listing = talk_to(url, lambda client: client.list_tools(), **key("auditor"))
         error = talk_to(url, get_error(), **key("auditor"))
     assert [tool.name for tool in listing.tools] == ["bash"]
     assert error.data["kind"] == "forbidden"
-    assert served.ledger.episode(episode).steps == ()
+    assert service.ledger.episode(episode).steps == ()

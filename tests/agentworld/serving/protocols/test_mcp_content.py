@@ -15,15 +15,15 @@ from make.service import listening
 def talk(request):
     """A function that returns the result of `act` with a client of a new episode."""
 
-    def play(act, served, **opening):
-        episode = served.reset(**opening)
+    def play(act, service, **opening):
+        episode = service.reset(**opening)
 
         async def converse(url):
             transport = streamable_http_client(f"{url}/episodes/{episode}/mcp")
             async with Client(transport, mode=request.param) as client:
                 return await act(client)
 
-        with listening(served.transport.app) as url:
+        with listening(service.transport.app) as url:
             return episode, asyncio.run(converse(url))
 
     return play
@@ -31,8 +31,8 @@ def talk(request):
 
 @pytest.mark.compute
 def test_a_simulator_of_the_mcp_domain_offers_the_tools_of_that_domain(serve, talk):
-    served = serve(domains=records.pinned_domains("mcp"))
-    _, listing = talk(lambda client: client.list_tools(), served)
+    service = serve(domains=records.pinned_domains("mcp"))
+    _, listing = talk(lambda client: client.list_tools(), service)
     assert [tool.name for tool in listing.tools] == [tool.name for tool in domain_of("mcp").tools]
 
 
@@ -50,12 +50,12 @@ COUNT = {
 
 @pytest.mark.compute
 def test_a_tool_with_an_output_schema_returns_structured_content(serve, talk):
-    served = serve(lambda messages: '{"n": 3}', domains=records.pinned_domains("text"))
+    service = serve(lambda messages: '{"n": 3}', domains=records.pinned_domains("text"))
 
     async def act(client):
         return await client.list_tools(), await client.call_tool("count", {})
 
-    _, (listing, result) = talk(act, served, tools=[COUNT])
+    _, (listing, result) = talk(act, service, tools=[COUNT])
     (tool,) = listing.tools
     assert tool.output_schema == COUNT["output_schema"]
     assert tool.annotations.read_only_hint is True
@@ -64,9 +64,9 @@ def test_a_tool_with_an_output_schema_returns_structured_content(serve, talk):
 
 @pytest.mark.compute
 def test_an_observation_that_violates_the_output_schema_is_a_tool_error(serve, talk):
-    served = serve(lambda messages: "Error: none", domains=records.pinned_domains("text"))
-    episode, result = talk(lambda client: client.call_tool("count", {}), served, tools=[COUNT])
+    service = serve(lambda messages: "Error: none", domains=records.pinned_domains("text"))
+    episode, result = talk(lambda client: client.call_tool("count", {}), service, tools=[COUNT])
     assert result.is_error
     assert result.content[0].text == "Error: none"
-    (step,) = served.ledger.episode(episode).steps
+    (step,) = service.ledger.episode(episode).steps
     assert step.observation == "Error: none"

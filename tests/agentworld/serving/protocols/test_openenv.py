@@ -16,9 +16,9 @@ def converse(serve):
     """A function that sends frames over one connection and returns the answers."""
 
     def talk(*frames, answer=None, run=None, **manifest):
-        served = serve(answer, **manifest) if answer else serve(**manifest)
-        path = f"/runs/{run or served.run()}/ws"
-        with TestClient(served.transport.app).websocket_connect(path) as socket:
+        service = serve(answer, **manifest) if answer else serve(**manifest)
+        path = f"/runs/{run or service.run()}/ws"
+        with TestClient(service.transport.app).websocket_connect(path) as socket:
             answers = []
             for frame in frames:
                 socket.send_text(frame if isinstance(frame, str) else json.dumps(frame))
