@@ -105,7 +105,7 @@ test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
 test-fast: setup-test ## the fast tests, with a tenth of the examples of `make test`
 	TMPDIR="$$(tools/folder_in_memory.sh)" PYTHONPATH=tests $(PYTHON) -m lanes.fast
 
-test: programs check ## everything, as root: the fast tests, then two lanes side by side
+test: programs check ## everything, as root: the fast tests, then three lanes side by side
 	PYTHONPATH=tests $(PYTHON) -m lanes.main
 
 test-long: programs faults-simulator faults-operator faults-train tamper sandbox-attempts test-cel test-logs-long ## the long campaigns, and the tests that `make test` leaves out

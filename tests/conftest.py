@@ -17,7 +17,7 @@ pytest_plugins = ["lanes.plugin", "lanes.unwanted", "lanes.parts"]
 
 _OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
-# Hypothesis saves no examples: two lanes run at the same time and must not affect each other.
+# Hypothesis saves no examples: the lanes run at the same time and must not affect each other.
 settings.register_profile("patient", deadline=None, database=None)
 settings.register_profile("quick", settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")

@@ -20,12 +20,10 @@ _COMPUTE = ["tests/agentworld"]
 _WAITS = {
     "operator": ["tests/agentworld_operator"],
     "kubernetes": ["tests/agentworld_pipelines", "tests/charts"],
-    "nodes": ["tests/cluster", "tests/test_images.py"],
     "services": [
         f"tests/agentworld/{folder}" for folder in ("audit", "ledger", "operations", "serving")
     ],
 }
-"""All tests that share the cluster of nodes are in one part, which mostly waits."""
 
 
 def _without(paths: Sequence[str]) -> list[str]:
@@ -36,6 +34,7 @@ PARTS = {
     "fast": (*FAST, *QUICK),
     "compute": (*LANES["compute"], *_COMPUTE),
     "compute-others": (*LANES["compute"], *_without(_COMPUTE)),
+    "nodes": LANES["nodes"],
     **{name: (*LANES["waits"], *paths) for name, paths in _WAITS.items()},
     "waits-others": (*LANES["waits"], *_without([*chain(*_WAITS.values())])),
 }

@@ -1,4 +1,4 @@
-"""Runs all tests: the fast ones first, then two lanes in parallel: `python -m lanes.main`.
+"""Runs all tests: the fast ones first, then three lanes in parallel: `python -m lanes.main`.
 
 Each lane's output is printed when it has ended; until then, a line each minute shows the progress.
 The last line counts all tests.
@@ -17,8 +17,14 @@ from lanes.process import ROOT, LaneProcess, lanes_folder
 from lanes.running import as_ended, ended, exit_on_signals, incomplete, print_output
 from lanes.summary import Summary, slowest
 
-LANES = {lane: ("-m", f"{lane} and not long") for lane in ("compute", "waits")}
-"""The tests of each lane, as pytest selects them."""
+_NODES = ("tests/cluster", "tests/test_images.py")
+"""Tests that need the images."""
+LANES = {
+    "compute": ("-m", "compute and not long"),
+    "waits": ("-m", "waits and not long", *(f"--ignore={path}" for path in _NODES)),
+    "nodes": ("-m", "waits and not long", *_NODES),
+}
+"""Pytest's arguments for each lane."""
 _MEMORY = "/dev/shm"
 
 
@@ -34,10 +40,11 @@ def main() -> int:
         with ended(*fast, *lanes):
             for lane in as_ended([lane.start() for lane in fast]):
                 print_output(lane)
-            compute, waits = lanes
+            compute, waits, nodes = lanes
             compute.start()
-            are_images_built = images.wait() == 0
             waits.start()
+            are_images_built = images.wait() == 0
+            nodes.start()
             for lane in as_ended(lanes):
                 print_output(lane)
         return _print_summary([*fast, *lanes], are_images_built)
