@@ -246,18 +246,20 @@ class TestRegistered:
             assert base.checkpoint == checkpoint
         assert find_base(str(model), store).checkpoint == checkpoint
 
-    def test_a_version_registered_by_another_program_is_a_base(self, store, model, digest):
+    def test_a_version_registered_by_another_program_is_a_base(
+        self, store, model, digest, tmp_path
+    ):
         import mlflow
 
-        uri = f"sqlite:///{store.resolve() / 'mlflow.db'}"
+        uri, name = f"sqlite:///{store.resolve() / 'mlflow.db'}", f"team.{tmp_path.name}"
         client = mlflow.MlflowClient(uri, uri)
-        experiment = client.create_experiment("other", (store / "files").resolve().as_uri())
+        experiment = client.create_experiment(name, (store / "files").resolve().as_uri())
         run = client.create_run(experiment)
         client.log_artifacts(run.info.run_id, str(model), "weights")
-        client.create_registered_model("team.models")
+        client.create_registered_model(name)
         source = f"{run.info.artifact_uri}/weights"
-        client.create_model_version("team.models", source, run.info.run_id)
-        base = find_base("models:/team.models/1", store)
+        client.create_model_version(name, source, run.info.run_id)
+        base = find_base(f"models:/{name}/1", store)
         assert (base.digest, files(base.folder())) == (digest, files(model))
 
     def test_a_file_outside_of_the_versions_folder_is_refused(self, store, tmp_path, monkeypatch):
