@@ -95,20 +95,20 @@ def test_a_version_is_found_by_the_data_digest_of_a_stage(registry, url, model):
     assert [int(version.version) for version in versions] == [ref.version]
 
 
-def test_a_repeated_registration_has_its_inputs_once(before, model):
-    registry, run = MlflowRegistry(before.url), new_name()
+def test_a_repeated_registration_has_its_inputs_once(proxy, model):
+    registry, run = MlflowRegistry(proxy.url), new_name()
     world_model, other_world_model = world_of(records.digest(run)), world_of(records.digest("o"))
     world = registry.register_world_model(f"worlds-{run}", world_model, model)
-    before.status = lambda number: 400 * ("model-versions/create" in before.requests[number])
+    proxy.status = lambda number: 400 * ("model-versions/create" in proxy.requests[number])
     with pytest.raises(StoreError):
         registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
     with pytest.raises(StoreError):
         registry.register_world_model(f"others-{run}", other_world_model, model)
-    before.status = lambda _number: 0
+    proxy.status = lambda _number: 0
     ref = registry.register_agent(f"repeated-{run}", agent(run), model, world_model=world)
     other_ref = registry.register_world_model(f"others-{run}", other_world_model, model)
-    assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
-    assert len(run_of(before.url, other_ref)[1].inputs.dataset_inputs) == 2
+    assert len(run_of(proxy.url, ref)[1].inputs.model_inputs) == 1
+    assert len(run_of(proxy.url, other_ref)[1].inputs.dataset_inputs) == 2
 
 
 def dataset(name: str):
@@ -177,12 +177,12 @@ def test_a_changed_data_set_profile_is_returned_as_extra(tmp_path, model):
     assert '"shell":8' in data_input.extra
 
 
-def test_repeating_an_interrupted_data_set_registration_makes_no_duplicate(before):
-    registry, manifest = MlflowRegistry(before.url), dataset(new_name())
-    before.status = lambda number: 400 * ("runs/log-batch" in before.requests[number])
+def test_repeating_an_interrupted_data_set_registration_makes_no_duplicate(proxy):
+    registry, manifest = MlflowRegistry(proxy.url), dataset(new_name())
+    proxy.status = lambda number: 400 * ("runs/log-batch" in proxy.requests[number])
     with pytest.raises(StoreError):
         registry.register_dataset(manifest)
-    before.status = lambda _number: 0
+    proxy.status = lambda _number: 0
     run = registry.register_dataset(manifest)
     assert [entry.info.run_id for entry in runs_with(registry, manifest.digest)] == [run]
     assert len(registry._client.get_metric_history(run, "trajectories")) == 1
