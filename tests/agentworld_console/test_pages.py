@@ -61,9 +61,8 @@ def test_a_list_and_a_graph_show_their_command_line_command(auditor, content, na
 )
 def test_the_help_of_a_command_names_its_console_page(content, command, name):
     help_text = CliRunner().invoke(command_line, [*command.split(), "--help"]).output
-    assert f"In the console: {content.pages[name].rpartition('/')[0]}/" in " ".join(
-        help_text.split()
-    )
+    address = content.pages[name].rpartition("/")[0]
+    assert f"In the console: {address}/" in " ".join(help_text.split())
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
