@@ -26,17 +26,17 @@ PREFIX = "agentworld:"
 class BilledAgent(NamedTuple):
     """An agent with a complete lineage."""
 
-    made: make.agent.RegisteredAgent
+    scene: make.agent.RegisteredAgent
     data: StoredDataSet
 
     @property
     def sources(self) -> Sources:
-        sources = self.made.sources
+        sources = self.scene.sources
         return sources._replace(step_keys=sources.evidence.step_keys or {})
 
     @property
     def bill(self) -> dict[str, Any]:
-        return checked(bill_of_materials(self.made.ref, self.sources))
+        return checked(bill_of_materials(self.scene.ref, self.sources))
 
 
 def world(data: str, **cpt_fields: object) -> WorldModel:

@@ -103,7 +103,7 @@ class Campaign:
                 await self._judge()
                 if self._findings:
                     break  # further findings would have the same cause
-        logs = [item.program.log for item in self._crew.kept]
+        logs = [item.program.log for item in self._crew.programs]
         self._findings += mistakes(logs, _OUR_CODE)
         return self._report(time.monotonic() - start)
 
@@ -190,7 +190,7 @@ class Campaign:
             deeds=self._people.done,
             refused=self._people.refused,
             writes=len(self._writes()),
-            lives={item.program.name: item.program.lives for item in self._crew.kept},
+            lives={item.program.name: item.program.lives for item in self._crew.programs},
         )
 
 

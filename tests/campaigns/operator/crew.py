@@ -45,7 +45,7 @@ class Crew:
             for name, port in zip(OPERATORS, api_ports, strict=True)
         }
         self.webhook = Proxy("webhook", proxy_port, webhook_ports, 0.0, seed, self.faults)
-        self.service = self._kept("service", service_port, place.service(service_port))
+        self.service = self._program("service", service_port, place.service(service_port))
         self.service_url = f"http://{LOOPBACK}:{service_port}"
         self.clocks = {name: place.clocks(name) for name in OPERATORS}
         self.operators = {
@@ -66,7 +66,7 @@ class Crew:
         self.faults.write(kind=kind, target=target)
 
     @property
-    def kept(self) -> list[RestartedProgram]:
+    def programs(self) -> list[RestartedProgram]:
         """Our own processes."""
         return [*self.operators.values(), self.service]
 
@@ -108,9 +108,9 @@ class Crew:
             self.renew_certificate()
             await self.webhook.open()
             stack.push_async_callback(self.webhook.shut)
-            for program in self.kept:
+            for program in self.programs:
                 stack.push_async_callback(program.program.end)
-            for work in (keep_running(self.kept), self._kubelet.run()):
+            for work in (keep_running(self.programs), self._kubelet.run()):
                 stack.callback(asyncio.create_task(work).cancel)
             await self._guard()
             yield
@@ -155,9 +155,9 @@ class Crew:
 
     def _operator(self, name: str, port: int) -> RestartedProgram:
         command = self.place.operator(name, self.api[name].url, self.service_url, port)
-        return self._kept(name, port, command)
+        return self._program(name, port, command)
 
-    def _kept(self, name: str, port: int, command: Command) -> RestartedProgram:
+    def _program(self, name: str, port: int, command: Command) -> RestartedProgram:
         return RestartedProgram(
             Program(name, self.place.folder / f"{name}.log"), port, name, lambda _: command
         )

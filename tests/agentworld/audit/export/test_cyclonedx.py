@@ -49,10 +49,10 @@ def own(tmp_path) -> BilledAgent:
 
 
 def test_dependencies_lead_from_the_agent_to_the_data_and_the_base(built):
-    bill, simulator, data = built.bill, built.made.simulator.digest, built.data.digest
+    bill, simulator, data = built.bill, built.scene.simulator.digest, built.data.digest
     cpt = records.digest("artifact of cpt")
     assert uses(bill) == {
-        built.made.agent.artifact: [make.agent.STARTED, simulator],
+        built.scene.agent.artifact: [make.agent.STARTED, simulator],
         simulator: [SERVED, "transformers-serve@5.19.0"],
         SERVED: [cpt, REWARD, data],
         cpt: [BASE, data],
@@ -60,7 +60,7 @@ def test_dependencies_lead_from_the_agent_to_the_data_and_the_base(built):
 
 
 def test_every_component_has_its_name_its_type_and_its_hash(built):
-    bill, simulator, data = built.bill, built.made.simulator.digest, built.data.digest
+    bill, simulator, data = built.bill, built.scene.simulator.digest, built.data.digest
     parts = {
         digest: parts_of(bill)[digest] for digest in parts_of(bill) if digest.startswith("sha256:")
     }
@@ -68,7 +68,7 @@ def test_every_component_has_its_name_its_type_and_its_hash(built):
         assert part["hashes"] == [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
     model = "machine-learning-model"
     assert {digest: (part["type"], part["name"]) for digest, part in parts.items()} == {
-        built.made.agent.artifact: (model, "shell-agent"),
+        built.scene.agent.artifact: (model, "shell-agent"),
         make.agent.STARTED: (model, f"starting-weights-{make.agent.STARTED[7:19]}"),
         simulator: ("application", f"simulator-{simulator[7:19]}"),
         SERVED: (model, "world"),
@@ -89,8 +89,8 @@ def test_a_base_has_its_download_address_without_secrets(own):
         stages=(stage, records.checkpoint("rl", parents=[stage.artifact])), report=BASE
     )
     registry = MemoryRegistry()
-    registry.register_world_model("world", world_model, own.made.store / "world")
-    ref = registry.register_agent("shell-agent", own.made.agent, own.made.store / "model")
+    registry.register_world_model("world", world_model, own.scene.store / "world")
+    ref = registry.register_agent("shell-agent", own.scene.agent, own.scene.store / "model")
     other_bill = checked(bill_of_materials(ref, own.sources._replace(registry=registry)))
     assert "secret" not in json.dumps(other_bill)
     assert (
@@ -126,9 +126,9 @@ def test_licenses_are_spdx_identifiers_expressions_or_the_given_names():
 def test_the_engine_has_its_version_and_its_command_line_arguments(own):
     engine = {"kind": "vllm", "version": "0.32.0", "image": records.digest("image")}
     arguments = ("--max-num-seqs", "8", "--served-name", "a b")
-    simulator = records.pinned(own.made.store, engine={**engine, "arguments": arguments}).digest
+    simulator = records.pinned(own.scene.store, engine={**engine, "arguments": arguments}).digest
     inventory = Inventory()
-    add_simulator(inventory, simulator, manifest_of(simulator, own.made.store))
+    add_simulator(inventory, simulator, manifest_of(simulator, own.scene.store))
     part = inventory.components["vllm@0.32.0"]
     assert (part["name"], part["version"]) == ("vllm", "0.32.0")
     values = properties(part)
@@ -138,7 +138,7 @@ def test_the_engine_has_its_version_and_its_command_line_arguments(own):
 
 def test_the_served_model_has_the_hash_of_each_file(built):
     files = parts_of(built.bill)[SERVED]["components"]
-    manifest = SimulatorStore(built.made.store).find(built.made.simulator.digest).manifest
+    manifest = SimulatorStore(built.scene.store).find(built.scene.simulator.digest).manifest
     hashes = {file["name"]: file["hashes"][0]["content"] for file in files}
     assert hashes == {
         name: digest.removeprefix("sha256:") for name, digest in manifest.files.items()
@@ -148,7 +148,7 @@ def test_the_served_model_has_the_hash_of_each_file(built):
 def test_the_grade_and_the_live_validation_are_properties_of_the_agent(built):
     values = properties(built.bill["metadata"]["component"])
     assert values["grade"] == "observed"
-    assert (values["run"], values["episodes"], values["steps"]) == (built.made.agent.run, "1", "2")
+    assert (values["run"], values["episodes"], values["steps"]) == (built.scene.agent.run, "1", "2")
     live = [values[f"live-{name}"] for name in ("tasks", "successes", "successes-before")]
     assert live == ["100", "50", "10"]
     assert values["live-report-signed"] == "true"
@@ -166,7 +166,7 @@ def test_the_signed_edge_in_the_bill_verifies_and_gives_the_timestamp(built):
     agent = built.bill["metadata"]["component"]
     envelope = properties(agent)["edge"].encode()
     edge = verify_envelope(envelope, Edge, built.sources.evidence.trusted)
-    assert edge.claim.artifact == built.made.agent.artifact
+    assert edge.claim.artifact == built.scene.agent.artifact
     assert built.bill["metadata"]["timestamp"] == edge.at
     assert datetime.fromisoformat(edge.at).tzinfo
     (reference,) = agent["externalReferences"]
@@ -174,11 +174,11 @@ def test_the_signed_edge_in_the_bill_verifies_and_gives_the_timestamp(built):
 
 
 def test_equal_records_give_equal_bills_and_changed_records_new_serial_numbers(own):
-    first = bill_as_text(own.made.ref, own.sources)
-    assert first == bill_as_text(own.made.ref, own.sources)
+    first = bill_as_text(own.scene.ref, own.sources)
+    assert first == bill_as_text(own.scene.ref, own.sources)
     assert first.isascii()
-    own.made.validated(own.made.simulator.digest, live_steps=701)
-    second = bill_as_text(own.made.ref, own.sources)
+    own.scene.validated(own.scene.simulator.digest, live_steps=701)
+    second = bill_as_text(own.scene.ref, own.sources)
     assert json.loads(second)["serialNumber"] != json.loads(first)["serialNumber"]
 
 
@@ -188,13 +188,13 @@ def test_a_bill_contains_the_name_and_version_of_agentworld(built):
 
 
 def test_a_signed_bill_is_an_in_toto_statement_about_the_agents_artifact(built):
-    envelope = signed_bill(built.made.ref, built.sources)
+    envelope = signed_bill(built.scene.ref, built.sources)
     statement = verify(envelope.encode(), built.sources.evidence.trusted)
     assert statement.predicate_type == "https://cyclonedx.org/bom"
     assert statement.predicate == built.bill
     (subject,) = statement.subject
-    assert subject.digests == {"sha256": built.made.agent.artifact.removeprefix("sha256:")}
-    assert envelope == signed_bill(built.made.ref, built.sources)
+    assert subject.digests == {"sha256": built.scene.agent.artifact.removeprefix("sha256:")}
+    assert envelope == signed_bill(built.scene.ref, built.sources)
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
         verify(
             envelope.replace('payload":"e', 'payload":"f').encode(), built.sources.evidence.trusted
@@ -202,7 +202,7 @@ def test_a_signed_bill_is_an_in_toto_statement_about_the_agents_artifact(built):
 
 
 def test_signing_a_bill_without_a_private_key_fails(own):
-    (own.made.store / "keys/simulator/signer.pem").unlink()
+    (own.scene.store / "keys/simulator/signer.pem").unlink()
     with pytest.raises(NotFound, match="there is no signer"):
-        signed_bill(own.made.ref, own.sources)
+        signed_bill(own.scene.ref, own.sources)
     assert own.bill["metadata"]["timestamp"]
