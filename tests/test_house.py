@@ -148,8 +148,8 @@ def asserting_names(functions: dict[str, ast.AST], checks: set[str]) -> set[str]
     return result if result <= checks else result | asserting_names(functions, checks | result)
 
 
-CHECKS = {"raises", "warns", "fail", "validate", "check_env"}
-"""Functions of others that fail a test: pytest's, `kubernetes_validate`'s and Gymnasium's."""
+CHECKS = {"raises", "warns", "fail", "validate", "check_env", "torch.testing.assert_close"}
+"""Functions of others that fail a test: pytest's, `kubernetes_validate`'s, Gymnasium's, torch's."""
 
 
 @pytest.mark.compute

@@ -4,17 +4,16 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
@@ -24,25 +23,22 @@ from agentworld.recipes.train import LoraRecipe, NextTokenRecipe, WorldRlRecipe
 from agentworld.records.progress import ignore_progress
 from agentworld.runner.code import commit
 from agentworld.train import packing as packing_module
-from agentworld.train.batches import TokenBatches
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.packing import PACKED_ATTENTION, pack
 from agentworld.train.trainer import train_rows
+from benchmarks.gpu_speed import WARM_UP_STEPS, EnoughSteps, measure_speed
 from benchmarks.machine import machine
 from benchmarks.qwen3_sizes import QWEN3_06B, QWEN3_8B, RECIPE
 from benchmarks.random_rows import log_normal_lengths, random_rows
 
 _varlen = packing_module.varlen_attn
+_has_flash_attention = packing_module.has_flash_attention
 Figures = dict[str, Any]
 
 _VERSIONS = {"torch": torch.__version__, "transformers": transformers.__version__}
 _DEVICE = "cuda"
 _LONGEST = 8_192
-_BF16_FLOPS = 989e12
-"""Of an H100 or H200 (SXM), dense."""
-_WARM_UP_STEPS = 4
-_TIMED_STEPS = 8
 _GSPO = WorldRlRecipe(num_steps=6, prompts_per_step=4, group_size=8, max_tokens=128)
 _PROMPT_TOKENS = 1_024
 
@@ -54,10 +50,8 @@ def _varlen_of_an_older_torch(*tensors: Any, enable_gqa: bool, **options: Any) -
 
 if "enable_gqa" not in signature(_varlen).parameters:
     packing_module.varlen_attn = _varlen_of_an_older_torch
-
-
-class EnoughSteps(Exception):
-    """Ends a training that was only to be timed."""
+# Parts measure torch's own attention, also where the package is installed.
+packing_module.has_flash_attention = lambda _device, _width: False
 
 
 def main() -> None:
@@ -86,7 +80,8 @@ def _provenance(path: Path) -> Figures:
 
 def packing() -> Figures:
     """A packed batch against its rows one at a time, in bfloat16: losses and gradients."""
-    model = _model(Qwen3Config(**QWEN3_06B.to_dict() | {"num_hidden_layers": 2}))
+    two_layers = {"num_hidden_layers": 2, "layer_types": None}
+    model = _model(Qwen3Config(**QWEN3_06B.to_dict() | two_layers))
     rows = _rows([5, 700, 33, 1_500])
     alone = [_loss_and_gradient(model, [row]) for row in rows]
     apart = sum(loss for loss, _ in alone)
@@ -104,17 +99,50 @@ def cpt() -> Figures:
     """Tokens a second of 0.6 billion parameters, by lengths of rows and by how batches are made."""
     whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
     model = _model(QWEN3_06B)
-    plain = _speed(model, varied, tokens_per_batch=16_384, compile_layers=False)
+    plain = measure_speed(model, varied, tokens_per_batch=16_384, compile_layers=False)
     return {
         "formula": "tokens/s * (6 N + 6 L H d T) / 989e12; T is the mean length of a token's row",
-        "whole_8k_packed": _speed(model, whole, tokens_per_batch=16_384),
-        "whole_8k_packed_recomputed": _speed(
+        "whole_8k_packed": measure_speed(model, whole, tokens_per_batch=16_384),
+        "whole_8k_packed_recomputed": measure_speed(
             model, whole, tokens_per_batch=32_768, gradient_checkpointing=True
         ),
-        "varied_packed": _speed(model, varied, tokens_per_batch=16_384),
+        "varied_packed": measure_speed(model, varied, tokens_per_batch=16_384),
         "varied_packed_not_compiled": plain,  # measured first: what is compiled stays so
-        "varied_padded": _speed(model, varied, tokens_per_batch=16_384, packing=False),
+        "varied_padded": measure_speed(model, varied, tokens_per_batch=16_384, packing=False),
     }
+
+
+def flash_attention() -> Figures:
+    """With FlashAttention 4: the gradients, the speed for rows of two kinds, and the profile."""
+    with _flash_attention() as package:
+        difference = packing()
+        whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
+        model = _model(QWEN3_06B)
+        return {
+            "package": package,
+            **difference,
+            "whole_8k_packed": measure_speed(model, whole, tokens_per_batch=16_384),
+            "whole_8k_packed_recomputed": measure_speed(
+                model, whole, tokens_per_batch=32_768, gradient_checkpointing=True
+            ),
+            "varied_packed": measure_speed(model, varied, tokens_per_batch=16_384),
+            **profile(),
+        }
+
+
+@contextmanager
+def _flash_attention() -> Iterator[str]:
+    """Lets packed rows use FlashAttention 4; gives the package and its version."""
+    try:
+        package = f"flash-attn-4 {version('flash-attn-4')}"
+    except PackageNotFoundError:
+        sys.exit("flash-attn-4 is not installed here; install it with pip")
+    before = packing_module.has_flash_attention
+    packing_module.has_flash_attention = _has_flash_attention
+    try:
+        yield package
+    finally:
+        packing_module.has_flash_attention = before
 
 
 def profile() -> Figures:
@@ -124,9 +152,9 @@ def profile() -> Figures:
 
     def on_step(done: int, _total: int) -> None:
         torch.cuda.synchronize()
-        if done == _WARM_UP_STEPS:
+        if done == WARM_UP_STEPS:
             profiler.start()
-        if done == _WARM_UP_STEPS + 2:
+        if done == WARM_UP_STEPS + 2:
             profiler.stop()
             raise EnoughSteps
 
@@ -146,14 +174,14 @@ def profile() -> Figures:
 def full_8b() -> Figures:
     """The memory of all of 8 billion parameters, in three steps."""
     settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
-    return _speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
+    return measure_speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
 
 
 def lora_8b() -> Figures:
     """The memory of an adapter beside 8 billion frozen parameters."""
     settings = {"tokens_per_batch": _LONGEST, "gradient_checkpointing": True}
     settings |= {"compile_layers": False, "lora": LoraRecipe()}
-    figures = _speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
+    figures = measure_speed(_model(QWEN3_8B), _rows([_LONGEST] * 16), **settings)
     figures.pop("mfu", None)  # its formula counts gradients of all weights
     return figures
 
@@ -192,6 +220,7 @@ def gspo() -> Figures:
 PARTS: dict[str, Callable[[], Figures]] = {
     "packing": packing,
     "cpt": cpt,
+    "flash-attention": flash_attention,
     "profile": profile,
     "full-8b": full_8b,
     "lora-8b": lora_8b,
@@ -226,60 +255,6 @@ def _loss_and_gradient(model: PreTrainedModel, rows: list[Row]) -> tuple[float, 
     loss = cross_entropy(logits.float(), batch["input_ids"][:, 1:][is_target], reduction="sum")
     loss.backward()
     return loss.item(), model.model.layers[0].self_attn.q_proj.weight.grad.clone()
-
-
-def _speed(model: PreTrainedModel, rows: list[Row], **settings: Any) -> Figures:
-    """Tokens a second after the first steps, model FLOPs utilisation, and the most memory."""
-    recipe = RECIPE.model_copy(update=settings)
-    seconds: list[float] = []
-
-    def on_step(done: int, _total: int) -> None:
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter())
-        if done == _WARM_UP_STEPS + _TIMED_STEPS:
-            raise EnoughSteps
-
-    torch.cuda.reset_peak_memory_stats()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            language_model = LanguageModel(model, None)
-            if recipe.lora:
-                language_model = language_model.with_adapter(recipe.lora, recipe.seed)
-            train_rows(language_model, recipe, rows, Path(folder), on_step)
-    except EnoughSteps:
-        pass
-    except torch.OutOfMemoryError:
-        return {"settings": recipe.model_dump(include=set(settings)), "out_of_memory": True}
-    finally:
-        model.zero_grad(set_to_none=True)
-        model.gradient_checkpointing_disable()  # the trainer leaves it on for the next one
-    settings = recipe.model_dump(include=set(settings))
-    return {"settings": settings, **_speed_figures(model, recipe, rows, seconds)}
-
-
-def _speed_figures(
-    model: PreTrainedModel, recipe: NextTokenRecipe, rows: list[Row], ends: list[float]
-) -> Figures:
-    lengths = np.array([len(row.input_ids) for row in rows])
-    packed = recipe.packing is not False
-    batches = TokenBatches(
-        lengths.tolist(), recipe.tokens_per_batch, recipe.epochs, recipe.seed, packed=packed
-    )
-    timed = [lengths[batch] for batch in list(batches)[_WARM_UP_STEPS : len(ends)]]
-    tokens = sum(int(batch.sum()) for batch in timed)
-    mean_length = sum(int((batch**2).sum()) for batch in timed) / tokens
-    per_second = tokens / (ends[-1] - ends[_WARM_UP_STEPS - 1])
-    config, num = model.config, sum(weight.numel() for weight in model.parameters())
-    attention = (
-        6 * config.num_hidden_layers * config.num_attention_heads * config.head_dim * mean_length
-    )
-    return {
-        "tokens_per_second": round(per_second),
-        "mean_length_seen": round(mean_length),
-        "mfu": round(per_second * (6 * num + attention) / _BF16_FLOPS, 3),
-        "step_seconds": [round(end - start, 3) for start, end in pairwise(ends)],
-        "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 1),
-    }
 
 
 def _trained(

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures training on this machine's GPU, with the torch, transformers and peft that are installed here;
-# nothing is fetched. Usage: tools/gpu_check.sh PART [FILE], where PART is one of packing, cpt, profile,
-# full-8b, lora-8b, resume, resume-deterministic and gspo. Prints its figures as JSON at its end, and adds them to FILE.
+# nothing is fetched. Usage: tools/gpu_check.sh PART [FILE], where PART is one of packing, cpt,
+# flash-attention, profile, full-8b, lora-8b, resume, resume-deterministic and gspo.
+# Prints its figures as JSON at its end, and adds them to FILE.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -143,12 +143,19 @@ GRIDS: Mapping[str, Sequence[Grid]] = {
             "training",
             {
                 "0.6 B, rows of 8,192 tokens": "cpt.whole_8k_packed",
-                "the same, with the loss not compiled": "cpt.whole_8k_packed_loss_not_compiled",
-                "the same, activations recomputed": "cpt.whole_8k_packed_recomputed",
+                "0.6 B, rows of 8,192 tokens, FlashAttention 4": "flash-attention.whole_8k_packed",
+                "0.6 B, rows of 8,192 tokens, activations recomputed": (
+                    "cpt.whole_8k_packed_recomputed"
+                ),
+                "0.6 B, rows of 8,192 tokens, activations recomputed, FlashAttention 4": (
+                    "flash-attention.whole_8k_packed_recomputed"
+                ),
                 "0.6 B, rows of all lengths": "cpt.varied_packed",
-                "the same, nothing compiled": "cpt.varied_packed_not_compiled",
-                "the same, padded": "cpt.varied_padded",
+                "0.6 B, rows of all lengths, FlashAttention 4": "flash-attention.varied_packed",
+                "0.6 B, rows of all lengths, nothing compiled": "cpt.varied_packed_not_compiled",
+                "0.6 B, rows of all lengths, padded": "cpt.varied_padded",
                 "8 B, rows of 8,192 tokens, activations recomputed": "full-8b",
+                "an adapter of 8 B, the same, nothing compiled": "lora-8b",
             },
             {
                 "tokens/s": "{}.tokens_per_second",

@@ -16,11 +16,6 @@ from benchmarks.qwen3_sizes import QWEN3_06B, QWEN3_8B, RECIPE
 
 _MEASURED = Path(__file__).parents[2] / "docs/figures/gpu.json"
 _GPU = Gpus(num_nodes=1, per_node=1, card="H200")
-_OF_OLDER_CODE = "whole_8k_packed_loss_not_compiled"
-_RECOMPUTED_TOO = ("varied_packed", "varied_padded")
-"""Their settings have no recomputation, but transformers' trainer leaves checkpointing on in a
-model, and `gpu_check` had trained the same model with it just before.
-"""
 
 
 class Compared(NamedTuple):
@@ -46,15 +41,14 @@ def compared() -> Iterator[Compared]:
     published = json.loads(_MEASURED.read_text())
     small, large = Planner(QWEN3_06B), Planner(QWEN3_8B)
     for name, figures in published["cpt"].items():
-        if isinstance(figures, dict) and "peak_gib" in figures and name != _OF_OLDER_CODE:
+        if isinstance(figures, dict) and "peak_gib" in figures:
             yield _compare(name, small, figures)
-    yield _compare("full-8b", large, published["full-8b"])
+    for name in ("full-8b", "lora-8b"):
+        yield _compare(name, large, published[name])
 
 
 def _compare(name: str, planner: Planner, figures: Mapping[str, Any]) -> Compared:
-    recipe = RECIPE.model_copy(update=figures["settings"])
-    if name in _RECOMPUTED_TOO:
-        recipe = recipe.model_copy(update={"gradient_checkpointing": True})
+    recipe = RECIPE.model_validate(RECIPE.model_dump() | figures["settings"])
     plan_gib = planner.memory(recipe, _GPU).gpu["training"].total / GIB
     return Compared(name, plan_gib, figures["peak_gib"])
 

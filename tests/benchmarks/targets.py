@@ -192,8 +192,12 @@ TARGETS: Mapping[str, Sequence[Target]] = {
         Target(
             "cpt.whole_8k_packed.mfu", "0.6 billion parameters, rows of 8,192 tokens", goal=0.45
         ),
+        Target("flash-attention.whole_8k_packed.mfu", "the same, FlashAttention 4", goal=0.45),
         Target("packing.gradient_difference", "norm of packed minus apart over apart, bfloat16"),
+        Target("flash-attention.gradient_difference", "the same, FlashAttention 4"),
         Target("full-8b.peak_gib", "all of 8 billion parameters, batches of 8,192 tokens, GiB"),
+        Target("lora-8b.peak_gib", "an adapter beside them, batches of 8,192 tokens, GiB"),
+        Target("gspo.peak_gib", "GSPO of 0.6 billion parameters, GiB"),
         Target("resume.largest_difference", "weights after a kill against weights without one"),
         _most("resume-deterministic.different_weights", 0, "the same by deterministic kernels"),
     ),

@@ -16,6 +16,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from agentworld.errors import InputError
 from agentworld.train.batches import NO_ROW
 from agentworld.train.encode import Row
+from agentworld.train.flash_attention import flash_attention, has_flash_attention
 
 PACKED_ATTENTION = "packed"
 """The name in transformers of the attention for packed rows."""
@@ -99,21 +100,36 @@ def _attend(
     refuse_options(options, "packed rows", "set packing to false")
     # Norms of queries and keys return the float32 of their weights.
     query, key = query.to(value.dtype), key.to(value.dtype)
-    if query.is_cuda:
-        attended = varlen_attn(
-            query[0].transpose(0, 1),
-            key[0].transpose(0, 1),
-            value[0].transpose(0, 1),
-            cu_seq_lens_q,
-            cu_seq_lens_q,
-            max_length_q,
-            max_length_q,
-            scale=scaling,
-            window_size=(-1, 0),
-            enable_gqa=key.size(1) != query.size(1),
-        )
-        return attended[None], None
-    return _attend_by_row(query, key, value, scaling, cu_seq_lens_q), None
+    if not query.is_cuda:
+        return _attend_by_row(query, key, value, scaling, cu_seq_lens_q), None
+    query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
+    attended = _attend_on_gpu(query, key, value, scaling, cu_seq_lens_q, max_length_q)
+    return attended[None], None
+
+
+def _attend_on_gpu(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scaling: float,
+    ends: torch.Tensor,
+    longest: int,
+) -> torch.Tensor:
+    """The same for query (T, H, D), key and value (T, K, D)."""
+    if has_flash_attention(query.device.index, query.size(-1)):
+        return flash_attention(query, key, value, ends, longest, scaling)[0]
+    return varlen_attn(
+        query,
+        key,
+        value,
+        ends,
+        ends,
+        longest,
+        longest,
+        scale=scaling,
+        window_size=(-1, 0),
+        enable_gqa=key.size(1) != query.size(1),
+    )
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]

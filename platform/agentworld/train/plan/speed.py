@@ -20,13 +20,15 @@ class KnownSpeed(NamedTuple):
     source: str
 
 
-_GPU_JSON = "measured on one H200 on 2026-11-26 ({} in docs/figures/gpu.json)"
+_GPU_JSON = "measured on one H200 on 2026-11-{} ({} in docs/figures/gpu.json)"
 _TORCHTITAN = "cited: torchtitan trains Llama 3.1 8B on 8 H100 with 5,762 tokens/s each"
 KNOWN_SPEEDS = (
-    KnownSpeed(0.306, 0.596e9, True, False, _GPU_JSON.format("cpt.whole_8k_packed")),
-    KnownSpeed(0.241, 0.596e9, True, True, _GPU_JSON.format("cpt.whole_8k_packed_recomputed")),
-    KnownSpeed(0.163, 0.596e9, False, False, _GPU_JSON.format("cpt.varied_packed_not_compiled")),
-    KnownSpeed(0.371, 8.19e9, True, True, _GPU_JSON.format("full-8b")),
+    KnownSpeed(0.31, 0.596e9, True, False, _GPU_JSON.format(29, "cpt.whole_8k_packed")),
+    KnownSpeed(0.263, 0.596e9, True, True, _GPU_JSON.format(29, "cpt.whole_8k_packed_recomputed")),
+    KnownSpeed(
+        0.175, 0.596e9, False, False, _GPU_JSON.format(29, "cpt.varied_packed_not_compiled")
+    ),
+    KnownSpeed(0.371, 8.19e9, True, True, _GPU_JSON.format(26, "full-8b")),
     KnownSpeed(0.33, 8.03e9, False, True, _TORCHTITAN),
 )
 
