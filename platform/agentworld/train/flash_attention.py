@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from agentworld.errors import InputError
+
 _GPUS = (9, 10)
 """The major compute capabilities of Hopper and Blackwell; for others the kernels lack a part."""
 _WIDEST_HEAD = 128
@@ -109,4 +111,10 @@ def _rows(ends: torch.Tensor, longest: int) -> dict[str, Any]:
 
 def _kernels() -> ModuleType:
     # torch's FA4 takes these two functions, too. It knows only the package's oldest versions.
-    return import_module("flash_attn.cute.interface")
+    try:
+        return import_module("flash_attn.cute.interface")
+    except ImportError as error:
+        raise InputError(
+            f"flash-attn-4 is installed but does not load: {error}; install 'flash-attn-4[cu13]'"
+            " for a torch with CUDA 13, or uninstall it"
+        ) from error

@@ -185,6 +185,17 @@ def test_gradients_are_deterministic_only_if_torch_is_told_so(kernels: Kernels) 
     assert kernels.deterministic == [False, True]
 
 
+def test_a_package_that_does_not_load_is_an_error_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from agentworld.errors import InputError
+    from agentworld.train.flash_attention import flash_attention
+
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    with pytest.raises(InputError, match=r"does not load: .*flash_attn.*; install 'flash-attn-4"):
+        flash_attention(*inputs())
+
+
 @pytest.mark.parametrize(
     ("installed", "capability", "head_width", "expected"),
     [
