@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from agentworld.recipes import recipe_path
+from waiting import JOB_DEADLINE
 
 pytestmark = pytest.mark.compute
 
@@ -53,7 +54,9 @@ def outcome(tmp_path_factory) -> dict[str, Any]:
 def _install(source: Path, target: Path) -> None:
     command = "-m pip install --quiet --no-deps --no-build-isolation --no-index --target"
     subprocess.run(
-        [sys.executable, *command.split(), str(target), str(source)], check=True, timeout=300
+        [sys.executable, *command.split(), str(target), str(source)],
+        check=True,
+        timeout=JOB_DEADLINE,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import agentworld.steps
 from agentworld.steps.conclude import conclusions
 from agentworld.steps.table import MAIN_JOB
+from waiting import JOB_DEADLINE
 
 pytestmark = pytest.mark.compute
 
@@ -68,7 +69,7 @@ def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", faili
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=JOB_DEADLINE,
         env={**os.environ, "PYTHONPATH": path},
     )
     assert (result.returncode == 0) == (not failing), result.stderr

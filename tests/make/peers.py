@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from waiting import JOB_DEADLINE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -17,7 +19,12 @@ def run_peer(environment: str, *arguments: object, **variables: str) -> str:
     command = [python_of(environment), "-m", *map(str, arguments)]
     environment_variables = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
     result = subprocess.run(
-        command, env=environment_variables, capture_output=True, text=True, check=False, timeout=300
+        command,
+        env=environment_variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=JOB_DEADLINE,
     )
     assert result.returncode == 0, (result.stdout + result.stderr)[-3000:]
     return result.stdout

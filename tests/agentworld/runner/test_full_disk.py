@@ -12,6 +12,7 @@ from agentworld.errors import StoreError
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.progress import OnProgress
 from agentworld.runner.step import output_of, run_step
+from waiting import JOB_DEADLINE
 
 pytestmark = pytest.mark.waits  # mounts a disk, which needs root
 
@@ -112,6 +113,6 @@ def test_a_full_disk_is_reported_and_work_succeeds_after_space_is_freed(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=JOB_DEADLINE,
     )
     assert result.returncode == 0, result.stderr

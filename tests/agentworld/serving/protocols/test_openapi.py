@@ -21,6 +21,7 @@ from agentworld.records.statements.validation import Validation
 from agentworld.signing.envelope import attest
 from agentworld.signing.keys import STEP_KEYS, ensure_signer
 from make import records
+from waiting import DEADLINE, JOB_DEADLINE
 
 PEERS = Path(__file__).parents[3] / "peers"
 CHECKS = (
@@ -105,6 +106,7 @@ def _envelope(folder: Path) -> str:
 def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("schemathesis")
     options = f"--seed 1 --max-examples {EXAMPLES} --generation-database none --no-color".split()
+    options += ["--request-timeout", str(DEADLINE)]
     events = ["--report", "ndjson", "--report-ndjson-path", "events"]
     command = [str(program), "run", document, "--checks", ",".join(CHECKS), *options, *events]
     hooks = {"SCHEMATHESIS_HOOKS": "known_names", "NAMES": "names", "PYTHONPATH": str(PEERS)}
@@ -114,7 +116,7 @@ def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **hooks},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=JOB_DEADLINE,
         check=False,
     )
 
