@@ -31,8 +31,8 @@ _SHORT = 12
 """The length of an abbreviated id."""
 _ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 _PORT = re.compile(r"\b8\d{3}\b")
-_PROGRESS = re.compile(r"^[\w-]+ +(?:running|finished in \d+ s)$")
-"""A progress line, which a terminal shows as a bar."""
+_PROGRESS = re.compile(r"^[\w-]+ +(?:running|\d+%(?:, \d+ s to go)?|finished in \d+ s)$")
+"""A progress line, which a terminal shows as a bar; a slow command prints one every 30 s."""
 _FORMS = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (_ID, "ID"),
