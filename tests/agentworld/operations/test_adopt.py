@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import make.registry
 import make.service
 from agentworld.audit.questions.agent import audit_agent
 from agentworld.errors import Conflict, InputError, NotFound
@@ -34,6 +35,12 @@ def model(folder: Path, values: bytes) -> Path:
 def store(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return tmp_path / "store"
+
+
+@pytest.fixture
+def registry(store):
+    """The store's registry, which the first adoption would otherwise create within seconds."""
+    make.registry.database(store)
 
 
 @pytest.fixture
@@ -76,6 +83,7 @@ def test_the_final_weights_of_a_run_are_adopted_with_grade_observed(store, train
     assert _simulator("", folder, store) == chain.simulator
 
 
+@pytest.mark.usefixtures("registry")
 def test_repeating_a_killed_adoption_adopts_only_once(store, trained, trainer):
     run = trainer()
     folder, result = adopt_model(store, trained, run)
@@ -83,6 +91,7 @@ def test_repeating_a_killed_adoption_adopts_only_once(store, trained, trainer):
     assert adopt_model(store, trained, run) == (folder, result)
 
 
+@pytest.mark.usefixtures("registry")
 def test_other_weights_are_registered_as_disputed_with_the_reason(
     store, trained, trainer, tmp_path
 ):
