@@ -37,6 +37,7 @@ from agentworld.signing.keys import (
 from agentworld.storage.folder import open_folder
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.stores import Stores
+from make.renewed_lease import RenewedLease
 from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits  # a server of buckets
@@ -207,8 +208,11 @@ def test_a_retry_continues_with_the_files_of_the_last_pod(pods):
 def test_a_second_pod_cannot_work_on_the_same_step(pods):
     def start_other_pod(out: Path, tick: OnProgress) -> Digest:
         pods.begin("second")
-        with pytest.raises(StoreError, match="another process works on collect"):
-            collect(pods.store)
+        url = f"{pods.store}/steps/collect/{out.name}.lease"
+        with pods.patch.context() as patch:
+            patch.setattr("agentworld.storage.lease.time", RenewedLease(url))
+            with pytest.raises(StoreError, match="another process works on collect"):
+                collect(pods.store)
         return make_episodes(out, tick)
 
     collect(pods.store, start_other_pod)

@@ -6,6 +6,7 @@ import pytest
 from agentworld.errors import StoreError
 from agentworld.storage.folder import open_folder
 from agentworld.storage.lease import Lease
+from make.renewed_lease import RenewedLease
 
 pytestmark = pytest.mark.waits  # a server of buckets, and waits
 
@@ -17,8 +18,8 @@ def url(bucket: str, tmp_path) -> str:
     return f"{bucket}/{tmp_path.name}/step.lease"
 
 
-def lease(url: str, seconds: float = SECONDS) -> Lease:
-    return Lease(url, "another process works on it", seconds)
+def lease(url: str) -> Lease:
+    return Lease(url, "another process works on it", SECONDS)
 
 
 def take_at_once(new_lease: Lease) -> None:
@@ -36,12 +37,13 @@ def test_a_released_lease_is_acquired_at_once(url):
     second.check()
 
 
-def test_a_renewed_lease_is_refused_to_a_second_process(url):
-    # The holder renews it every half second, and may be late by one and a half.
-    first, second = lease(url, 2), lease(url, 2)
+def test_a_renewed_lease_is_refused_to_a_second_process(url, monkeypatch):
+    first, second = lease(url), lease(url)
     with first.hold():
-        with pytest.raises(StoreError, match="another process works on it"):
-            second.take()
+        with monkeypatch.context() as patch:
+            patch.setattr("agentworld.storage.lease.time", RenewedLease(url))
+            with pytest.raises(StoreError, match="another process works on it"):
+                second.take()
         first.check()
     take_at_once(second)
 
