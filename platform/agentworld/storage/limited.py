@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import NoReturn
 
 from agentworld.errors import InputError
 from agentworld.records.file import read_regular
@@ -48,10 +49,20 @@ def ask(module: str, request: str, too_much: str) -> str | None:
     return None
 
 
-def answer(check: Callable[[str], None]) -> int:
-    """Runs a module's main and returns its exit status; `check` reads the request, sets its limits
-    with `bound`, and raises InputError.
+def answer(check: Callable[[str], None]) -> NoReturn:
+    """Runs a module's main and ends the process; `check` reads the request, sets its limits with
+    `bound`, and raises InputError.
+
+    The process ends at once: the usual end of an interpreter with torch takes seconds of processor
+    time, which would count against the limits.
     """
+    status = _exit_status(check)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _exit_status(check: Callable[[str], None]) -> int:
     try:
         with redirect_stdout(sys.stderr):
             check(sys.stdin.buffer.read().decode(errors="surrogatepass"))

@@ -4,7 +4,6 @@ Jinja evaluates constants during compilation: `{{ 7 ** 99999999 }}` keeps a proc
 compilation runs in a separate process.
 """
 
-import sys
 from functools import lru_cache
 
 from jinja2 import TemplateError, nodes
@@ -50,4 +49,4 @@ def _check(template: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(answer(_check))
+    answer(_check)

@@ -1,6 +1,5 @@
 """Checks a model from elsewhere in its own process, which `storage.limited` starts."""
 
-import sys
 from pathlib import Path
 
 from agentworld.storage.limited import answer, bound
@@ -25,4 +24,4 @@ def check(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(answer(check))
+    answer(check)
