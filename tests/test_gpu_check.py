@@ -68,6 +68,13 @@ def test_gspo_writes_its_figures_and_keeps_those_of_other_parts(
     assert figures["gradient_norm"] > 0
 
 
+def test_flash_attention_without_its_package_is_a_one_sentence_error(
+    gpu_check: ModuleType,
+) -> None:
+    with pytest.raises(SystemExit, match="flash-attn-4 is not installed on this machine; install"):
+        gpu_check.measure("flash-attention")
+
+
 def test_the_usage_of_the_check_names_all_of_its_parts(gpu_check: ModuleType) -> None:
     usage = (ROOT / "tools/gpu_check.sh").read_text().replace("\n#", "")
     *parts, last = gpu_check.PARTS

@@ -4,8 +4,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -50,7 +50,7 @@ def _varlen_of_an_older_torch(*tensors: Any, enable_gqa: bool, **options: Any) -
 
 if "enable_gqa" not in signature(_varlen).parameters:
     packing_module.varlen_attn = _varlen_of_an_older_torch
-# Parts measure torch's own attention, also where the package is installed.
+# The part flash-attention alone uses the package, also where it is installed.
 packing_module.has_flash_attention = lambda _device, _width: False
 
 
@@ -114,35 +114,24 @@ def cpt() -> Figures:
 
 def flash_attention() -> Figures:
     """With FlashAttention 4: the gradients, the speed for rows of two kinds, and the profile."""
-    with _flash_attention() as package:
-        difference = packing()
-        whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
-        model = _model(QWEN3_06B)
-        return {
-            "package": package,
-            **difference,
-            "whole_8k_packed": measure_speed(model, whole, tokens_per_batch=16_384),
-            "whole_8k_packed_recomputed": measure_speed(
-                model, whole, tokens_per_batch=32_768, gradient_checkpointing=True
-            ),
-            "varied_packed": measure_speed(model, varied, tokens_per_batch=16_384),
-            **profile(),
-        }
-
-
-@contextmanager
-def _flash_attention() -> Iterator[str]:
-    """Lets packed rows use FlashAttention 4; gives the package and its version."""
     try:
         package = f"flash-attn-4 {version('flash-attn-4')}"
     except PackageNotFoundError:
-        sys.exit("flash-attn-4 is not installed here; install it with pip")
-    before = packing_module.has_flash_attention
+        sys.exit("flash-attn-4 is not installed on this machine; install it with pip")
     packing_module.has_flash_attention = _has_flash_attention
-    try:
-        yield package
-    finally:
-        packing_module.has_flash_attention = before
+    difference = packing()
+    whole, varied = _rows([_LONGEST] * 512), _rows(log_normal_lengths(4_000, 1_024, _LONGEST))
+    model = _model(QWEN3_06B)
+    return {
+        "package": package,
+        **difference,
+        "whole_8k_packed": measure_speed(model, whole, tokens_per_batch=16_384),
+        "whole_8k_packed_recomputed": measure_speed(
+            model, whole, tokens_per_batch=32_768, gradient_checkpointing=True
+        ),
+        "varied_packed": measure_speed(model, varied, tokens_per_batch=16_384),
+        **profile(),
+    }
 
 
 def profile() -> Figures:

@@ -44,7 +44,7 @@ def flash_attention(
     Returns it (T, H, D), and the logarithms of the softmax's sums (H, T) for the gradients.
     """
     attended, log_sums, *_ = _kernels()._flash_attn_fwd(
-        query, key, value, softmax_scale=scale, return_lse=True, **_rows(ends, longest)
+        query, key, value, softmax_scale=scale, return_lse=True, **_row_arguments(ends, longest)
     )
     return attended, log_sums
 
@@ -78,7 +78,7 @@ def _gradients(
         log_sums,
         softmax_scale=scale,
         deterministic=torch.are_deterministic_algorithms_enabled(),
-        **_rows(ends, longest),
+        **_row_arguments(ends, longest),
     )
     return of_query.contiguous(), of_key.contiguous(), of_value.contiguous()
 
@@ -103,10 +103,10 @@ def _backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple[torch.
 flash_attention.register_autograd(_backward, setup_context=_save)
 
 
-def _rows(ends: torch.Tensor, longest: int) -> dict[str, Any]:
-    """What the kernels are told of the rows."""
-    rows = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "causal": True}
-    return rows | {"max_seqlen_q": longest, "max_seqlen_k": longest}
+def _row_arguments(ends: torch.Tensor, longest: int) -> dict[str, Any]:
+    """The kernels' arguments for causal attention within each row."""
+    arguments = {"cu_seqlens_q": ends, "cu_seqlens_k": ends, "causal": True}
+    return arguments | {"max_seqlen_q": longest, "max_seqlen_k": longest}
 
 
 def _kernels() -> ModuleType:

@@ -37,7 +37,7 @@ from agentworld.signing.keys import (
 from agentworld.storage.folder import open_folder
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.stores import Stores
-from make.renewed_lease import RenewedLease
+from make.lease_clock import LeaseClock
 from waiting import DEADLINE, wait_for
 
 pytestmark = pytest.mark.waits  # a server of buckets
@@ -210,7 +210,7 @@ def test_a_second_pod_cannot_work_on_the_same_step(pods):
         pods.begin("second")
         url = f"{pods.store}/steps/collect/{out.name}.lease"
         with pods.patch.context() as patch:
-            patch.setattr("agentworld.storage.lease.time", RenewedLease(url))
+            patch.setattr("agentworld.storage.lease.time", LeaseClock(url))
             with pytest.raises(StoreError, match="another process works on collect"):
                 collect(pods.store)
         return make_episodes(out, tick)

@@ -6,7 +6,7 @@ import pytest
 from agentworld.errors import StoreError
 from agentworld.storage.folder import open_folder
 from agentworld.storage.lease import Lease
-from make.renewed_lease import RenewedLease
+from make.lease_clock import LeaseClock
 
 pytestmark = pytest.mark.waits  # a server of buckets, and waits
 
@@ -41,7 +41,7 @@ def test_a_renewed_lease_is_refused_to_a_second_process(url, monkeypatch):
     first, second = lease(url), lease(url)
     with first.hold():
         with monkeypatch.context() as patch:
-            patch.setattr("agentworld.storage.lease.time", RenewedLease(url))
+            patch.setattr("agentworld.storage.lease.time", LeaseClock(url))
             with pytest.raises(StoreError, match="another process works on it"):
                 second.take()
         first.check()

@@ -1,10 +1,10 @@
-"""The time of a process that waits for a lease whose holder lives."""
+"""The clock of a process that waits for a lease, while its holder renews it."""
 
 from agentworld.storage.folder import open_folder
 from waiting import wait_for
 
 
-class RenewedLease:
+class LeaseClock:
     """In place of the module `time`: every third pause lasts until the holder renewed the lease.
 
     So the lease does not lapse, however late the machine runs the holder.
