@@ -32,16 +32,18 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-def test_a_lost_response_registers_nothing_twice(proxy: Proxy, model: Path) -> None:
+def test_a_lost_response_registers_nothing_twice(
+    proxy: Proxy, model: Path, tmp_path: Path
+) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(proxy.url)
-    registry.register_world_model("counted", world_model("counted"), model)
+    registry.register_world_model("counted", world_model(f"{tmp_path}"), model)
     num_requests = len(proxy.requests)
     assert num_requests > 10
     proxy.requests.clear()
     for index in range(num_requests):
-        world, start = world_model(f"counted {index}"), len(proxy.requests)
+        world, start = world_model(f"{tmp_path} {index}"), len(proxy.requests)
         proxy.loses = (start + index).__eq__
         ref = registry.register_world_model("counted", world, model)
         assert registry.world_model(ref) == world
