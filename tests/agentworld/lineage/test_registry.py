@@ -164,17 +164,19 @@ def test_an_agents_version_is_refused_as_a_world_model(registry, model):
         registry.world_model(ref)
 
 
-def test_versions_are_listed_in_order_with_tags_and_time(registry, model):
+def test_versions_are_listed_in_order_with_tags_and_time(registry, model, tmp_path):
     start_time = datetime.now(UTC) - timedelta(milliseconds=1)
-    world = world_model("glance")
-    refs = [registry.register_agent("glance-b", agent("glance", "r8"), model)]
-    refs.append(registry.register_agent("glance-b", agent("glance 2", "r8"), model))
-    refs.append(registry.register_world_model("glance-a", world, model))
+    seed = tmp_path.name  # a new one in each repetition, whose versions are newer
+    world = world_model(seed)
+    refs = [registry.register_agent(f"{seed}-b", agent(seed, run=seed), model)]
+    refs.append(registry.register_agent(f"{seed}-b", agent(f"{seed} 2", run=seed), model))
+    refs.append(registry.register_world_model(f"{seed}-a", world, model))
     versions = [version for version in registry.versions() if version.ref in refs]
-    assert [str(version.ref) for version in versions] == ["glance-a@1", "glance-b@1", "glance-b@2"]
+    names = [str(version.ref).removeprefix(seed) for version in versions]
+    assert names == ["-a@1", "-b@1", "-b@2"]
     assert all(start_time <= version.at <= datetime.now(UTC) for version in versions)
     assert versions[0].tags["artifact"] == world.artifact
-    assert registry.versions(kind="agent", run="r8") == versions[1:]
+    assert registry.versions(kind="agent", run=seed) == versions[1:]
     assert registry.version(refs[0]) == versions[1]
 
 
