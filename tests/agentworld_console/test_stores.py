@@ -1,5 +1,6 @@
 """A console over a store in a bucket and an MLflow server, as on a cluster."""
 
+import math
 import re
 from typing import NamedTuple
 
@@ -98,15 +99,20 @@ def test_a_text_stored_as_an_object_is_read_from_the_bucket(auditor, deployment)
 
 
 def test_a_simulator_added_to_the_bucket_appears_once_the_cache_is_stale(
-    auditor, deployment, library, tmp_path
+    deployment, library, tmp_path
 ):
     domains = records.pinned_domains(system_prompt=f"put there from {tmp_path}")
     simulator = records.pinned(tmp_path, domains=domains)
+    fresh, stale = (Records(deployment.url, stale_seconds) for stale_seconds in (math.inf, 0))
     upload(tmp_path / "simulators", f"{deployment.url}/simulators")
-    assert auditor.get(f"/simulators/{simulator.digest}").status_code == 404
-    stale = library._replace(records=Records(deployment.url, stale_seconds=0))
-    later_auditor = make.console.client(make.console.app(stale, tmp_path), "office-auditor")
-    assert str(tmp_path) in later_auditor.get(f"/simulators/{simulator.digest}").text
+
+    def page(cache):
+        app = make.console.app(library._replace(records=cache), tmp_path)
+        auditor = make.console.client(app, "office-auditor")
+        return auditor.get(f"/simulators/{simulator.digest}")
+
+    assert page(fresh).status_code == 404
+    assert str(tmp_path) in page(stale).text
 
 
 def test_an_unreachable_registry_times_out_and_leaves_runs_readable(auditor, deployment):
