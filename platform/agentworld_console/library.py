@@ -69,5 +69,5 @@ def open_library(store: str) -> Library:
     records = Records(store) if is_bucket(store) else None
     folder = records.folder if records else Path(store)
     check_store(folder)
-    registry = open_registry(folder, _PATIENCE_SECONDS)
-    return Library(registry, existing_ledger(folder), folder, records)
+    ledger = existing_ledger(folder)  # before the registry, which creates its database
+    return Library(open_registry(folder, _PATIENCE_SECONDS), ledger, folder, records)

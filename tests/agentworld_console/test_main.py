@@ -107,3 +107,4 @@ def test_the_command_reports_a_store_without_a_ledger_only_on_stderr(tmp_path):
     result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     assert "holds no ledger.db" in result.stderr
+    assert not [*tmp_path.iterdir()]
