@@ -17,12 +17,18 @@ from lanes.repeating import function_of
 from lanes.running import as_ended, ended, exit_on_signals, incomplete, print_output
 
 _COMPUTE = ["tests/agentworld"]
+
+
+def _folders(*names: str) -> list[str]:
+    return [f"tests/agentworld/{name}" for name in names]
+
+
 _WAITS = {
     "operator": ["tests/agentworld_operator"],
     "kubernetes": ["tests/agentworld_pipelines", "tests/charts"],
-    "services": [
-        f"tests/agentworld/{folder}" for folder in ("audit", "ledger", "operations", "serving")
-    ],
+    "console": ["tests/agentworld_cli", "tests/agentworld_console"],
+    "services": _folders("audit", "ledger", "operations", "serving"),
+    "steps": _folders("lineage", "runner", "steps", "storage"),
 }
 
 
