@@ -32,9 +32,7 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-def test_a_lost_response_registers_nothing_twice(
-    proxy: Proxy, model: Path, tmp_path: Path
-) -> None:
+def test_a_lost_response_registers_nothing_twice(proxy: Proxy, model: Path, tmp_path: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(proxy.url)
