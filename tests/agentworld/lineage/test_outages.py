@@ -36,7 +36,7 @@ def test_a_lost_response_registers_nothing_twice(proxy: Proxy, model: Path, tmp_
     from agentworld.lineage.mlflow import MlflowRegistry
 
     registry = MlflowRegistry(proxy.url)
-    registry.register_world_model("counted", world_model(f"{tmp_path}"), model)
+    registry.register_world_model("counted", world_model(str(tmp_path)), model)
     num_requests = len(proxy.requests)
     assert num_requests > 10
     proxy.requests.clear()
