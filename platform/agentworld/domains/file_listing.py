@@ -25,6 +25,12 @@ done >&"$answers"
 """
 """The end of a supervisor in bash: it answers each folder in `$requests` to `$answers`."""
 
+END_SUPERVISOR = "while kill -USR1 1; do sleep 0.1; done"
+"""Ends a supervisor that has set `trap exit USR1`; it runs when the supervisor's shell has ended.
+
+It repeats the signal, because bash loses one that comes just before `read` blocks.
+"""
+
 
 def read_files(supervisor: Pipes, folder: str, deadline: float) -> dict[str, str]:
     """The texts below a folder by their paths, which end in `/` for an empty folder.

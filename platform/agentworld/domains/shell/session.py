@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from agentworld.domains.file_listing import LISTER, read_files
+from agentworld.domains.file_listing import END_SUPERVISOR, LISTER, read_files
 from agentworld.domains.pipes import Pipes
 from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbox
 from agentworld.errors import EnvironmentBroken
@@ -27,7 +27,7 @@ requests=$1 answers=$2
 mkdir {HOME} && cd {HOME} || exit
 trap exit USR1
 set -m
-{{ bash --norc --noprofile --noediting +H -i; kill -USR1 1; }} \\
+{{ bash --norc --noprofile --noediting +H -i; {END_SUPERVISOR}; }} \\
   <&0 {{requests}}<&- {{answers}}>&- &
 exec </dev/null >/dev/null 2>&1
 {LISTER}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agentworld.domains.file_listing import LISTER, read_files
+from agentworld.domains.file_listing import END_SUPERVISOR, LISTER, read_files
 from agentworld.domains.pipes import Pipes
 from agentworld.domains.sandbox import HOME, Sandbox, SandboxAccess, SandboxLimits, open_sandbox
 from agentworld.domains.terminal.display import COLUMNS, LINES
@@ -45,7 +45,7 @@ mkdir {HOME} && cd {HOME} || exit
 {"".join(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}; " for path, text in files.items())}
 trap exit USR1
 set -m
-{{ {_SHELL}; kill -USR1 1; }} <&{tty} >&{tty} 2>&1 {requests}<&- {answers}>&- {tty}<&- &
+{{ {_SHELL}; {END_SUPERVISOR}; }} <&{tty} >&{tty} 2>&1 {requests}<&- {answers}>&- {tty}<&- &
 exec </dev/null >/dev/null 2>&1 {tty}<&-
 requests={requests} answers={answers}
 shopt -s dotglob
