@@ -23,9 +23,14 @@ def _folders(*names: str) -> list[str]:
     return [f"tests/agentworld/{name}" for name in names]
 
 
+# These share one API server with the pipelines; one of their own would cost as much as the tests.
+_ON_AN_API_SERVER = [
+    *_folders("access/test_cluster_review.py", "lineage/test_kubeflow.py"),
+    "tests/agentworld_cli/test_server_check.py",
+]
 _WAITS = {
     "operator": ["tests/agentworld_operator"],
-    "kubernetes": ["tests/agentworld_pipelines", "tests/charts"],
+    "kubernetes": ["tests/agentworld_pipelines", "tests/charts", *_ON_AN_API_SERVER],
     "console": ["tests/agentworld_cli", "tests/agentworld_console"],
     "services": _folders("audit", "ledger", "operations", "serving"),
     "steps": _folders("lineage", "runner", "steps", "storage"),
@@ -41,7 +46,10 @@ PARTS = {
     "compute": (*LANES["compute"], *_COMPUTE),
     "compute-others": (*LANES["compute"], *_without(_COMPUTE)),
     "nodes": LANES["nodes"],
-    **{name: (*LANES["waits"], *paths) for name, paths in _WAITS.items()},
+    **{
+        name: (*LANES["waits"], *paths, *_without([*{*_ON_AN_API_SERVER} - {*paths}]))
+        for name, paths in _WAITS.items()
+    },
     "waits-others": (*LANES["waits"], *_without([*chain(*_WAITS.values())])),
 }
 """Pytest's arguments for each part."""

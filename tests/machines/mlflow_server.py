@@ -140,6 +140,7 @@ def proxying(port: int) -> Iterator[Proxy]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # headers and body are separate writes
 
         def _meet(self) -> None:
             number = len(state.requests)
