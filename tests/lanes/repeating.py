@@ -1,6 +1,5 @@
 """Repeats tests within one run, with the fixtures of files and of the session shared."""
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, zip_longest
@@ -8,8 +7,11 @@ from math import ceil
 
 import pytest
 
-SHORT_SECONDS = 23.0
-"""A test that takes 10 seconds alone takes 2.3 times as long beside the other parts."""
+from lanes.processor import tree_seconds
+
+SHORT_SECONDS = 7.0
+"""In processor time, so that the other parts do not count; a test below 10 seconds needs no more.
+"""
 _LEAST_TIMES = 3
 
 
@@ -54,13 +56,13 @@ def _repeat(group: Sequence[pytest.Item], times: int, successor: pytest.Item | N
 
 
 def _run(group: Sequence[pytest.Item], successor: "pytest.Item | _Again | None") -> float:
-    """The seconds that the tests took."""
-    start = time.monotonic()
+    """The processor seconds that the tests took."""
+    start = tree_seconds()
     for item, next_item in zip(group, [*group[1:], successor], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
         if item.session.shouldfail:
             raise item.session.Failed(item.session.shouldfail)
-    return time.monotonic() - start
+    return tree_seconds() - start
 
 
 class _Again:

@@ -113,8 +113,10 @@ def test_a_short_test_that_waits_is_repeated_with_its_files_fixtures(run, monkey
         "import time\n"
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
         "@pytest.fixture\ndef own(): yield print('own made'); print('own gone')\n"
-        "@pytest.mark.waits\ndef test_short(made, own): pass\n"
-        "@pytest.mark.waits\ndef test_long(made): time.sleep(0.3)\n"
+        "@pytest.mark.waits\ndef test_short(made, own): time.sleep(0.25)\n"
+        "@pytest.mark.waits\ndef test_long(made):\n"
+        "    end = time.process_time() + 0.3\n"
+        "    while time.process_time() < end: pass\n"
         "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1, 2])\ndef test_with(made, n): pass\n"
         "@pytest.mark.compute\ndef test_computes(made): pass\n",
         "--repeat=9",
