@@ -23,7 +23,7 @@ def _folders(*names: str) -> list[str]:
     return [f"tests/agentworld/{name}" for name in names]
 
 
-# These share one API server with the pipelines; one of their own would cost as much as the tests.
+# These files need an API server too, so they run in the part that has one.
 _ON_AN_API_SERVER = [
     *_folders("access/test_cluster_review.py", "lineage/test_kubeflow.py"),
     "tests/agentworld_cli/test_server_check.py",
@@ -41,15 +41,17 @@ def _without(paths: Sequence[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
+def _waiting_tests(paths: Sequence[str]) -> tuple[str, ...]:
+    elsewhere = [path for path in _ON_AN_API_SERVER if path not in paths]
+    return (*LANES["waits"], *paths, *_without(elsewhere))
+
+
 PARTS = {
     "fast": (*FAST, *QUICK),
     "compute": (*LANES["compute"], *_COMPUTE),
     "compute-others": (*LANES["compute"], *_without(_COMPUTE)),
     "nodes": LANES["nodes"],
-    **{
-        name: (*LANES["waits"], *paths, *_without([*{*_ON_AN_API_SERVER} - {*paths}]))
-        for name, paths in _WAITS.items()
-    },
+    **{name: _waiting_tests(paths) for name, paths in _WAITS.items()},
     "waits-others": (*LANES["waits"], *_without([*chain(*_WAITS.values())])),
 }
 """Pytest's arguments for each part."""

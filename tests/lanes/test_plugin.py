@@ -39,6 +39,16 @@ def run(pytester, monkeypatch):
     return run_tests
 
 
+class ProcessorClock:
+    """Processor time that only the tests of the inner run use."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
 def outcomes(results):
     return {test.name.rpartition("::")[2]: test.outcome for test in results.tests}
 
@@ -108,15 +118,13 @@ def test_a_test_that_ends_a_process_is_not_charged_for_its_earlier_time(run):
 
 
 def test_a_short_test_that_waits_is_repeated_with_its_files_fixtures(run, monkeypatch):
-    monkeypatch.setattr("lanes.repeating.SHORT_SECONDS", 0.2)
+    monkeypatch.setattr("lanes.repeating.tree_seconds", ProcessorClock())
     result, results = run(
-        "import time\n"
+        "from lanes import repeating\n"
         "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
         "@pytest.fixture\ndef own(): yield print('own made'); print('own gone')\n"
-        "@pytest.mark.waits\ndef test_short(made, own): time.sleep(0.25)\n"
-        "@pytest.mark.waits\ndef test_long(made):\n"
-        "    end = time.process_time() + 0.3\n"
-        "    while time.process_time() < end: pass\n"
+        "@pytest.mark.waits\ndef test_short(made, own): repeating.tree_seconds.now += 9\n"
+        "@pytest.mark.waits\ndef test_long(made): repeating.tree_seconds.now += 10\n"
         "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1, 2])\ndef test_with(made, n): pass\n"
         "@pytest.mark.compute\ndef test_computes(made): pass\n",
         "--repeat=9",

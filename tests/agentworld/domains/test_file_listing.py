@@ -9,7 +9,7 @@ pytestmark = pytest.mark.waits
 _LOSES_THE_FIRST_SIGNAL = f"""
 trap '(( ++signals < 2 )) || exit 7' USR1
 {{ {END_SUPERVISOR}; }} &
-while :; do wait; done
+wait; wait
 """
 
 

@@ -26,7 +26,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request is retried after 50 ms."""
     monkeypatch.setattr("agentworld.lineage.server._FIRST_WAIT_SECONDS", 0.05)
 
@@ -38,7 +38,7 @@ def world_model(seed: str) -> WorldModel:
     )
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("quick_retries")
 def test_a_lost_response_registers_nothing_twice(proxy: Proxy, model: Path, tmp_path: Path) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -90,7 +90,7 @@ def test_refused_artifact_files_are_a_store_error(proxy: Proxy, model: Path) -> 
         MlflowRegistry(proxy.url).register_world_model("refused", world_model("files"), model)
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("quick_retries")
 def test_a_fetch_retries_temporarily_unavailable_files(
     proxy: Proxy, model: Path, tmp_path: Path
 ) -> None:
