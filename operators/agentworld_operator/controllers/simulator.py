@@ -79,19 +79,24 @@ class SimulatorReconciler:
     async def reconcile(
         self, simulator: Object, before: SimulatorStatus, now: str
     ) -> Outcome[SimulatorStatus]:
-        """Applies its engine, or reports why there is none."""
+        """Applies its engine, or reports why there is none.
+
+        Without a readable identity, its last digest stays: it never changes, and guards a deletion.
+        """
         generation = simulator["metadata"]["generation"]
         try:
             spec = SimulatorSpec.model_validate(simulator["spec"])
             identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         except ValidationError as error:
             invalid = Problem("Invalid", f"spec.{first_problem(error)}")
-            return Outcome(refused_status(generation, before, None, invalid, now))
+            return Outcome(refused_status(generation, before, before.digest, invalid, now))
         except (StoreError, NotFound) as error:
             unreadable = Problem("Unreadable", str(error))
-            return Outcome(refused_status(generation, before, None, unreadable, now), error)
+            return Outcome(
+                refused_status(generation, before, before.digest, unreadable, now), error
+            )
         if isinstance(identity, Problem):
-            return Outcome(refused_status(generation, before, None, identity, now))
+            return Outcome(refused_status(generation, before, before.digest, identity, now))
         refusal = servable(identity.manifest, spec.serving) or self._rival(simulator, identity)
         if refusal:
             return Outcome(refused_status(generation, before, identity.digest, refusal, now))

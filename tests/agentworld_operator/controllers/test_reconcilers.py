@@ -14,6 +14,7 @@ from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
+from agentworld_operator.policy.admission import digest_in_use
 from agentworld_operator.settings import OperatorSettings
 from fakes.virtual_time import run
 from make import records
@@ -58,8 +59,8 @@ def simulator_reconciler(cluster=None, cache=None, read=None, open_episodes=lamb
     )
 
 
-def serve(reconciler, resource):
-    return asyncio.run(reconciler.reconcile(there(resource), SimulatorStatus(), NOW))
+def serve(reconciler, resource, status=SimulatorStatus()):  # noqa: B008 - frozen
+    return asyncio.run(reconciler.reconcile(there(resource), status, NOW))
 
 
 def test_only_an_engine_scaled_by_episodes_is_reconciled_periodically():
@@ -104,6 +105,24 @@ def test_an_unreadable_manifest_is_a_condition_and_is_retried(tmp_path):
 def test_an_invalid_spec_is_a_condition_and_is_not_retried():
     outcome = serve(simulator_reconciler(), simulator() | {"spec": {}})
     assert (conditions(outcome)["Verified"], outcome.problem) == ("Invalid", None)
+
+
+@pytest.mark.parametrize(
+    ("identity", "reason"),
+    [
+        ({"reference": {"url": "missing/manifest.json", "digest": ONE}}, "Unreadable"),
+        ({"reference": {"url": "changed/manifest.json", "digest": ONE}}, "AnotherManifest"),
+        ({}, "Invalid"),
+    ],
+)
+def test_a_refused_simulator_keeps_its_digest_which_guards_its_deletion(tmp_path, identity, reason):
+    (tmp_path / "changed").mkdir()
+    (tmp_path / "changed" / "manifest.json").write_text("{}")
+    reconciler = simulator_reconciler(read=lambda url: read_file(str(tmp_path / url)))
+    refused = simulator() | {"spec": {"identity": identity}}
+    outcome = serve(reconciler, refused, SimulatorStatus(digest=ONE))
+    assert conditions(outcome)["Verified"] == reason
+    assert digest_in_use({"status": outcome.status.model_dump(mode="json")}) == ONE
 
 
 def test_an_engine_change_affects_the_simulators_of_the_engine():
