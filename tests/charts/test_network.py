@@ -327,6 +327,21 @@ def test_only_configured_clients_reach_operator_and_engine_metrics():
     assert len(rule["from"]) == 1
 
 
+@pytest.mark.parametrize("console", [True, False])
+def test_an_empty_list_of_clients_admits_only_own_components(console):
+    closed = {"console": {"enabled": console}, "networkPolicies": {"clients": []}}
+    specs = policies(closed)
+    own_clients = {"service": {"operator"}, "mlflow": {"console"} if console else set()}
+    own_clients |= {"console": set()} if console else {}
+    for name, components in own_clients.items():
+        rules = specs[name].get("ingress", [])
+        assert all(rule["from"] for rule in rules)
+        peers = [peer for rule in rules for peer in rule["from"]]
+        assert {
+            peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in peers
+        } == components
+
+
 def test_a_pod_monitor_finds_the_port_of_the_pods_that_it_selects():
     objects = make.chart.objects(EVERYTHING)
     for monitor in of_kind(objects, "PodMonitor"):
