@@ -28,7 +28,10 @@ def labels(objects):
 
 
 def selects(selector, pod_labels):
-    return selector.get("matchLabels", selector).items() <= pod_labels.items()
+    return selector.get("matchLabels", selector).items() <= pod_labels.items() and all(
+        pod_labels.get(choice["key"]) in choice["values"]
+        for choice in selector.get("matchExpressions", ())
+    )
 
 
 def admits(rules, side, port, peer_labels):
@@ -250,23 +253,21 @@ def test_webhook_clients_are_configured_apart_from_the_api_server_address():
 
 def test_with_cilium_policies_name_the_api_server_as_an_entity():
     objects = make.chart.objects(CILIUM)
-    egress, webhook = (policy["spec"] for policy in of_kind(objects, "CiliumNetworkPolicy"))
-    [rule] = egress["egress"]
-    assert rule["toEntities"] == ["kube-apiserver"]
-    [ports] = rule["toPorts"]
-    assert [port["port"] for port in ports["ports"]] == ["443", "6443"]
-    [choice] = egress["endpointSelector"]["matchExpressions"]
-    components = {
-        name
-        for name, pod_labels in labels(objects).items()
-        if selects(egress["endpointSelector"], pod_labels)
-        and pod_labels[choice["key"]] in choice["values"]
-    }
-    assert components == {*API_CLIENTS}
-    all_labels = labels(objects)
-    assert [
-        name for name in all_labels if selects(webhook["endpointSelector"], all_labels[name])
-    ] == ["operator"]
+    *egress, webhook = (policy["spec"] for policy in of_kind(objects, "CiliumNetworkPolicy"))
+    for policy in egress:
+        rule = policy["egress"][-1]
+        assert rule["toEntities"] == ["kube-apiserver"]
+        [ports] = rule["toPorts"]
+        assert [port["port"] for port in ports["ports"]] == ["443", "6443"]
+
+    def components(policy):
+        selector = policy["endpointSelector"]
+        return [
+            name for name, pod_labels in labels(objects).items() if selects(selector, pod_labels)
+        ]
+
+    assert sorted(name for policy in egress for name in components(policy)) == [*API_CLIENTS]
+    assert components(webhook) == ["operator"]
     [rule] = webhook["ingress"]
     assert rule == {
         "fromEntities": ["kube-apiserver"],
@@ -276,6 +277,40 @@ def test_with_cilium_policies_name_the_api_server_as_an_entity():
     assert "secrets" not in specs
     assert "ingress" not in specs["operator"]
     assert "443" not in str([spec.get("egress") for spec in specs.values()])
+
+
+def hook_weight(item):
+    """Helm creates hooks in the order of their weights, before the release."""
+    annotations = item["metadata"]["annotations"]
+    assert annotations["helm.sh/hook"] == "pre-install,pre-upgrade"
+    return int(annotations.get("helm.sh/hook-weight", 0))
+
+
+def egress_ports(policy):
+    for rule in policy["spec"]["egress"]:
+        ports = rule["ports"] if "ports" in rule else rule["toPorts"][0]["ports"]
+        yield from (int(port["port"]) for port in ports)
+
+
+@pytest.mark.parametrize("values", [JOBS, CILIUM], ids=["default", "cilium"])
+def test_hook_jobs_reach_the_api_server_before_other_policies_exist(values):
+    """An uninstall keeps the default policy, which would deny it to the Jobs of a new install."""
+    objects = make.chart.objects(values)
+    jobs = of_kind(objects, "Job")
+    assert len(jobs) == 2
+    for job in jobs:
+        pod_labels = job["spec"]["template"]["metadata"]["labels"]
+        [policy] = [
+            item
+            for item in objects
+            if item["kind"].endswith("NetworkPolicy")
+            if item["metadata"]["name"] != "agentworld-default"
+            if selects(
+                item["spec"].get("podSelector") or item["spec"]["endpointSelector"], pod_labels
+            )
+        ]
+        assert hook_weight(policy) < hook_weight(job)
+        assert {*egress_ports(policy)} == {53, 443, 6443}
 
 
 @pytest.mark.parametrize(

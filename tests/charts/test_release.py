@@ -104,7 +104,7 @@ def test_an_install_creates_everything_and_prints_the_service_address(release):
     wait_for(lambda: all(is_defined(release, kind) for kind in KINDS))
     keys = release.namespace.get("Secret", "agentworld-keys")
     assert b"PRIVATE KEY" in base64.b64decode(keys["data"][SIGNER])
-    for kind in ("Job", "ServiceAccount", "Role", "RoleBinding"):
+    for kind in ("Job", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding"):
         assert release.get(kind, "agentworld-secrets") is None
 
 

@@ -172,7 +172,8 @@ def test_a_hook_job_and_its_rights_are_deleted_before_the_release_is_created(job
         if "helm.sh/hook" in item["metadata"].get("annotations", {})
         if item["metadata"]["labels"]["app.kubernetes.io/component"] == job
     }
-    assert hooks.keys() == {"Job", right, f"{right}Binding", "ServiceAccount"}
+    expected = {"Job", "NetworkPolicy", "ServiceAccount", right, f"{right}Binding"}
+    assert hooks.keys() == expected
     for annotations in hooks.values():
         assert annotations["helm.sh/hook"] == "pre-install,pre-upgrade"
         assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
