@@ -8,6 +8,8 @@ from agentworld_operator.policy.problem import Problem
 
 VERIFIER = "verify"
 """The init container that checks the weights."""
+_REFUSED = 2
+"""Its exit status if it refuses the weights; with any other it did not finish."""
 
 _PULL_FAILURES = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _CONFIGURED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
@@ -17,6 +19,7 @@ _URGENCY = (
     "VerificationFailed",
     *_PULL_FAILURES,
     *_CONFIGURED,
+    "VerifierEnded",
     "EngineEnded",
     _FAILED_CREATE,
     *_NOT_BOUND,
@@ -113,13 +116,20 @@ def _of_container(container: Object) -> Problem | None:
     ended = state.get("terminated") or before.get("terminated") or {}
     failed = ended.get("exitCode", 0) != 0
     if container["name"] == VERIFIER and failed:
-        return Problem("VerificationFailed", _shorten(ended.get("message"), "the weights differ"))
+        return _verifier_problem(ended)
     if waiting.get("reason") in (*_PULL_FAILURES, *_CONFIGURED):
         return Problem(waiting["reason"], _shorten(waiting.get("message"), "look at the pod"))
     if failed and not container.get("ready"):
         code = f"the engine ended with status {ended['exitCode']}"
         return Problem("EngineEnded", _shorten(ended.get("message"), code))
     return None
+
+
+def _verifier_problem(ended: Object) -> Problem:
+    if ended["exitCode"] == _REFUSED:
+        return Problem("VerificationFailed", _shorten(ended.get("message"), "the weights differ"))
+    status = f"the verifier of the weights ended with status {ended['exitCode']}"
+    return Problem("VerifierEnded", _shorten(ended.get("message"), status))
 
 
 def _scheduling_problems(pod: Object) -> list[Problem]:

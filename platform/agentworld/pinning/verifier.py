@@ -69,12 +69,15 @@ def verify(settings: VerifierSettings) -> None:
 
 
 def main() -> int:
-    """Exit status 2 and one sentence, which becomes the Simulator's condition."""
+    """Writes an error as one sentence, which becomes the Simulator's condition.
+
+    The exit status is 2 if the weights are refused, and 1 if a retry can help.
+    """
     try:
         verify(from_environment(VerifierSettings))
     except AgentworldError as error:
         sys.stderr.write(f"{error}\n")
-        return 2
+        return 1 if error.retryable else 2
     return 0
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from fsspec.core import url_to_fs
 
+from agentworld.errors import StoreError
 from agentworld.pinning import verifier
 from agentworld.records.base import digest_file
 from agentworld.records.checkpoint import ArtifactManifest
@@ -128,6 +129,17 @@ def test_a_file_missing_at_the_weights_url_is_reported(inputs, model, monkeypatc
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     assert verifier.main() == 2
     assert "there is no config.json at" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("inputs")
+def test_an_outage_of_the_store_has_another_exit_status_than_wrong_weights(monkeypatch, capsys):
+    def fetch_files(*_):
+        raise StoreError("s3://models does not answer")
+
+    monkeypatch.setattr(verifier, "fetch_files", fetch_files)
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", "s3://models/world")
+    assert verifier.main() == 1
+    assert capsys.readouterr().err == "s3://models does not answer\n"
 
 
 def test_an_adapter_is_served_under_the_manifest_digest(inputs, model, tmp_path):

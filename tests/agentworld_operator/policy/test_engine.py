@@ -35,6 +35,17 @@ def test_a_verifier_waiting_for_a_restart_still_reports_its_last_failure():
 
 
 @pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (ended(1, "s3://models does not answer"), "s3://models does not answer"),
+        (ended(137), "the verifier of the weights ended with status 137"),
+    ],
+)
+def test_a_verifier_that_ended_without_a_result_says_nothing_against_the_weights(state, message):
+    assert problem(pod(verifier=state)) == Problem("VerifierEnded", message)
+
+
+@pytest.mark.parametrize(
     ("state", "reason"),
     [
         (waiting("ImagePullBackOff", "no such image"), "ImagePullBackOff"),
