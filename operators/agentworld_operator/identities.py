@@ -1,7 +1,9 @@
 """The simulator of each object, cached because an identity never changes."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from agentworld.cluster.api_resources import Object
 from agentworld.cluster.names import short
@@ -9,6 +11,8 @@ from agentworld.cluster.records.simulator import Identity
 from agentworld.records.base import Digest
 from agentworld_operator.policy.identity import SimulatorIdentity, read_reference
 from agentworld_operator.policy.problem import Problem
+
+_READERS = 8
 
 
 class Identities:
@@ -19,6 +23,13 @@ class Identities:
         self._read = read
         self._by_uid: dict[str, SimulatorIdentity] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
+        # Own threads: other work must not wait for an object store that does not answer.
+        self._executor = ThreadPoolExecutor(_READERS, "manifests")
+
+    async def load(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Problem:
+        """Learns the simulator of an object in a thread, several at once."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, self.learn, simulator, identity)
 
     def learn(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Problem:
         """The simulator of an object; blocks.

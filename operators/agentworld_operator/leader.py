@@ -5,10 +5,10 @@ A leader that loses it stops at once.
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentworld.cluster.api_resources import Object, type_fields
 from agentworld.cluster.client import Cluster
@@ -18,6 +18,8 @@ from agentworld_operator.periodic import retry
 from agentworld_operator.policy.lease import Lease, LeaseObservation, decide, observe
 
 _log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
 
 
 class Times(NamedTuple):
@@ -49,14 +51,15 @@ class Leadership:
         self._times = times
         self._clock = clock
         self._observation: LeaseObservation | None = None
-        self._request_lock = threading.Lock()
-        """An attempt continues in its thread if it is cancelled."""
+        # An own thread: a renewal must not wait for other work. Only one, because a cancelled
+        # attempt continues in it.
+        self._executor = ThreadPoolExecutor(1, "lease")
         self._is_over = False
 
     async def acquire(self) -> None:
         """Returns when this replica leads; raises ClusterError if a retry cannot help."""
         pause = self._times.pause
-        while not await retry(pause, partial(asyncio.to_thread, self._try)):
+        while not await retry(pause, partial(self._ask, self._try)):
             await asyncio.sleep(pause)
         _log.info("%s leads", self._identity)
 
@@ -68,7 +71,7 @@ class Leadership:
             try:
                 # Not `wait_for`, which may lose a cancellation that arrives with the response.
                 async with asyncio.timeout(remaining_seconds):
-                    is_leader = await asyncio.to_thread(self._try)
+                    is_leader = await self._ask(self._try)
                 if not is_leader:
                     break
                 renewal_time = request_time  # not the time of the response, which may be late
@@ -82,21 +85,22 @@ class Leadership:
     async def release(self) -> None:
         """Releases the lease if this replica holds it; it never leads again."""
         try:
-            await asyncio.to_thread(self._release_lease)
+            await self._ask(self._release_lease)
         except ClusterError as error:
             _log.warning("%s; the lease runs out by itself", error)
 
+    async def _ask(self, request: Callable[[], _Answer]) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, request)
+
     def _release_lease(self) -> None:
-        with self._request_lock:
-            self._is_over = True
-            lease = self._cluster.get("Lease", self._name)
-            if lease and lease["spec"].get("holderIdentity") == self._identity:
-                self._cluster.replace(self._build_lease(lease, holder=""))
+        self._is_over = True
+        lease = self._cluster.get("Lease", self._name)
+        if lease and lease["spec"].get("holderIdentity") == self._identity:
+            self._cluster.replace(self._build_lease(lease, holder=""))
 
     def _try(self) -> bool:
         """Whether this replica leads now."""
-        with self._request_lock:
-            return not self._is_over and self._take_or_renew()
+        return not self._is_over and self._take_or_renew()
 
     def _take_or_renew(self) -> bool:
         lease = self._cluster.get("Lease", self._name)

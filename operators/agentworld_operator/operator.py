@@ -101,11 +101,15 @@ class Operator:
         cache would look as if its engine was missing or too large.
         """
         await retry(_PAUSE_SECONDS, self.list_resources)
-        for simulator in self._cache.all("Simulator"):
-            with suppress(ValidationError, AgentworldError):  # its own round reports that
-                spec = SimulatorSpec.model_validate(simulator["spec"])
-                await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+        async with asyncio.TaskGroup() as tasks:
+            for simulator in self._cache.all("Simulator"):
+                tasks.create_task(self._load_identity(simulator))
         await self._ask_for_episodes()
+
+    async def _load_identity(self, simulator: Object) -> None:
+        with suppress(ValidationError, AgentworldError):  # its own round reports that
+            spec = SimulatorSpec.model_validate(simulator["spec"])
+            await self._identities.load(simulator, spec.identity)
 
     async def list_resources(self) -> None:
         """Lists all watched objects, and reconciles what differs from the cache."""

@@ -1,3 +1,7 @@
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from agentworld.cluster.names import short
@@ -9,6 +13,7 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.policy.identity import SimulatorIdentity
 from agentworld_operator.policy.problem import Problem
 from make.simulator import pinned_manifest
+from waiting import DEADLINE
 
 MANIFEST = pinned_manifest()
 
@@ -48,6 +53,23 @@ def test_a_refused_manifest_is_read_again(tmp_path):
 def test_a_missing_manifest_file_is_named_in_the_error(tmp_path):
     with pytest.raises(NotFound, match=r"there is no file:.*manifest\.json"):
         read_file(f"file://{tmp_path}/manifest.json")
+
+
+def test_manifests_are_read_at_once_and_in_threads_of_their_own(tmp_path):
+    """Each read waits for the other one."""
+    both_read = threading.Barrier(2)
+
+    def read(url):
+        both_read.wait(DEADLINE)
+        return read_file(url)
+
+    async def load_two():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        identities, identity = Identities(read), referenced(tmp_path)
+        loads = [identities.load(resource(uid=uid), identity) for uid in ("u1", "u2")]
+        return await asyncio.gather(*loads)
+
+    assert asyncio.run(load_two()) == [SimulatorIdentity(MANIFEST.digest, MANIFEST)] * 2
 
 
 def test_objects_are_found_by_their_engine_until_they_are_forgotten():

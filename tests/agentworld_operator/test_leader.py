@@ -4,13 +4,16 @@ Seconds are those of an event loop with virtual time.
 """
 
 import asyncio
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from agentworld.errors import ClusterError
 from agentworld_operator.leader import Leadership, Times
 from fakes.virtual_time import run
+from waiting import DEADLINE
 
 TIMES = Times(duration=0.3, renewal=0.2, pause=0.02)
 
@@ -20,6 +23,7 @@ class Leases:
         self.lease = None
         self.failing: ClusterError | None = None
         self.slow_seconds = 0.0
+        self.renewed = threading.Event()
 
     def get(self, _kind, _name):
         self._fail()
@@ -36,6 +40,7 @@ class Leases:
         version = self.lease["metadata"]["resourceVersion"]
         if lease["metadata"]["resourceVersion"] != version:
             raise ClusterError("somebody was faster", status=409)
+        self.renewed.set()
         return self._write(lease, str(int(version) + 1))
 
     @property
@@ -89,6 +94,21 @@ def test_a_renewing_leader_leads_longer_than_its_lease_duration(leases):
         keep_task.cancel()
 
     run(work())
+
+
+def test_a_leader_renews_while_the_threads_of_other_work_are_busy(leases):
+    async def work():
+        leader = leadership(leases)
+        await leader.acquire()
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        renewal = loop.run_in_executor(None, leases.renewed.wait, DEADLINE)
+        keep_task = asyncio.create_task(leader.keep())
+        is_renewed = await renewal
+        keep_task.cancel()
+        return is_renewed
+
+    assert asyncio.run(work())
 
 
 def test_another_replica_takes_an_expired_lease(leases):
@@ -211,7 +231,7 @@ def test_many_replicas_that_start_at_once_have_one_leader(leases):
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_leader_canceled_as_an_answer_arrives_stops(leases, monkeypatch, turns):
+def test_a_leader_canceled_as_an_answer_arrives_stops(leases, turns):
     """The leader is canceled these turns of the loop after the answer."""
 
     async def work():
@@ -221,7 +241,7 @@ def test_a_leader_canceled_as_an_answer_arrives_stops(leases, monkeypatch, turns
             await answer.wait()
             return True
 
-        monkeypatch.setattr(asyncio, "to_thread", wait_for_answer)
+        asyncio.get_running_loop().run_in_executor = wait_for_answer
         keep_task = asyncio.create_task(leadership(leases).keep())
         await asyncio.sleep(0.01)
         answer.set()

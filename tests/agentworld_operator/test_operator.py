@@ -18,6 +18,7 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.operator import Operator, Reconcilers
 from agentworld_operator.settings import OperatorSettings
 from make.simulator import pinned_manifest, simulator
+from waiting import DEADLINE
 
 
 class Listing:
@@ -134,7 +135,7 @@ def test_reconciling_waits_for_the_full_list_and_ended_watches_raise_an_error(lo
 
         async def reconcile(self, _simulator, _before, _now):
             engine = cache.get("Deployment", "engine")
-            rounds.append((engine, identities.same(DIGEST), episodes.is_asked))
+            rounds.append((engine, sorted(identities.same(DIGEST)), episodes.is_asked))
             return Outcome()
 
     invalid_simulator = build_simulator("one", 3, "wrong")
@@ -146,6 +147,28 @@ def test_reconciling_waits_for_the_full_list_and_ended_watches_raise_an_error(lo
     with pytest.raises(ClusterError, match="the watches ended"):
         asyncio.run(replica.run(login, SETTINGS))
     assert rounds == [(ENGINE, ["one", "twin"], True)] * 3
+
+
+def test_a_new_leader_reads_manifests_at_once():
+    """Each read waits for the other one, as an object store may be slow."""
+    both_read = threading.Barrier(2)
+
+    def read(_url):
+        both_read.wait(DEADLINE)
+        return pinned_manifest("one").canonical
+
+    class Ending(Silent):
+        async def ask(self, _changed):
+            raise ClusterError("all manifests are read")
+
+    identities, simulators = Identities(read), [build_simulator("one", 1, name) for name in "ab"]
+    for resource in simulators:
+        reference = {"url": "s3://manifests/one", "digest": DIGEST}
+        resource["spec"] = {"identity": {"reference": reference}}
+    replica = operator(Listing(*simulators), Cache(), identities, Idle("Simulator"), Ending())
+    with pytest.raises(ClusterError, match="all manifests are read"):
+        asyncio.run(replica.run(None, SETTINGS))
+    assert sorted(identities.same(DIGEST)) == ["a", "b"]
 
 
 def test_an_operator_without_list_rights_ends_with_the_reason():

@@ -1,6 +1,5 @@
 """Reconciles Simulators: applies each engine's objects, and reports their state."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
@@ -86,7 +85,7 @@ class SimulatorReconciler:
         generation = simulator["metadata"]["generation"]
         try:
             spec = SimulatorSpec.model_validate(simulator["spec"])
-            identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+            identity = await self._identities.load(simulator, spec.identity)
         except ValidationError as error:
             invalid = Problem("Invalid", f"spec.{first_problem(error)}")
             return Outcome(refused_status(generation, before, before.digest, invalid, now))
