@@ -11,7 +11,7 @@ class SuccessRule(Record):
     """
 
     closing: str
-    """A regular expression for the whole action."""
+    """A regular expression of at most 4,096 characters for the whole action."""
     output: str
     """The output that the closing action must have; its domain defines which part of an observation
     that is.

@@ -17,6 +17,21 @@ def test_an_invalid_closing_pattern_is_refused():
         check_rule(SuccessRule(closing="echo (", output=""))
 
 
+@pytest.mark.parametrize("closing", ["(?L)(?u)a", "(" * 2000 + ")" * 2000], ids=["flags", "nested"])
+def test_a_closing_pattern_that_cannot_be_compiled_is_refused(closing):
+    rule = SuccessRule(closing=closing, output="")
+    with pytest.raises(InputError, match="no regular expression"):
+        check_rule(rule)
+    with pytest.raises(InputError, match="no regular expression"):
+        closes(rule, "a")
+
+
+def test_a_closing_pattern_has_a_longest_length():
+    check_rule(SuccessRule(closing="a" * 4096, output=""))
+    with pytest.raises(InputError, match="has 4097 characters; shorten it to at most 4096"):
+        check_rule(SuccessRule(closing="a" * 4097, output=""))
+
+
 def test_a_valid_closing_pattern_is_accepted():
     rule = SuccessRule(closing="echo (a|b)", output="")
     check_rule(rule)

@@ -251,9 +251,14 @@ def test_an_invalid_request_body_is_422(serve, path, body):
     assert problem(serve().http("POST", path, body)) == (422, "input")
 
 
-def test_a_task_with_an_invalid_success_rule_is_refused_at_reset(serve):
+@pytest.mark.parametrize(
+    "closing",
+    ["echo (", "(?L)(?u)a", "(" * 2000 + ")" * 2000, "a" * 5000],
+    ids=["open", "flags", "nested", "long"],
+)
+def test_a_task_with_an_invalid_success_rule_is_refused_at_reset(serve, closing):
     service = serve()
-    task = {**TASK, "success": {"closing": "echo (", "output": ""}}
+    task = {**TASK, "success": {"closing": closing, "output": ""}}
     answer = service.http("POST", "/episodes", {"run": service.run(), "task": task})
     assert problem(answer) == (422, "input")
 
