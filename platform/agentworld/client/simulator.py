@@ -215,14 +215,7 @@ class SimulatorClient:
         simulator's digest in the response.
         """
         retry_on = httpx.TransportError if resend else httpx.ConnectError
-        send = partial(
-            self._send,
-            method,
-            path,
-            body,
-            {**_JSON, **self._authorisation(), **(headers or {})},
-            retry_on,
-        )
+        send = partial(self._send, method, path, body, headers or {}, retry_on)
         response = await self._send_with_retries(send)
         try:
             answer = read(response.content)
@@ -261,8 +254,9 @@ class SimulatorClient:
         content = None if value is None else json.dumps(value, separators=(",", ":")).encode()
         attempt, pause = 1, _PAUSE_SECONDS
         while True:
+            all_headers = {**_JSON, **self._authorisation(), **headers}
             try:
-                return await self._connections.request(method, path, content, headers)
+                return await self._connections.request(method, path, content, all_headers)
             except httpx.TransportError as error:
                 if attempt >= self._attempts or not isinstance(error, retry_on):
                     raise SimulatorError(

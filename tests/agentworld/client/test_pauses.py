@@ -77,3 +77,19 @@ def test_other_failures_are_retried_up_to_the_number_of_attempts():
     with pytest.raises(SimulatorError):
         engine.ask(start_seconds=600)
     assert engine.num_asked == 2
+
+
+def test_each_retry_has_the_current_credential():
+    engine, current = StartingEngine(1), iter("abc")
+    headers = []
+
+    async def answer(request):
+        headers.append(request.headers["authorization"])
+        if len(headers) == 1:
+            raise httpx.ReadError("lost", request=request)
+        return await engine(request)
+
+    transport = httpx.MockTransport(answer)
+    client = SimulatorClient("http://sim", credential=lambda: next(current), transport=transport)
+    assert virtual_time.run(client.meaning("stable")) == digest("answer")
+    assert headers == ["Bearer a", "Bearer b", "Bearer c"]
