@@ -55,7 +55,7 @@ def world(kubernetes, namespace, tmp_path) -> World:
     cluster = ClusterSimulators(
         cluster_reader(namespace.namespace, account),
         objects,
-        make.service.ledger(store).aliases,
+        make.service.ledger(store),
         lambda manifest: ConnectedSimulator(manifest, FakeEngine(make.service.shell), dict),
     )
     return World(store, make.many.app(store, cluster, kind=partial(Ledger, objects=objects)))

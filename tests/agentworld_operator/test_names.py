@@ -51,7 +51,7 @@ class Names(Guarded):
         cluster = ClusterSimulators(
             cluster_reader(self.name, self._account),
             objects,
-            make.service.ledger(self.store).aliases,
+            make.service.ledger(self.store),
             lambda manifest: ConnectedSimulator(manifest, FakeEngine(make.service.shell), dict),
         )
         app = make.many.app(self.store, cluster, kind=partial(Ledger, objects=objects))

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentworld.ledger import Ledger
-from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.writes import EpisodeClosed, EpisodeOpened, NewStep
 from agentworld.records.base import Digest
 from agentworld.records.episode import Episode, EpisodeOpening
@@ -35,12 +34,12 @@ def laid(url: str) -> str:
     return url
 
 
-def aliases(folder: Path, **simulators: Digest) -> Aliases:
-    """The aliases of a new ledger in a folder, with these targets."""
-    aliases_table = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}")).aliases
+def with_aliases(folder: Path, **simulators: Digest) -> Ledger:
+    """A new ledger in a folder, whose aliases have these targets."""
+    ledger = Ledger(laid(f"{_SQLITE}{folder / 'ledger.db'}"))
     for alias, simulator in simulators.items():
-        aliases_table.set(alias, simulator, "ada")
-    return aliases_table
+        ledger.aliases.set(alias, simulator, "ada")
+    return ledger
 
 
 def copy_store(store: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from agentworld.errors import Conflict, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import change_rows, hold
-from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
+from agentworld.ledger.tables import ALIASES, ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest, now
 from agentworld.records.statements.base import Declare
@@ -70,17 +70,18 @@ def declare_erasure(connection: Connection, episode: str, by: str, declare: Decl
 
 
 def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:
-    """Deletes a long text unless an episode that was not erased uses it.
+    """Deletes a long text unless an episode that was not erased uses it, or it is the manifest of
+    a run's simulator or the report of an alias's move, which are in the same object store.
 
     Until the transaction ends, no row that refers to it can be added.
     """
     # Every writer first changes a row of `runs`, so this statement waits for all of them.
     hold(connection, RUNS)
-    if not _is_referenced(connection, digest):
+    if not _is_text(connection, digest) and not _is_record(connection, digest):
         texts.erase(digest)
 
 
-def _is_referenced(connection: Connection, digest: Digest) -> bool:
+def _is_text(connection: Connection, digest: Digest) -> bool:
     others = EPISODES.alias()
     return any(
         connection.scalar(
@@ -91,6 +92,13 @@ def _is_referenced(connection: Connection, digest: Digest) -> bool:
         )
         is not None
         for column, digests, owner in _TEXTS
+    )
+
+
+def _is_record(connection: Connection, digest: Digest) -> bool:
+    return any(
+        connection.scalar(select(column).where(column == digest).limit(1)) is not None
+        for column in (RUNS.c.simulator, ALIASES.c.report)
     )
 
 

@@ -147,6 +147,12 @@ class Ledger:
             raise lost.no_run(run)
         return owner
 
+    def has_run_of(self, simulator: Digest) -> bool:
+        """Whether a run was opened with this simulator."""
+        query = select(RUNS.c.id).where(RUNS.c.simulator == simulator).limit(1)
+        with self._database.transaction() as connection:
+            return connection.scalar(query) is not None
+
     def run_of(self, episode: str) -> str:
         """The run of an episode, also of an erased one; raises NotFound."""
         with self._database.transaction() as connection:

@@ -141,7 +141,7 @@ def _catalog(
         return OneSimulator(connect(manifest), ledger.aliases)
     read = cluster_reader(settings.namespace, settings.kubeconfig)
     objects = ObjectStore(settings.objects_url)
-    return ClusterSimulators(read, objects, ledger.aliases, connect)
+    return ClusterSimulators(read, objects, ledger, connect)
 
 
 def _engines(settings: ServiceSettings, manifest: SimulatorManifest) -> tuple[EnginePool, str]:

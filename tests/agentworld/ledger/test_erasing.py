@@ -9,7 +9,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.texts import Texts
 from agentworld.records.episode import text_digest
 from agentworld.storage.objects import ObjectStore
-from make.ledger import end, open_episode, taken
+from make.ledger import OPENING, end, open_episode, taken
 
 
 @pytest.mark.parametrize("times", [1, 3_000], ids=["in rows", "in the object store"])
@@ -63,6 +63,21 @@ def test_erasing_the_last_episode_with_a_long_text_deletes_the_text(url, tmp_pat
         ledger.erase_texts(episode.id)
         presence.append(objects.has(text_digest("long" * 3_000)))
     assert presence == [True, True, False]
+    ledger.close()
+
+
+def test_an_erasure_keeps_a_runs_manifest_and_a_report_that_moved_an_alias(url, tmp_path):
+    objects = ObjectStore(str(tmp_path / "objects"))
+    ledger = Ledger(url, objects)
+    manifest, report = (objects.put(text.encode() * 3_000) for text in ("manifest", "report"))
+    ledger.aliases.set("world", manifest, "ada", report=report)
+    run = ledger.open_run(OPENING, manifest).id
+    episode = open_episode(ledger, run, manifest, initial_state="secret" * 3_000)
+    ledger.write(taken(episode, "manifest" * 3_000, "report" * 3_000))
+    ledger.write([end(ledger.episode(episode.id), 2)])
+    ledger.erase_texts(episode.id)
+    assert objects.digests() == sorted([manifest, report])
+    assert ledger.episode(episode.id).steps[0].observation is None
     ledger.close()
 
 

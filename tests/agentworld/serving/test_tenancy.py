@@ -29,13 +29,13 @@ def cluster():
 
 
 @pytest.fixture
-def aliases(tmp_path):
-    """The aliases in the ledger that all replicas share."""
-    return make.ledger.aliases(tmp_path, world=STABLE.digest)
+def ledger(tmp_path):
+    """The ledger that all replicas share."""
+    return make.ledger.with_aliases(tmp_path, world=STABLE.digest)
 
 
 @pytest.fixture
-def start(cluster, aliases, tmp_path):
+def start(cluster, ledger, tmp_path):
     """Starts a replica, with the tenants of an access file."""
     clients = []
 
@@ -45,7 +45,7 @@ def start(cluster, aliases, tmp_path):
             return ConnectedSimulator(manifest, engine)
 
         objects = ObjectStore(str(tmp_path / "objects"))
-        simulators = ClusterSimulators(cluster.read, objects, aliases, connect)
+        simulators = ClusterSimulators(cluster.read, objects, ledger, connect)
         app = make.many.app(tmp_path, simulators, make.access.Checked(tmp_path))
         http = TestClient(app, "http://localhost", raise_server_exceptions=False)
         http.__enter__()
@@ -99,9 +99,9 @@ def resolve(http, alias="world", caller="acme-agent"):
     return http.get(f"/aliases/{alias}/simulator", headers=headers)
 
 
-def test_an_agent_resolves_an_alias_to_its_simulator_and_not_its_canary(http, aliases):
+def test_an_agent_resolves_an_alias_to_its_simulator_and_not_its_canary(http, ledger):
     canary = Canary(simulator=CANARY.digest, percent=99)
-    aliases.set("world", STABLE.digest, "ada", canary=canary)
+    ledger.aliases.set("world", STABLE.digest, "ada", canary=canary)
     key = next(key for key in (f"{n:032}" for n in range(9)) if gets_canary("world", key, 99))
     assert resolve(http).json() == STABLE.digest
     assert open_run(http, key=key).json()["run"]["simulator"] == CANARY.digest
@@ -196,9 +196,9 @@ async def resolve_for_run(http):
     )
 
 
-def test_the_run_id_decides_between_the_simulator_and_its_canary(http, aliases):
+def test_the_run_id_decides_between_the_simulator_and_its_canary(http, ledger):
     canary = Canary(simulator=CANARY.digest, percent=30)
-    aliases.set("world", STABLE.digest, "ada", canary=canary)
+    ledger.aliases.set("world", STABLE.digest, "ada", canary=canary)
     for number in range(20):
         key = f"{number:032}" if number % 2 else None
         run = open_run(http, key=key).json()["run"]

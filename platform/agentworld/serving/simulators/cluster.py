@@ -1,13 +1,14 @@
 """The simulators of a Kubernetes cluster, from its objects and the object store.
 
 Aliases are resolved by the ledger only, never by an object. The cluster's API is called when a run
-is opened, and when the object store lacks a simulator's manifest. No step calls it: an engine's
-host name is derived from the digest, and its manifest is stored under the digest.
+is opened, and when the object store lacks the manifest of a run's simulator. No step calls it: an
+engine's host name is derived from the digest, and its manifest is stored under the digest.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -20,7 +21,7 @@ from agentworld.cluster.names import API_VERSION
 from agentworld.cluster.records.view import SimulatorView, of_digest, parse_object
 from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound, UnknownPath
-from agentworld.ledger.aliases import Aliases
+from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.statements.alias import gets_canary
@@ -46,12 +47,12 @@ class ClusterSimulators:
         self,
         read: Read,
         objects: ObjectStore,
-        aliases: Aliases,
+        ledger: Ledger,
         connect: Callable[[SimulatorManifest], ConnectedSimulator],
     ) -> None:
         self._read = read
         self._objects = objects
-        self._aliases = aliases
+        self._ledger = ledger
         self._connect = connect
         self._names: dict[Digest, str] = {}
         """The names of the objects in which simulators were found, because a list of all objects
@@ -63,12 +64,11 @@ class ClusterSimulators:
         self._executor = ThreadPoolExecutor(_MOST_ASKING, "cluster")
 
     async def find(self, simulator: Digest) -> ConnectedSimulator:
-        """A simulator by its digest, even if its object is deleted; does not check who may open
-        runs. Raises NotFound, ClusterError or StoreError.
+        """A simulator by its digest, also one that has runs and no object any more; does not check
+        who may open runs. Raises NotFound, ClusterError or StoreError.
         """
-        try:
-            manifest_json = await asyncio.to_thread(self._objects.get, simulator)
-        except NotFound:
+        manifest_json = await asyncio.to_thread(self._load_stored, simulator)
+        if manifest_json is None:
             manifest_json = await self._ask(self._of_cluster, simulator)
         connection = self._connect(SimulatorManifest.model_validate_json(manifest_json))
         return connection._replace(accelerators=partial(self._accelerators_of, simulator))
@@ -88,6 +88,14 @@ class ClusterSimulators:
     async def _ask(self, question: Callable[[_Argument], _Answer], argument: _Argument) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._executor, question, argument)
 
+    def _load_stored(self, simulator: Digest) -> bytes | None:
+        """The stored manifest of a simulator with runs, or null."""
+        # Agents store texts in the same object store, so only a run proves that it is a manifest.
+        if self._ledger.has_run_of(simulator):
+            with suppress(NotFound):
+                return self._objects.get(simulator)
+        return None
+
     def _of_cluster(self, simulator: Digest) -> bytes:
         manifest = _manifest_of(self._find_object(simulator))
         self._objects.put(manifest.canonical)
@@ -100,7 +108,7 @@ class ClusterSimulators:
 
     def _resolve_alias(self, request: SimulatorRequest) -> Digest:
         alias, run = request.simulator, request.run
-        simulator, canary = self._aliases.meaning(alias)
+        simulator, canary = self._ledger.aliases.meaning(alias)
         if (
             canary
             and run is not None

@@ -13,6 +13,8 @@ from fakes import api_server
 from make import records
 from make.cluster import CANARY, STABLE, Cluster, refuse, simulator
 
+EVIL = records.manifest(control_text="evil")
+
 
 @pytest.fixture
 def cluster():
@@ -20,22 +22,31 @@ def cluster():
 
 
 @pytest.fixture
-def aliases(tmp_path):
-    """The ledger's aliases."""
-    return make.ledger.aliases(tmp_path, world=STABLE.digest)
+def objects(tmp_path):
+    return ObjectStore(str(tmp_path / "objects"))
 
 
 @pytest.fixture
-def simulators(cluster, aliases, tmp_path):
-    return new_simulators(cluster, aliases, tmp_path)
+def ledger(tmp_path):
+    return make.ledger.with_aliases(tmp_path, world=STABLE.digest)
 
 
-def new_simulators(cluster, aliases, folder):
-    objects = ObjectStore(str(folder / "objects"))
+@pytest.fixture
+def aliases(ledger):
+    """The ledger's aliases."""
+    return ledger.aliases
+
+
+@pytest.fixture
+def simulators(cluster, ledger, objects):
+    return new_simulators(cluster, ledger, objects)
+
+
+def new_simulators(cluster, ledger, objects):
     return ClusterSimulators(
         cluster.read,
         objects,
-        aliases,
+        ledger,
         lambda manifest: ConnectedSimulator(manifest, None),
     )
 
@@ -52,13 +63,18 @@ def test_a_simulator_is_found_by_its_digest(simulators):
     assert find(simulators, CANARY.digest) == CANARY
 
 
-def test_a_simulator_found_before_is_found_without_the_cluster(
-    simulators, cluster, aliases, tmp_path
-):
+def test_the_simulator_of_a_run_is_found_without_the_cluster(simulators, cluster, ledger, objects):
     find(simulators, STABLE.digest)
+    ledger.open_run(make.ledger.OPENING, STABLE.digest)
     cluster.objects.clear()
     cluster.failing = ClusterError("gone")
-    assert find(new_simulators(cluster, aliases, tmp_path), STABLE.digest) == STABLE
+    assert find(new_simulators(cluster, ledger, objects), STABLE.digest) == STABLE
+
+
+@pytest.mark.parametrize("text", [EVIL.canonical, b"y" * 9000], ids=["manifest", "other"])
+def test_a_text_in_the_object_store_is_not_found_as_a_simulator(simulators, objects, text):
+    with pytest.raises(NotFound, match="no Simulator has the digest"):
+        find(simulators, objects.put(text))
 
 
 def accelerators(simulators, digest=STABLE.digest):
@@ -73,10 +89,11 @@ def test_accelerators_are_read_from_the_status_of_the_custom_resource(simulators
     assert accelerators(simulators) == ("cpu",)
 
 
-def test_accelerators_are_unknown_without_a_reported_status(simulators, cluster, aliases, tmp_path):
+def test_accelerators_are_unknown_without_a_reported_status(simulators, cluster, ledger, objects):
     assert accelerators(simulators) == ("unknown",)
+    ledger.open_run(make.ledger.OPENING, STABLE.digest)
     cluster.failing = ClusterError("gone")  # a step does not ask the cluster
-    assert accelerators(new_simulators(cluster, aliases, tmp_path)) == ("unknown",)
+    assert accelerators(new_simulators(cluster, ledger, objects)) == ("unknown",)
 
 
 def test_a_manifest_is_read_from_its_referenced_address(simulators, cluster, tmp_path):
@@ -219,9 +236,12 @@ def test_a_simulator_is_searched_again_when_its_object_has_another_digest(simula
 
 
 @pytest.mark.parametrize("state", ["gone", "going"])
-def test_a_deleted_simulator_opens_no_run_but_is_found_for_open_runs(simulators, cluster, state):
+def test_a_deleted_simulator_opens_no_run_but_is_found_for_open_runs(
+    simulators, cluster, ledger, state
+):
     resolve(simulators, STABLE.digest)
     find(simulators, STABLE.digest)
+    ledger.open_run(make.ledger.OPENING, STABLE.digest)
     if state == "gone":
         del cluster.objects["simulators/stable"]
     else:
