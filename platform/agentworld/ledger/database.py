@@ -20,6 +20,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    ExceptionContext,
     column,
     create_engine,
     event,
@@ -67,6 +68,9 @@ _REFUSAL = re.compile(
     "connection failed.*(authentication failed|no password supplied|does not exist|"
     "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
 )
+
+# The error of a write on a server that is no longer the primary.
+_READ_ONLY = "25006"
 
 _REVISIONS = "agentworld.ledger:migrations"
 
@@ -206,12 +210,20 @@ def _enter_wal(cursor: sqlite3.Cursor) -> None:
 
 def _postgresql(url: URL) -> Engine:
     options = " ".join([*url.normalized_query.get("options", ()), _SETTINGS])
-    return create_engine(
+    engine = create_engine(
         url,
         hide_parameters=True,
         pool_pre_ping=True,  # a connection that a restarted server dropped is not handed out
         connect_args={**_NETWORK, "options": options},
     )
+    event.listen(engine, "handle_error", _drop_read_only)
+    return engine
+
+
+def _drop_read_only(context: ExceptionContext) -> None:
+    """Drops the pool's connections after a failover, because they are still to the old primary."""
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True
 
 
 def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
@@ -226,7 +238,7 @@ def _translate_error(error: DBAPIError, url: str) -> AgentworldError:
         return InputError(f"{url} is not a database; name a new file or a ledger")
     if _REFUSAL.search(message):
         return InputError(f"{url} refused the connection: {message}; check user and password")
-    passes = isinstance(error, OperationalError | InterfaceError)
+    passes = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
     return StoreError(f"the ledger {url} failed: {message}", retryable=passes)
 
 

@@ -141,6 +141,22 @@ def test_a_broken_idle_connection_is_not_reused(postgres_url):
 
 
 @pytest.mark.waits
+def test_connections_to_a_read_only_server_raise_a_retryable_error_and_are_not_reused(postgres_url):
+    with open_engine(postgres_url) as engine:
+        demote = "SET default_transaction_read_only=on"
+        with engine.begin() as connection, engine.begin() as other_connection:
+            connection.exec_driver_sql(demote)
+            other_connection.exec_driver_sql(demote)
+        create = "CREATE TABLE a (b INTEGER)"
+        with pytest.raises(StoreError, match="read-only") as error, translate_errors(postgres_url):
+            query(engine, create)
+        assert error.value.retryable
+        with engine.connect() as connection, engine.connect() as other_connection:
+            connection.exec_driver_sql(create)
+            other_connection.exec_driver_sql("CREATE TABLE c (d INTEGER)")
+
+
+@pytest.mark.waits
 def test_a_value_that_postgresql_cannot_store_raises_an_input_error(postgres_url):
     error = catch_error(postgres_url, "SELECT CAST(:value AS TEXT)", value="\x00")
     assert isinstance(error, InputError)
