@@ -58,6 +58,7 @@ class Runs:
         num_open = await asyncio.to_thread(self._ledger.counts.num_open_episodes, run=run)
         closed_run = await asyncio.to_thread(self._ledger.close_run, run, closing)
         self._episode_store.metrics.of(record.simulator).end("closed", num_open)
+        self._episode_store.drop_run(run)
         await asyncio.to_thread(self._log_signer.seal, run)
         return closed_run
 

@@ -114,7 +114,10 @@ class SimulatorService:
         arrived_at = time.perf_counter()
         async with episode.lock:
             waited_seconds = time.perf_counter() - arrived_at
-            if step := session.find_recorded(episode, request):
+            record: Episode | OpenEpisode = episode
+            if session.is_recorded(episode, request):  # retention may have erased it meanwhile
+                record = await self._episode(episode.id)
+            if step := session.find_recorded(record, request):
                 return StepAnswer(step, None)
             step_observation = await self._observe(episode, request.action)
             step = session.next_step(episode, request.action, step_observation)

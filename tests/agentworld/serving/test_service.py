@@ -13,6 +13,7 @@ from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, lo
 from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.objects import WriteOnce
 from make import records
+from make.ledger import closing
 
 OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
 SIMULATOR = records.manifest().digest
@@ -161,6 +162,29 @@ def test_a_closed_episode_refuses_new_steps_and_repeats_its_last_answer(serve):
     assert service.step(episode, "ls", 1).content == first.content
     assert problem(service.step(episode, "ls", 2)) == (409, "conflict")
     assert service.ledger.episode(episode).closed == "closed"
+
+
+def test_a_step_that_was_erased_is_not_repeated_from_memory(serve):
+    service = serve()
+    run = service.run()
+    episode = service.reset(run)
+    service.step(episode, "ls", 1)
+    service.ledger.close_run(run, closing())  # as another replica does
+    service.ledger.erase_texts(episode)
+    for action in ("ls", "pwd"):
+        answer = service.step(episode, action, 1)
+        assert problem(answer) == (409, "conflict")
+        assert "erased" in answer.text
+
+
+def test_a_step_after_the_end_of_its_run_does_not_reach_the_engine(serve):
+    service = serve()
+    run = service.run()
+    episode = service.reset(run)
+    service.step(episode, "ls", 1)
+    service.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
+    assert problem(service.step(episode, "pwd", 2)) == (409, "conflict")
+    assert len(service.engine.requests) == 1
 
 
 @pytest.mark.parametrize("change", ["close", "step"])

@@ -91,7 +91,12 @@ def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     return episode._replace(steps=tuple(copies))
 
 
-def find_recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
+def is_recorded(episode: OpenEpisode, request: Request) -> bool:
+    """Whether the request repeats a step."""
+    return request.number is not None and 1 <= request.number <= len(episode.steps)
+
+
+def find_recorded(episode: Episode | OpenEpisode, request: Request) -> EpisodeStep | None:
     """The recorded answer; null if the request is the episode's next step.
 
     Raises Conflict for a step out of order, for another action, and after the end.

@@ -97,6 +97,12 @@ class OpenEpisodes:
         """Removes an episode that has ended or was continued elsewhere."""
         self._episodes.pop(name, None)
 
+    def drop_run(self, run: str) -> None:
+        """Removes the episodes of a run."""
+        for episode in list(self._episodes.values()):
+            if episode.opening.run == run:
+                self.drop(episode.id)
+
     def _drop_oldest(self) -> None:
         for name in list(self._episodes)[: max(0, len(self._episodes) - self._capacity)]:
             # an episode in use stays, because its step is not written yet
@@ -130,6 +136,10 @@ class EpisodeStore:
     def drop(self, episode: str) -> None:
         """Removes an episode from memory; the ledger has it."""
         self._episodes.drop(episode)
+
+    def drop_run(self, run: str) -> None:
+        """Removes the episodes of a closed run from memory; the ledger has them."""
+        self._episodes.drop_run(run)
 
     async def run_of(self, episode: str) -> str:
         """The run of an episode; raises NotFound, and reveals nothing else of it."""

@@ -46,3 +46,12 @@ def test_a_dropped_episode_is_no_longer_cached():
     episodes.drop("a")
     episodes.drop("never there")
     assert episodes.get("a") is None
+
+
+def test_all_episodes_of_a_run_are_dropped_together():
+    episodes = OpenEpisodes(3)
+    keep(episodes, "a", "b")
+    episodes.drop_run("another")
+    assert len(episodes) == 2
+    episodes.drop_run("r")
+    assert len(episodes) == 0
