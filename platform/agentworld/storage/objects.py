@@ -106,6 +106,8 @@ class WriteOnce:
 
     def names(self, prefix: str = "") -> list[str]:
         """The names that begin with the prefix, sorted; without orphans."""
+        if prefix and not _NAME.fullmatch(prefix.removesuffix("/")):
+            return []  # a prefix such as `../` would list folders outside of the store
         with translate_errors(self._display_url):
             return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
 

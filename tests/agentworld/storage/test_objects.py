@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import subprocess
@@ -241,6 +242,26 @@ def test_names_are_sorted_and_filtered_by_a_prefix(url):
     assert files.names("b/") == ["b/10", "b/2"]
     assert files.names("b/1") == ["b/10"]
     assert files.names("nobody/") == []
+
+
+@pytest.mark.parametrize("prefix", ["/", "../", "a/../", "a/../b", ".", "b//", "b/ ", "b\n"])
+def test_a_prefix_that_no_name_can_have_lists_nothing(url, prefix):
+    files = WriteOnce(url)
+    files.put("b/1", b"")
+    assert files.names(prefix) == []
+
+
+def test_a_prefix_that_leads_out_of_the_store_reads_no_file_there(tmp_path, monkeypatch):
+    files = WriteOnce(str(tmp_path / "store"))
+    files.put("run/1", b"")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "1").touch()
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert files.names("run/../../outside/") == []
+
+
+def refuse(path):
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def test_a_name_that_was_never_written_is_missing(url):

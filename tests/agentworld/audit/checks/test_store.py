@@ -1,7 +1,10 @@
 """Verification of the ledger and the registry against what was signed and each other."""
 
+import errno
+import os
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -141,6 +144,21 @@ def test_an_agent_with_a_signed_edge_missing_from_the_registry_is_reported(tmp_p
 def test_a_version_whose_run_is_not_in_the_ledger_is_reported(history):
     ref = register(history, "nobodys")
     assert verify_everything(history.sources).problems == (f"{ref}: the ledger has no run nobodys",)
+
+
+def test_a_version_whose_run_is_a_path_out_of_the_store_stops_no_audit(history, monkeypatch):
+    is_file = Path.is_file
+
+    def refuse_outside(path):
+        if ".." in path.parts:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return is_file(path)
+
+    (history.store / "mirror" / "agent-edges").mkdir()
+    ref = register(history, "../../agent")
+    monkeypatch.setattr(Path, "is_file", refuse_outside)
+    problem = f"{ref}: the ledger has no run ../../agent"
+    assert verify_everything(history.sources).problems == (problem,)
 
 
 @pytest.mark.parametrize(
