@@ -186,7 +186,12 @@ def _copy_mirror(
     mirror: WriteOnce, backups: BackupStore
 ) -> tuple[Mapping[str, Digest], tuple[str, ...]]:
     """Copies what the destination lacks; returns all that it has, and what the mirror lost."""
-    older, source = _newest_copies(backups), set(mirror.names())
+    present, source = set(backups.mirror.names()), set(mirror.names())
+    older = {
+        name: digest
+        for name, digest in _newest_copies(backups).items()
+        if name in present or name not in source
+    }
     missing = sorted(source - older.keys())
 
     def copy(name: str) -> Digest:

@@ -238,6 +238,22 @@ def test_copies_missing_from_the_mirror_stay_in_backups_and_are_reported(place):
     assert place.mirror.get(COPY) == b"{}"
 
 
+def test_a_copy_that_the_destination_lost_is_copied_again(place):
+    place.back_up()
+    find_file(place, "mirror/*/*").unlink()
+    result = place.back_up()
+    assert (result.backup.num_copies, result.lost_copies) == (1, ())
+    assert place.verify() == []
+
+
+def test_a_copy_that_neither_place_has_is_reported_and_blocks_no_backup(place):
+    place.back_up()
+    find_file(place, "mirror/*/*").unlink()
+    shutil.rmtree(place.store / "mirror")
+    assert place.back_up().lost_copies == (COPY,)
+    assert place.verify() == [f"mirror/{COPY} is missing"]
+
+
 def test_a_damaged_text_is_reported_and_the_other_texts_are_backed_up(place):
     digest = place.objects.put(b"whole")
     [file] = place.store.glob(f"objects/*/{digest.removeprefix('sha256:')}")
