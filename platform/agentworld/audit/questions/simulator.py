@@ -1,18 +1,22 @@
 """The agents that a simulator trained, and its runs without an agent."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from agentworld.audit.checks.edges import EdgeAudit, as_signed, edge_to, edges_of
 from agentworld.audit.checks.run import RunVerification, verification_of
+from agentworld.audit.checks.statements import registrations
 from agentworld.audit.read.sources import (
     Sources,
     find_simulator,
     manifest_of,
 )
-from agentworld.lineage.base import RegisteredAgent
+from agentworld.errors import NotFound
+from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef, parse_record
 from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge
+from agentworld.records.statements.registration import RegisteredVersion
 
 
 class AgentOrigin(Record):
@@ -73,7 +77,11 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
 
 
 def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[AgentOrigin, ...]:
-    """The registered agents of these runs, whatever simulator their trainers name."""
+    """The registered agents of these runs, whatever simulator their trainers name.
+
+    Beside another agent of its run, an unsigned one is found only by its tags, because a search for
+    each run is slow.
+    """
     by_run: dict[str, list[RegisteredAgent]] = {}
     for simulator in sorted({run.simulator for run in runs}):
         for agent in sources.agents_in(simulator):
@@ -81,8 +89,34 @@ def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[AgentOrigin, 
     return tuple(
         _to_origin(agent, run, sources)
         for run in runs
-        for agent in by_run.get(run.id) or _load_agents(run, sources)
+        for agent in _all_agents(run, by_run.get(run.id) or [*_load_agents(run, sources)], sources)
     )
+
+
+def _all_agents(
+    run: AgentRun, agents: Sequence[RegisteredAgent], sources: Sources
+) -> list[RegisteredAgent]:
+    """These agents of a run and the signed ones whose tags were changed, by name and version."""
+    signed = _load_signed(run, {str(agent.ref) for agent in agents}, sources)
+    return sorted([*agents, *signed], key=lambda agent: (agent.ref.name, agent.ref.version))
+
+
+def _load_signed(
+    run: AgentRun, known_refs: set[str], sources: Sources
+) -> Iterator[RegisteredAgent]:
+    if sources.evidence is None:
+        return
+    attestations = sources.ledger.attestations
+    rows = attestations.find(RegisteredVersion.kind, run=run.id)
+    for subject in sorted({row.subject for row in rows} - known_refs):
+        signed = registrations(attestations, sources.evidence, subject).newest
+        if signed is None or signed.run != run.id:
+            continue
+        ref = VersionRef.parse(subject)
+        with suppress(NotFound):  # `audit verify` reports a deleted version
+            sources.check_registered(ref)
+            record = sources.registry.stored(ref).record  # readable without the tag `kind`
+            yield RegisteredAgent.of(ref, parse_record(Agent, ref, record or ""))
 
 
 def _to_origin(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> AgentOrigin:

@@ -1,11 +1,14 @@
 """A simulator's runs and agents, with other programs' entries in the registry."""
 
+import pytest
+
 from agentworld.audit.questions.dataset import audit_dataset
 from agentworld.audit.questions.simulator import audit_simulator
 from agentworld.lineage.base import Agent
 from agentworld.records.run import RunClosing, RunOpening
 from make import records
-from make.story import DATA, STARTED, story
+from make.statement import registered
+from make.story import DATA, STARTED, story, without
 from make.strays import RegistryWithStrays
 
 
@@ -34,3 +37,41 @@ def test_an_unreadable_version_that_names_a_run_is_not_listed_as_an_agent(tmp_pa
     assert [other.id for other in audit.other_runs] == [run.id]
     (reader,) = audit_dataset(DATA, history.sources).simulators
     assert reader.agents == audit.agents
+
+
+@pytest.mark.parametrize(
+    ("tag", "value"),
+    [
+        ("simulator", records.digest("other")),
+        ("simulator", None),
+        ("kind", None),
+        ("run", "other"),
+        ("edge", "garbled"),
+    ],
+)
+def test_a_changed_tag_hides_no_signed_agent_beside_another_agent_of_its_run(tmp_path, tag, value):
+    history = story(tmp_path)
+    registry = history.sources.registry
+    agent = registry.agent(history.agent)
+    twin = registered("twin", agent, tmp_path / "agent", registry, tmp_path)
+    registry.mark(twin, tag, value)
+    agents = audit_simulator(history.simulator, history.sources).agents
+    assert [agent.agent for agent in agents] == ["hero@1", "twin@1"]
+    (reader,) = audit_dataset(DATA, history.sources).simulators
+    assert reader.agents == agents
+
+
+def test_a_signed_agent_that_the_registry_lost_is_not_listed(tmp_path):
+    history = without(story(tmp_path), "hero@1")
+    audit = audit_simulator(history.simulator, history.sources)
+    assert (audit.agents, [run.id for run in audit.other_runs]) == ((), [history.run.id])
+
+
+def test_an_agent_that_was_registered_later_is_not_listed_at_an_earlier_time(tmp_path):
+    history = story(tmp_path)
+    history.sources.registry.mark(history.agent, "simulator", None)
+    names = {
+        moment: [agent.agent for agent in audit_simulator(history.simulator, sources).agents]
+        for moment, sources in ((name, history.at(name)) for name in ("weights", "an agent"))
+    }
+    assert names == {"weights": [], "an agent": ["hero@1"]}
