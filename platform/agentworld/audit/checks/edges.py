@@ -107,24 +107,34 @@ def edge_to(
     if sources.evidence is None:
         return None
     audit = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
-    problem = _weights_problem(agent.run, run, sources) if audit.grade == "proven" else None
-    if problem is None:
+    if audit.edge is None or audit.grade == "disputed":
         return audit
-    return audit.disputed(problem)
+    problem = _run_problem(audit.edge, run, sources)
+    return audit if problem is None else audit.disputed(problem)
 
 
-def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
-    """The reason why no trusted step key signed the weights of a run."""
+def _run_problem(edge: Edge, current: AgentRun | None, sources: Sources) -> str | None:
+    """The contradiction between an edge and the ledger's record of its run."""
     try:
-        record = current if current and current.closing else sources.ledger.run(run)
+        run = current if current and current.closing else sources.ledger.run(edge.run)
     except NotFound:
-        return f"the ledger has no run {run}"
+        return f"the ledger has no run {edge.run}"
     except EvidenceError as error:
         return str(error)
-    if record.closing is None or record.closing.signature is None:
+    if run.simulator != edge.simulator:
+        return (
+            f"the ledger says that {run.simulator} served its run, and the signed edge names"
+            f" {edge.simulator}"
+        )
+    return _weights_problem(run, sources) if edge.grade == "proven" else None
+
+
+def _weights_problem(run: AgentRun, sources: Sources) -> str | None:
+    """The reason why no trusted step key signed the weights of a run."""
+    if run.closing is None or run.closing.signature is None:
         return "the signature of its run's closing is missing"
     trusted = sources.evidence.step_keys if sources.evidence else None
-    return closing_problem(record, trusted or {})
+    return closing_problem(run, trusted or {})
 
 
 def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:

@@ -42,7 +42,7 @@ def _load_trained(ref: VersionRef, agent: Agent, sources: Sources) -> TrainedAge
     manifest = manifest_of(run.simulator, sources.store) if run else None
     version, world_model = sources.first_world_model(sources.world_models_of(manifest))
     stages = world_model.stages if world_model else ()
-    edge = edge_to(ref.name, agent, sources)
+    edge = edge_to(ref.name, agent, sources, run)
     return TrainedAgentRow(
         version=ref,
         artifact=agent.artifact,

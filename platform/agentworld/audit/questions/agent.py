@@ -141,7 +141,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         live = LiveLink.of(validation) if validation else None
     except EvidenceError as error:
         changed = (str(error),)
-    edge = edge_to(ref.name, agent, sources)
+    edge = edge_to(ref.name, agent, sources, run)
     run = as_signed(run, edge)
     evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store

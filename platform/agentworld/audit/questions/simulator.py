@@ -14,6 +14,7 @@ from agentworld.audit.read.sources import (
 from agentworld.errors import NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef, parse_record
 from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.garbled import read_each
 from agentworld.records.run import AgentRun
 from agentworld.records.statements.edge import Edge
 from agentworld.records.statements.registration import RegisteredVersion
@@ -60,15 +61,18 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     manifest = manifest_of(simulator, sources.store)
     version = sources.world_model_served(manifest)
     runs, garbled = sources.runs_of_simulator(simulator)
-    agents = agents_of(runs, sources)
+    edges = _signed_edges(simulator, sources)
+    runs_elsewhere = _load_runs_elsewhere(edges, runs, sources)
+    agents = agents_of([*runs, *runs_elsewhere], sources)
     run_ids = {agent.run.id for agent in agents}
-    verifications = {run.id: verification_of(run.id, sources) for run in runs if verify}
+    run_names = [run.id for run in (*runs, *runs_elsewhere) if verify]
+    verifications = {run: verification_of(run, sources) for run in run_names}
     return SimulatorAudit(
         simulator=simulator,
         world_model=str(version) if version else None,
         world_model_artifact=manifest.artifact if manifest else None,
         agents=agents,
-        unregistered=tuple(_find_unregistered(simulator, agents, sources)),
+        unregistered=tuple(_find_unregistered(edges, agents)),
         other_runs=tuple(run for run in runs if run.id not in run_ids),
         problems=tuple(garbled),
         evidence={run: verification for run, verification in verifications.items() if verification},
@@ -130,12 +134,22 @@ def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
         yield RegisteredAgent.of(ref, agent)
 
 
-def _find_unregistered(
-    simulator: Digest, agents: tuple[AgentOrigin, ...], sources: Sources
-) -> Iterator[Edge]:
+def _signed_edges(simulator: Digest, sources: Sources) -> list[Edge]:
     if sources.evidence is None:
-        return
+        return []
+    return edges_of(simulator, sources.ledger.attestations, sources.evidence)
+
+
+def _load_runs_elsewhere(
+    edges: Sequence[Edge], runs: Sequence[AgentRun], sources: Sources
+) -> list[AgentRun]:
+    """The runs of signed edges that the ledger's rows ascribe to another simulator."""
+    names = {edge.run for edge in edges} - {run.id for run in runs}
+    return read_each(sorted(names), sources.run).records  # `audit verify` reports the others
+
+
+def _find_unregistered(edges: Sequence[Edge], agents: Sequence[AgentOrigin]) -> Iterator[Edge]:
     keys = {(agent.run.id, agent.artifact, agent.agent.partition("@")[0]) for agent in agents}
-    for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
+    for edge in edges:
         if (edge.run, edge.claim.artifact, edge.claim.agent) not in keys:
             yield edge

@@ -152,6 +152,30 @@ def test_a_missing_closing_signature_of_the_run_is_a_problem_of_its_edge(tmp_pat
     assert scene.audit().problems == ("the signature of its run's closing is missing",)
 
 
+@pytest.mark.parametrize("sign", [True, False])
+def test_an_edge_is_disputed_under_each_simulator_if_the_ledger_names_another_one(tmp_path, sign):
+    scene = copy_scene(tmp_path, sign=sign)
+    own, other = make.service.SIMULATOR, records.digest("elsewhere")
+    scene.sources.ledger.open_run(RunOpening(agent="a", starting_weights=STARTED), own)
+    scene.change(f"UPDATE runs SET simulator = '{other}' WHERE id = '{scene.agent.run}'")
+    problem = f"the ledger says that {other} served its run, and the signed edge names {own}"
+    for simulator in (own, other):
+        audit = audit_simulator(simulator, scene.sources)
+        (agent,) = audit.agents
+        assert (agent.edge.grade, agent.edge.problems, audit.unregistered) == (
+            "disputed",
+            (problem,),
+            (),
+        )
+
+
+@pytest.mark.parametrize("sign", [True, False])
+def test_an_edge_whose_run_is_missing_from_the_ledger_is_disputed(tmp_path, sign):
+    scene = copy_scene(tmp_path, sign=sign)
+    scene.change("DELETE FROM runs")
+    assert scene.audit().problems == (f"the ledger has no run {scene.agent.run}",)
+
+
 def test_a_conflicting_run_is_named_only_to_its_own_tenant(tmp_path):
     scene = copy_scene(tmp_path)
     ledger, statement_signer = (
