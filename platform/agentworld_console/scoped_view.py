@@ -32,8 +32,6 @@ MOST_AGENTS = 1_000
 """The number of the newest agents that a list searches."""
 MOST_SIMULATORS = 10_000
 """The most simulators whose manifests a page may read."""
-_REQUIRED_TAGS = {"artifact", "run", "simulator"}
-"""The registry's tags of an agent."""
 _LONG_LOG = 5_000
 """The record of a run with more log entries is checked only on request."""
 
@@ -150,8 +148,8 @@ class ScopedView:
     def agents(self, limit: int = MOST_AGENTS) -> list[Version]:
         """The visible agents among the newest MOST_AGENTS registered ones, the newest first."""
         if self.is_whole:
-            return self._newest(limit)
-        versions = self._newest(MOST_AGENTS)
+            return self.library.registry.agents(limit)
+        versions = self.library.registry.agents(MOST_AGENTS)
         own = self._own(version.tags["run"] for version in versions)
         return [version for version in versions if version.tags["run"] in own][:limit]
 
@@ -170,7 +168,7 @@ class ScopedView:
         sources = self.sources
         if not (self.is_whole and sources.evidence):
             return []
-        if not force and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
+        if not force and len(self.library.registry.agents(MOST_AGENTS)) == MOST_AGENTS:
             return None
         return list(problems_in_use(sources))
 
@@ -179,11 +177,6 @@ class ScopedView:
         tenants = self._pages.tenants_of(runs)
         own = (self.caller.run,) if self.caller.run else tenants
         return {run for run in own if tenants.get(run) == self.caller.tenant}
-
-    def _newest(self, limit: int) -> list[Version]:
-        """The newest agents, without those whose tags were removed; an audit names those."""
-        versions = self.library.registry.agents(limit)
-        return [version for version in versions if version.tags.keys() >= _REQUIRED_TAGS]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
         """The agents of each of these visible runs."""
@@ -197,7 +190,7 @@ class ScopedView:
         are queried one by one.
         """
         versions = {run: list[Version]() for run in runs}
-        newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
+        newest = self.library.registry.agents(MOST_AGENTS) if len(runs) > 1 else None
         for version in newest or ():
             if version.tags["run"] in versions:
                 versions[version.tags["run"]].append(version)

@@ -24,6 +24,9 @@ _NAME = r"[A-Za-z0-9_-]+"
 WHOLE = "whole"
 """The state of a version, or of its model, whose registration is complete."""
 
+AGENT_TAGS = {"artifact", "run", "simulator"}
+"""The tags of each agent; an audit names the agents whose tags were removed."""
+
 
 class VersionRef(Record):
     """A registered version, written `name@version`."""
@@ -208,7 +211,7 @@ class Registry(Protocol):
         ...
 
     def agents(self, limit: int) -> list[Version]:
-        """At most `limit` registered agents, the newest first."""
+        """At most `limit` registered agents with all AGENT_TAGS, the newest first."""
         ...
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:

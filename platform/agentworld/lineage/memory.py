@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import (
+    AGENT_TAGS,
     WHOLE,
     Agent,
     StoredVersion,
@@ -131,8 +132,9 @@ class MemoryRegistry:
         )
 
     def agents(self, limit: int) -> list[Version]:
-        """At most `limit` registered agents, the newest first."""
-        return [e.version for e in reversed(self._entries) if isinstance(e.entity, Agent)][:limit]
+        """At most `limit` registered agents with all AGENT_TAGS, the newest first."""
+        agents = [e.version for e in reversed(self._entries) if isinstance(e.entity, Agent)]
+        return [version for version in agents if version.tags.keys() >= AGENT_TAGS][:limit]
 
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
         """Sets or removes a tag of a version."""

@@ -8,8 +8,10 @@ the run's inputs repeat them in MLflow's form.
 
 import logging
 import re
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from mlflow.entities.model_registry import ModelVersion
 
 from agentworld.errors import InputError
 from agentworld.lineage.base import (
+    AGENT_TAGS,
     WHOLE,
     Agent,
     StoredVersion,
@@ -35,6 +38,7 @@ from agentworld.lineage.server import (
     download,
     every,
     none_if_missing,
+    pages,
     read_text,
 )
 from agentworld.records.base import Digest
@@ -131,11 +135,10 @@ class MlflowVersions:
         return snapshot.with_files_of_run(*of_run)
 
     def agents(self, limit: int) -> list[Version]:
-        """At most `limit` registered agents, the newest first."""
-        newest = ["creation_timestamp DESC", "version_number DESC"]
-        condition = where("kind", "agent")
-        versions = self._ask(lambda: self._client.search_model_versions(condition, limit, newest))
-        return read_each(versions, summary_of).records
+        """At most `limit` registered agents with all AGENT_TAGS, the newest first."""
+        order = ["creation_timestamp DESC", "version_number DESC"]
+        search = partial(self._client.search_model_versions, max_results=limit, order_by=order)
+        return self._ask(lambda: _first_agents(pages(search, where("kind", "agent")), limit))
 
     def fetch(self, ref: VersionRef, target: Path) -> None:
         """Copies the files of a version into a folder."""
@@ -182,6 +185,16 @@ class MlflowVersions:
         search = self._client.search_model_versions
         versions: list[ModelVersion] = self._ask(lambda: every(search, condition))
         return read_each(filter(is_ours, versions), summary_of)
+
+
+def _first_agents(parts: Iterable[list[ModelVersion]], limit: int) -> list[Version]:
+    agents = list[Version]()
+    for versions in parts:
+        summaries = read_each(versions, summary_of).records
+        agents += [version for version in summaries if version.tags.keys() >= AGENT_TAGS]
+        if len(agents) >= limit:
+            break
+    return agents[:limit]
 
 
 class _Snapshot(NamedTuple):

@@ -220,11 +220,19 @@ def none_if_missing(get: Callable[[], _Entity]) -> _Entity | None:
 
 
 def every(search: Callable[..., PagedList[_Entity]], condition: str | None = None) -> list[_Entity]:
-    """All results of a search, page by page."""
-    token, entities = None, list[_Entity]()
+    """All results of a search."""
+    parts: Iterator[list[_Entity]] = pages(search, condition)
+    return [entity for part in parts for entity in part]
+
+
+def pages(
+    search: Callable[..., PagedList[_Entity]], condition: str | None = None
+) -> Iterator[list[_Entity]]:
+    """The results of a search, page by page."""
+    token = None
     while True:
         page = search(condition, page_token=token)
-        entities += page
+        yield page
         token = page.token
         if not token:
-            return entities
+            return

@@ -84,6 +84,13 @@ def test_a_version_with_an_invalid_name_is_reported_and_blocks_nothing(
     assert place.pages() == dict.fromkeys(("/", "/agents", "/in-use"), 200)
 
 
+def test_a_version_with_an_invalid_name_takes_no_place_among_the_newest_agents(
+    place: Place,
+) -> None:
+    place.plant("an agent")
+    assert [version.ref for version in place.registry.agents(1)] == [place.story.agent]
+
+
 PREFIX = "hero@1: mirror differs in "
 UPDATE_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
 

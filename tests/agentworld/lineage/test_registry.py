@@ -256,6 +256,16 @@ def test_agents_are_listed_newest_first_up_to_the_limit(registry, model):
     assert rows[0].tags["simulator"] == digest_bytes(b"a simulator")
 
 
+@pytest.mark.parametrize("tag", ["artifact", "run", "simulator"])
+def test_a_version_without_a_tag_of_an_agent_takes_no_place_among_the_newest(registry, model, tag):
+    name = f"without-{tag}"
+    first, second, newest = (
+        registry.register_agent(name, agent(f"{name} {n}", f"run {n}"), model) for n in range(3)
+    )
+    registry.mark(newest, tag, None)
+    assert [row.ref for row in registry.agents(2)] == [second, first]
+
+
 def test_an_alias_names_the_version_set_last_until_its_removal(registry, model):
     first, second = (
         registry.register_agent("aliased", agent(seed, "r"), model) for seed in ("one", "two")
