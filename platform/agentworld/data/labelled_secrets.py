@@ -26,15 +26,15 @@ LABELS = tuple(_LABELS)
 """In lower case, as `find_labelled` looks for them."""
 
 _REST_OF_NAME = r"(?P<rest>(?:[A-Z_.-][\w.-]{0,32})?s?\d{0,3})"
-_SIGN = r"[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
+_SIGN = r"[\"'`\]\\]{0,5}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
 _SCHEME = r"(?:(?i:bearer|basic|token)\s+)?"
-_QUOTED = r"\\?[\"'`](?!\[REDACTED:)(?P<quoted>[^\n\"'`\\]{8,65536}+)"
+_QUOTED = r"\\{0,3}[\"'`](?!\[REDACTED:)(?P<quoted>[^\n\"'`\\]{8,65536}+)"
 _PLAIN = r"(?P<plain>[^\s\"'`,;<>(){}\[\]$|&\\]{8,65536}+)(?![(\[{])"
 _VALUE = re.compile(f"{_REST_OF_NAME}{_SIGN}(?:{_SCHEME}{_PLAIN}|{_QUOTED})")
 HINT = (
     f"(?:{'|'.join(LABELS)})"
-    r"[\w.-]*[\"'`\]\\]{0,3}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
-    r"(?:(?:bearer|basic|token)\s+)?\\?(?:[\"'`][^\n\"'`\\]{8}|[^\s\"'`,;<>(){}\[\]$|&\\]{8})"
+    r"[\w.-]*[\"'`\]\\]{0,5}\s{0,3}(?::=|=>|={1,3}|:)\s{0,3}"
+    r"(?:(?:bearer|basic|token)\s+)?\\{0,3}(?:[\"'`][^\n\"'`\\]{8}|[^\s\"'`,;<>(){}\[\]$|&\\]{8})"
 )
 """A pattern in RE2's syntax that every text with such a secret matches, in any case."""
 _OTHER_THINGS = re.compile(

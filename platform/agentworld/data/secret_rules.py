@@ -4,6 +4,9 @@ Most patterns are those of detect-secrets. It is used without its scanner, which
 a time and says which values it found but not where. Its plugins for entropy and for public
 addresses are left out: they cannot tell a secret from a SHA. Its patterns that match only a part
 of the secret, or one value in a line, are replaced by own ones.
+
+An action of tool calls is JSON, which escapes quotes and line feeds by a backslash. The own
+patterns accept both forms.
 """
 
 import re
@@ -25,7 +28,7 @@ from detect_secrets.plugins.twilio import TwilioKeyDetector
 from agentworld.data.secret_values import FEWEST_DIFFERENT, is_mixed, is_password, is_token
 
 _AROUND = " \t\r\n\"':="
-_ESCAPE = re.compile(r"(?:\\[nrtbf]|\x1b\[[\d;]*m|%[0-9A-F]{2})\Z")
+_ESCAPE = re.compile(r"(?:\\[nrtbf]|(?:\x1b|\\u001b)\[[\d;]*m|%[0-9A-F]{2})\Z")
 _SIGNS = ("+", "/")
 _BLOB = re.compile(r"[A-Za-z0-9+/]{64}")
 
@@ -96,12 +99,23 @@ _PEM = (
 )
 _PUTTY = r"PuTTY-User-Key-File-\d(?:(?!PuTTY-User)[^\x1e]){0,16384}?Private-MAC: [0-9a-f]+"
 _KEY_WORD = "password|passwd|pass|token|secret|api-?key|access-?key"
-_OPTION = rf"(?<![\w-])--[\w-]{{0,40}}(?:{_KEY_WORD})\s+[\"']?([^\s\"'<>$\[-][^\s\"'<>$\[]{{7,}})"
-_SSHPASS = r"\bsshpass\s+-p\s*[\"']?([^\s\"'$\[]{6,})"
-_MYSQL = r"\bmysql\w*(?=\s)[^\n|;]{0,200}?\s-p[\"']?([^\s\"'$\[]{6,})"
-_CURL = r"\bcurl(?=\s)[^\n|;]{0,500}?\s(?:-u ?|--user[ =])[\"']?[^\s:\"']+:([^\s\"'$\[]{6,})"
-_HEADER = r"(?i)\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z-]+\s+)?([\w.~+/=-]{12,})"
-_BEARER = r"(?i)\bbearer\s+([\w.~+/=-]{16,})"
+_AFTER_ESCAPE = r"(?<=\\[nrt])"
+_WORD_START = rf"(?:\b|{_AFTER_ESCAPE})"
+_QUOTE = r"(?:\\{0,3}[\"'])?"
+_BACKSLASH = r"\\(?![\\nrt\"'])"
+"""A backslash that is a part of a value."""
+_VALUE = rf"((?:[^\s\"'$\[\\]|{_BACKSLASH}){{6,}})"
+_OPTION_VALUE = rf"(?!-)((?:[^\s\"'<>$\[\\]|{_BACKSLASH}){{8,}})"
+_OPTION = rf"(?:(?<![\w-])|{_AFTER_ESCAPE})--[\w-]{{0,40}}(?:{_KEY_WORD})\s+{_QUOTE}{_OPTION_VALUE}"
+_SSHPASS = rf"{_WORD_START}sshpass\s+-p\s*{_QUOTE}{_VALUE}"
+_MYSQL = rf"{_WORD_START}mysql\w*(?=\s)[^\n|;]{{0,200}}?\s-p{_QUOTE}{_VALUE}"
+_CURL = rf"{_WORD_START}curl(?=\s)[^\n|;]{{0,500}}?\s(?:-u ?|--user[ =]){_QUOTE}[^\s:\"']+:{_VALUE}"
+_HEADER = (
+    rf"(?i){_WORD_START}authorization{_QUOTE}\s{{0,3}}[:=]\s{{0,3}}{_QUOTE}(?:[a-z-]+\s+)?"
+    r"([\w.~+/=-]{12,})"
+)
+_BEARER = rf"(?i){_WORD_START}bearer\s+([\w.~+/=-]{{16,}})"
+_AUTH_TOKEN = rf"_authToken\s*=\s*{_QUOTE}([\w-]{{20,}})"
 _TELEGRAM_URL = r"/bot(\d{8,10}:[\w-]{35})(?![\w-])"
 _URL = r"(?<=://)[^\s/:@\"'<>]{0,128}:([^\s/@\"'<>\[]{6,256})@"
 
@@ -160,7 +174,7 @@ RULES = (
     ),
     Rule("hugging-face-token", ("hf_",), _patterns(r"hf_[A-Za-z0-9]{30,}"), "[a-z0-9]{20}"),
     Rule("npm-token", ("npm_",), _patterns(r"npm_[A-Za-z0-9]{36,}"), "[a-z0-9]{20}"),
-    Rule("npm-token", ("_authtoken",), _patterns(r"_authToken\s*=\s*[\"']?([\w-]{20,})"), r"\s*="),
+    Rule("npm-token", ("_authtoken",), _patterns(_AUTH_TOKEN), r"\s*="),
     Rule("pypi-token", ("pypi-age",), PypiTokenDetector.denylist),
     Rule("sendgrid-key", ("sg.",), SendGridDetector.denylist, r"[\w-]{22}\."),
     Rule("square-secret", ("sq0csp-",), SquareOAuthDetector.denylist),
@@ -200,7 +214,7 @@ RULES = (
         "authorization",
         ("authorization",),
         _patterns(_HEADER),
-        r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?[\w -]{0,24}[\w.~+/=-]{12}",
+        _QUOTE + r"\s{0,3}[:=]\s{0,3}" + _QUOTE + r"[\w -]{0,24}[\w.~+/=-]{12}",
         is_password,
     ),
     Rule("authorization", ("bearer",), _patterns(_BEARER), r"\s+[\w.~+/=-]{16}", is_token),

@@ -1,3 +1,4 @@
+import json
 import pickle
 import re
 from collections import Counter
@@ -9,11 +10,14 @@ from agentworld.data.filters import FilteredTrajectory
 from agentworld.data.redaction import redact, redact_all, redact_trajectories
 from agentworld.data.secret_rules import RULES
 from agentworld.data.secret_search import find_secrets
+from agentworld.domains.base import Call
+from agentworld.domains.calls import render_calls
 from make import records
 from make.secrets import KINDS, hashes_redacted, planted_hashes, planted_secrets, secret_recall
 
 ROOT = Path(__file__).parents[3]
 KEY, OTHER_KEY = (f"AK{'IA'}{middle}7Q2W9E4R6T8Y" for middle in ("ZXCV", "BNMA"))
+PASSWORD, PASSPHRASE = "Tr0ub4dor" + "3x", "q8W7e6R5t4" + "Y3u2I1o0"
 PLACEHOLDER, OTHER_PLACEHOLDER = (f"[REDACTED:aws-access-key:{number}]" for number in (1, 2))
 
 
@@ -233,6 +237,10 @@ def test_letters_with_longer_lower_case_do_not_shift_the_found_secret():
         "-" * 10_000,
         "eyJ" * 4_000,
         "sk-" * 4_000,
+        "\\ncurl " * 2_000,
+        "\\n--token " * 2_000,
+        "mysql -p" + "\\" * 10_000,
+        "authorization" + '\\"' * 10_000,
     ],
 )
 def test_long_repetitive_text_is_searched_quickly_and_contains_no_secret(text):
@@ -279,3 +287,45 @@ def test_a_long_secret_is_found_to_its_end():
 
 def test_many_key_headers_are_searched_quickly_and_contain_no_secret():
     assert not secrets_in("PuTTY-User-Key-File-2\n" * 20_000)
+
+
+COMMANDS = {
+    "curl": f'curl -u "bob:{PASSWORD}" https://a',
+    "curl in line 2": f"cd x\ncurl -u bob:{PASSWORD} https://a",
+    "curl in quotes": f'bash -c "curl -u \\"bob:{PASSWORD}\\" https://a"',
+    "sshpass": f'sshpass -p "{PASSWORD}" ssh a',
+    "sshpass in line 2": f"cd x\nsshpass -p {PASSWORD} ssh a",
+    "mysql": f'mysql -p"{PASSWORD}" db',
+    "mysql before line 2": f"mysql -u root -p{PASSWORD}\nls",
+    "option": f'tool login --password "{PASSWORD}"',
+    "option in line 2": f"tool login \\\n--password {PASSWORD}\nls",
+    "header": f'curl -H \'{{"Authorization": "{PASSPHRASE}"}}\' https://a',
+    "header in line 2": f"cat <<END\nAuthorization: Basic {PASSPHRASE}\nEND",
+    "bearer in line 2": f"cat <<END\nBearer {PASSPHRASE}\nEND",
+    "npm": f'npm config set "//a/:_authToken={PASSPHRASE}ab"',
+    "quoted npm": f'echo _authToken="{PASSPHRASE}ab"',
+    "label in quotes": f'echo "{{\\"password\\": \\"{PASSWORD}\\"}}"',
+    "colour": f"echo '\x1b[32m{KEY}\x1b[0m'",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_secret_in_a_call_is_redacted_as_in_plain_text(command):
+    secrets = [secret for secret in (PASSWORD, PASSPHRASE, KEY) if secret in command]
+    call = render_calls([Call("bash", {"command": command})])
+    in_text, in_call = (
+        item.trajectory.turns[0].action
+        for item in redact_all([log((command, "")), log((call, ""))])
+    )
+    assert [secret for secret in secrets if secret in in_text + in_call] == []
+    assert json.loads(in_call)["arguments"]["command"] == in_text
+
+
+def test_a_secret_at_the_end_of_a_line_of_a_call_has_its_placeholder_everywhere():
+    call = render_calls([Call("bash", {"command": f"mysql -p{PASSWORD}\nls"})])
+    result = redact(log((call, "a.txt"), ("cat a.txt", PASSWORD))).trajectory
+    assert result.turns[1].observation == "[REDACTED:command-line:1]"
+
+
+def test_a_backslash_in_a_password_of_a_command_is_a_part_of_the_password():
+    assert secrets_in("sshpass -p 'Tr0ub4dor\\3x' ssh a") == [("command-line", "Tr0ub4dor\\3x")]
