@@ -51,7 +51,8 @@ _PIECE_BYTES = 1 << 20
 _MOST_BYTES = 1 << 40
 MOST_RECORD_BYTES = 1 << 24
 _MOST_PROBLEMS = 1_000
-_FIRST_INEXACT = 1 << 53
+FIRST_INEXACT = 1 << 53
+"""From here on, a double does not hold every integer."""
 _FIRST_WITH_EXPONENT = 10**21
 _MOST_OF_VALUE = 80
 _MOST_OF_SENTENCE = 4_000
@@ -156,7 +157,7 @@ def _canonical_in_c(text: str) -> bytes:
 
 def _small(literal: str) -> int:
     number = int(literal)
-    if abs(number) >= _FIRST_INEXACT:
+    if abs(number) >= FIRST_INEXACT:
         raise _NotPlain
     return number
 
@@ -178,7 +179,7 @@ def read_canonical(value: JsonValue) -> JsonValue:
             return [read_canonical(item) for item in value]
         case float() if not math.isfinite(value):
             raise ValueError(f"JSON has no number {value}")
-        case int() if abs(value) >= _FIRST_INEXACT:
+        case int() if abs(value) >= FIRST_INEXACT:
             return _read_integer(value)
     return value
 
@@ -192,7 +193,7 @@ def _read_integer(literal: int | str) -> int | float:
     have no canonical form.
     """
     number = int(literal)
-    if _FIRST_INEXACT <= abs(number) < _FIRST_WITH_EXPONENT:
+    if FIRST_INEXACT <= abs(number) < _FIRST_WITH_EXPONENT:
         double = float(number)
         if int(rfc8785.dumps(double)) == number:
             return double

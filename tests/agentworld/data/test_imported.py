@@ -98,6 +98,19 @@ def test_an_import_without_any_episode_reports_the_first_reason(tmp_path):
         import_logs(tmp_path, recipe)
 
 
+def test_a_trajectory_with_a_tool_that_has_no_canonical_json_is_quarantined(tmp_path):
+    rows = [json.loads(records.trajectory(seed=seed).model_dump_json()) for seed in range(5)]
+    schema = {"type": "object", "maximum": 2**63 - 1}
+    rows[2] |= {"task_id": "t-1", "tools": [{"name": "f", "input_schema": schema}]}
+    (tmp_path / "logs").mkdir()
+    add_lines(tmp_path, *(json.dumps(row).encode() + b"\n" for row in rows))
+    assert [episode.seed for episode in import_logs(tmp_path)] == [0, 1, 3, 4]
+    assert (
+        "JSON does not keep 9,223,372,036,854,775,807 exactly"
+        in (tmp_path / "out" / QUARANTINE).read_text()
+    )
+
+
 def test_copies_and_records_without_a_turn_are_counted(tmp_path):
     empty = records.trajectory(seed=2).model_copy(update={"turns": ()})
     write_log(tmp_path, records.trajectory(), records.trajectory(seed=1), empty)

@@ -24,10 +24,15 @@ def test_the_text_of_an_opening_contains_its_tools():
         ({"name": "x" * 129}, "pattern"),
         ({"input_schema": {}}, "type: object"),
         ({"input_schema": {"type": "string"}}, "type: object"),
+        (
+            {"input_schema": {**SCHEMA, "maximum": 2**53 + 1}},
+            "JSON does not keep 9,007,199,254,740,993",
+        ),
+        ({"output_schema": {"minimum": -(10**21)}}, "JSON does not keep -1,000,000"),
     ],
-    ids=["spaced", "long", "untyped", "text"],
+    ids=["spaced", "long", "untyped", "text", "large", "negative"],
 )
-def test_a_tool_with_an_invalid_name_or_a_non_object_schema_is_refused(fields, problem):
+def test_a_tool_with_an_invalid_name_or_an_invalid_schema_is_refused(fields, problem):
     with pytest.raises(ValidationError, match=problem):
         Tool(**{"name": "ls", "input_schema": SCHEMA, **fields})
 

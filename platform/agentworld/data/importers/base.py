@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pydantic import JsonValue, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from agentworld.data.importers.events import Episode, Event, Pair, assemble
 from agentworld.data.importers.rows import Row, rows_of
@@ -171,9 +171,13 @@ def import_episode(place: str, episode: Episode, domain: str) -> ImportResult:
 
 
 def problem_of(trajectory: Trajectory) -> str:
-    """Names a place with a lone surrogate, which JSON can escape and Unicode text cannot hold."""
+    """Why a trajectory cannot be stored and read back; empty if it can be.
+
+    JSON can escape a lone surrogate, which Unicode text cannot hold.
+    """
     if _is_unicode(trajectory):
-        return ""
+        is_flat = not trajectory.tools or _can_be_read(trajectory)
+        return "" if is_flat else "tools: a schema in it is nested too deeply"
     bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))
     location = next((f"turns.{number}" for number in bad), "what stands before the turns")
     return f"{location}: a text in it is no Unicode, for it holds half a character"
@@ -183,5 +187,14 @@ def _is_unicode(record: Record) -> bool:
     try:
         record.model_dump_json()
     except PydanticSerializationError:
+        return False
+    return True
+
+
+def _can_be_read(record: Record) -> bool:
+    """Whether pydantic reads its JSON, of which it limits the depth."""
+    try:
+        from_json(record.model_dump_json())
+    except ValueError:
         return False
     return True

@@ -18,7 +18,7 @@ def tools_of(value: JsonValue) -> tuple[tuple[Tool, ...], Sequence[Event]]:
             tool = _tool(definition)
         except ValidationError:
             place = f"tools[{number}]"
-            events.append(Event(place, "left out", reason="tool without a name or a schema"))
+            events.append(Event(place, "left out", reason="tool without a name or a valid schema"))
         else:
             tools.setdefault(tool.name, tool)
     return tuple(tools.values()), events

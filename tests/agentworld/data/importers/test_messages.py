@@ -2,6 +2,7 @@
 
 import copy
 import json
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentworld.data.importers import importer_of
 from agentworld.data.importers.messages import MessagesOptions
+from agentworld.records.trajectory import Trajectory
 from agentworld.storage.source import files_of
 
 IMPORTER = importer_of("messages")
@@ -174,10 +176,32 @@ def test_task_tools_and_model_are_imported_and_the_solution_is_not(tmp_path):
     assert (item.trajectory.task_id, item.trajectory.source) == ("7", "gpt-x")
     assert item.trajectory.licence == "MIT"
     assert [tool.name for tool in item.trajectory.tools] == ["f"]
-    assert item.notes == {"tool without a name or a schema": 1}
+    assert item.notes == {"tool without a name or a valid schema": 1}
     assert "solution" not in item.trajectory.model_dump_json()
     variant = read_one(tmp_path, {**record, "meta": {"case": "a"}}, task="meta.case", source="mine")
     assert (variant.trajectory.task_id, variant.trajectory.source) == ("a", "mine")
+
+
+def test_a_tool_whose_schema_has_no_canonical_json_is_left_out_of_its_episode(tmp_path):
+    schemas = [{"type": "object", "maximum": number} for number in (2**53, 2**63 - 1)]
+    tools = [{"name": f"f{number}", "parameters": schema} for number, schema in enumerate(schemas)]
+    item = read_one(tmp_path, {"messages": EXCHANGE, "tools": tools})
+    assert [tool.name for tool in item.trajectory.tools] == ["f0"]
+    assert item.notes == {"tool without a name or a valid schema": 1}
+    assert item.trajectory.digest
+
+
+@pytest.mark.parametrize("depth", range(193, 200))
+def test_an_episode_is_a_problem_if_the_depth_of_a_schema_prevents_reading_it_back(tmp_path, depth):
+    schema = {"type": "object", **reduce(lambda inner, _: {"items": inner}, range(depth), {})}
+    record = {"messages": EXCHANGE, "tools": [{"name": "f", "parameters": schema}]}
+    item, next_item = read(tmp_path, record, EXCHANGE)
+    assert turns(next_item) == [(CALL, "seen")]
+    if item.problem:
+        assert (depth > 196, item.problem) == (True, "tools: a schema in it is nested too deeply")
+    else:
+        text = item.trajectory.model_dump_json()
+        assert Trajectory.model_validate_json(text) == item.trajectory
 
 
 def test_a_chat_without_calls_is_an_episode_without_turns(tmp_path):

@@ -181,7 +181,7 @@ def test_the_tools_are_those_of_the_system_event(tmp_path):
     }
     record = logs.one(FORM, tmp_path, row(action(0, "system", tools=[tool, {"type": "function"}])))
     assert [imported_tool.name for imported_tool in record.trajectory.tools] == ["execute_bash"]
-    assert record.notes["tool without a name or a schema"] == 1
+    assert record.notes["tool without a name or a valid schema"] == 1
 
 
 def test_a_file_that_is_an_array_of_events_is_one_episode(tmp_path):
