@@ -8,7 +8,7 @@ from decimal import Decimal
 from io import BufferedIOBase
 
 from agentworld.data.importers.rows import MOST_ROW_BYTES, Row, rows_of
-from agentworld.storage.source import SourceFile
+from agentworld.storage.source import UNREADABLE, SourceFile
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BATCH = 256
@@ -30,7 +30,7 @@ def _until_damage(file: SourceFile, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             place = row.place
             yield row
-    except (OSError, EOFError, ValueError, csv.Error) as error:
+    except (*UNREADABLE, ValueError, csv.Error) as error:
         after = f" after {place}" if place else ""
         yield Row("", problem=f"{file.name} cannot be read{after}: {error}")
 

@@ -78,6 +78,13 @@ def test_a_damaged_row_of_csv_is_a_problem_and_the_others_are_read(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz"])
+def test_a_damaged_compressed_table_is_a_problem(tmp_path, name):
+    data = gzip.compress("".join(f"{row},{row**9}\n" for row in range(500)).encode())
+    *_, last = rows(tmp_path, data[:40] + b"\xff" * 30 + data[70:], name=name)
+    assert f"{name} cannot be read" in last.problem
+
+
 def test_an_unclosed_quote_is_a_problem(tmp_path):
     assert problems(tmp_path, 'a,b\n1,2\n1,"2\n') == [
         ("line 2", ""),
