@@ -1,6 +1,7 @@
 """Chats in which the observation is a message of the user: ReAct, ShareGPT, Terminus.
 
-Records do not mark which part of a message comes from the environment; set the options.
+Records do not mark which part of a message comes from the environment; set the options. In a
+ShareGPT chat with the role `function_call`, only calls are actions and only results observations.
 """
 
 import re
@@ -22,6 +23,7 @@ _TASKS = ("task_id", "instance_id", "task.task_id", "task")
 _MODELS = ("model", "info.model")
 _AGENTS = ("assistant", "gpt", "agent", "model", "ai")
 _WORLDS = ("user", "human", "environment", "observation")
+_CALL, _RESULT = "function_call", "observation"
 _OBSERVATION = re.compile(r"\s*observation\s*:", re.IGNORECASE)
 _OTHER_FORMS = ("tool_calls", "function_call", "tool_call_id")
 _TERMINUS = ReplyOptions(action_json="commands.*.keystrokes")
@@ -145,21 +147,24 @@ def _messages(values: Sequence[JsonValue], options: ChatOptions) -> list[Message
 
 def _events(path: str, messages: Sequence[Message], options: ChatOptions) -> Iterator[Event]:
     """Pairs each observation with the reply directly before it."""
+    has_calls = any(message.role == _CALL for message in messages)
+    agents = (_CALL,) if has_calls else _AGENTS
     is_started, call, reason = not options.starts_after, "", ""
     for number, message in enumerate(messages):
         place = f"{path}[{number}]"
         text, parts = text_of(message.content, place)
         yield from parts
         event = Event(place, "left out", text, time=_time(message))
-        if message.role not in (*_AGENTS, *_WORLDS):
+        worlds = (_RESULT,) if has_calls and (call or reason) else _WORLDS
+        if message.role not in (*agents, *worlds):
             yield event._replace(reason=f"message of the {message.role}")
         elif not is_started:
             before, mark, start = text.rpartition(options.starts_after)
-            is_started = bool(mark) and message.role in _WORLDS
+            is_started = bool(mark) and message.role in worlds
             yield event._replace(text=before + mark if is_started else text, reason=_BEFORE)
             if is_started:
                 yield event._replace(role="start", text=start)
-        elif message.role in _AGENTS:
+        elif message.role in agents:
             action = action_in(text, options)
             call, reason = (place, "") if action else ("", _NO_ANSWER)
             yield from _reply(event, action)

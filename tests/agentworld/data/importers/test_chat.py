@@ -77,6 +77,28 @@ def test_the_text_after_the_prefix_is_the_observation_of_the_marked_action(tmp_p
     }
 
 
+CITIES = [json.dumps({"name": "temp", "arguments": {"city": city}}) for city in ("Oslo", "Rome")]
+TOOL_LOG = [
+    ("gpt", "Hello."),
+    ("human", "weather?"),
+    ("function_call", CITIES[0]),
+    ("observation", '{"temp": 3}'),
+    ("gpt", "It is 3 degrees."),
+    ("human", "and Rome?"),
+    ("function_call", CITIES[1]),
+    ("observation", '{"temp": 15}'),
+    ("gpt", "It is 15 degrees."),
+]
+
+
+def test_the_turns_of_a_chat_with_function_calls_are_the_calls_and_their_results(tmp_path):
+    chat = {"conversations": [{"from": role, "value": text} for role, text in TOOL_LOG]}
+    record = logs.one(FORM, tmp_path, chat)
+    assert logs.turns(record) == [(CITIES[0], '{"temp": 3}'), (CITIES[1], '{"temp": 15}')]
+    assert record.trajectory.initial_state == "weather?"
+    assert record.notes == {"message of the gpt": 3, "message of the human": 1}
+
+
 def test_a_worked_example_is_no_part_of_the_episode(tmp_path):
     record = logs.one(FORM, tmp_path, CHAT, **RULES)
     assert record.trajectory.initial_state == "find the key"
