@@ -59,8 +59,10 @@ class RowWriter:
     def add_table(self, table: pa.Table) -> None:
         """Appends the rows of a table, several small ones in one group."""
         self._tables.append(table)
+        self._num_bytes += table.nbytes
         self.num_rows += len(table)
-        if sum(map(len, self._tables)) >= self._rows_per_group:
+        num_rows = sum(map(len, self._tables))
+        if num_rows >= self._rows_per_group or self._num_bytes >= _BYTES_PER_GROUP:
             self._flush()
 
     def _flush(self) -> None:
@@ -70,4 +72,4 @@ class RowWriter:
         if self._rows:
             self._file.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
             self._rows.clear()
-            self._num_bytes = 0
+        self._num_bytes = 0

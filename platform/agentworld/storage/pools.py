@@ -24,6 +24,7 @@ from agentworld.storage.parquet import Row, RowWriter
 
 MANIFEST = "dataset.json"
 _ROWS_PER_GROUP = 1_000
+_ROWS_PER_BATCH = 64
 
 _ARROW: dict[object, pa.DataType] = {
     str: pa.string(),
@@ -141,7 +142,7 @@ def _read_rows(path: Path) -> Iterator[Row]:
         with open_regular(path) as source, pq.ParquetFile(source) as file:
             if not file.schema_arrow.equals(_SCHEMA):
                 raise InputError(f"{path} has other columns than a pool; prepare it again")
-            for batch in file.iter_batches(_ROWS_PER_GROUP):
+            for batch in file.iter_batches(_ROWS_PER_BATCH):
                 yield from batch.to_pylist()
     except (OSError, pa.ArrowException) as error:
         problem = str(error).splitlines()[0][:200]

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pyarrow.parquet as pq
 import pytest
 import rfc8785
@@ -133,6 +135,21 @@ def test_a_folder_without_a_data_set_manifest_is_refused(tmp_path):
 @given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.booleans()))
 def test_the_fast_canonical_form_matches_rfc_8785(row):
     assert canonical(row) == rfc8785.dumps(row) + b"\n"
+
+
+@pytest.mark.compute
+def test_reading_a_pool_holds_only_a_part_of_a_group_in_memory(tmp_path):
+    (turn, *_) = records.sample().turns
+    turns = (turn.model_copy(update={"observation": "a" * 10_000}),)
+    samples = [records.sample().model_copy(update={"turns": turns})] * 1_000
+    dataset = write_dataset(tmp_path, samples)
+    tracemalloc.start()
+    try:
+        next(read_pool(tmp_path, dataset, "cpt"))
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 2_000_000
 
 
 @pytest.mark.compute
