@@ -1,9 +1,10 @@
 """Runs a step once for its recipe, its inputs and its code; then its folder is reused.
 
-The receipt is written last. A folder without a receipt was left by a killed run, and the work
-continues in it from its checkpoints.
+The receipt is written last, and then the checkpoints are removed. A folder without a receipt was
+left by a killed run, and the work continues in it from its checkpoints.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from agentworld.runner.task import Work
 from agentworld.runner.watch import Watch
 from agentworld.storage.lease import Lease
 from agentworld.storage.receipts import RECEIPT, read_receipt
+from agentworld.train.resume import CHECKPOINTS
 
 DRIVER_LOCK = "driver.lock"
 _FOLDER_DIGITS = 16
@@ -82,6 +84,7 @@ def run_step(
                 peak_memory_gib=watch.peak_memory_gib,
             ).write(receipt)
             keep(receipt)
+            shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
             prune(folder)
         progress.finish("finished", folder, seconds)
     return folder

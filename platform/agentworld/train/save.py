@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from agentworld.records.dataset import DataSet
 from agentworld.train.distributed import on_rank_zero
 from agentworld.train.model import LanguageModel
 from agentworld.train.parent import Parent
-from agentworld.train.resume import CHECKPOINTS
 
 MODEL = "model"
 RECORD = "checkpoint.json"
@@ -36,7 +34,7 @@ def save_checkpoint(
     reward_model: str | None = None,
     metrics: dict[str, float],
 ) -> Checkpoint:
-    """Writes `out/model` and then `out/checkpoint.json`; removes the checkpoints for resuming.
+    """Writes `out/model` and then `out/checkpoint.json`.
 
     All processes call it, because each may have a part of the weights. Raises InputError for a
     training that diverged.
@@ -65,7 +63,6 @@ def save_checkpoint(
             metrics=metrics,
         )
         checkpoint.write(out / RECORD)
-        shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
         return checkpoint
 
     return on_rank_zero(save)

@@ -1,6 +1,8 @@
 """Steps of several parts: a restarted step repeats no finished part."""
 
 import itertools
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,9 @@ from agentworld.errors import EngineError
 from agentworld.evaluate.world import ScoredWorld
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.runner.folders import reuse_or_train
+from agentworld.steps.run import run_by_name
 from make import records
+from make.training import training
 
 pytestmark = pytest.mark.waits  # these steps import torch and MLflow
 
@@ -20,6 +24,24 @@ def test_a_finished_training_is_not_repeated(tmp_path):
     checkpoint = records.checkpoint("imitation")
     checkpoint.write(tmp_path / "checkpoint.json")
     assert reuse_or_train(tmp_path, lambda: pytest.fail("trained again")) == checkpoint
+
+
+def test_a_stage_whose_report_failed_repeats_no_training_step(tmp_path, monkeypatch):
+    @contextmanager
+    def failing_run(*_):
+        yield lambda *_: None
+        raise OSError("the disk is broken")
+
+    inputs = training(tmp_path / "store", cpt={"epochs": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr("agentworld.operations.training_run.training_run", failing_run)
+        with pytest.raises(OSError, match="the disk is broken"):
+            run_by_name("cpt", *inputs)
+    monkeypatch.setattr(
+        "transformers.Trainer.training_step", lambda *_: pytest.fail("trained again")
+    )
+    folder = Path(run_by_name("cpt", *inputs))
+    assert not (folder / "checkpoints").exists()
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
