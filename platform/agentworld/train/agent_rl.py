@@ -17,7 +17,7 @@ from agentworld.records.message import Message
 from agentworld.records.progress import OnProgress
 from agentworld.records.task import Task
 from agentworld.train.divergence import FiniteTrainer
-from agentworld.train.group_rl import group_config, mean_reward
+from agentworld.train.group_rl import GroupTrainer, group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
@@ -30,7 +30,7 @@ _MAX_OBSERVATION_TOKENS = 64
 _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
 
 
-class _AgentTrainer(FiniteTrainer, GRPOTrainer):
+class _AgentTrainer(FiniteTrainer, GroupTrainer):
     """TRL's trainer, which ends if the training diverges."""
 
 

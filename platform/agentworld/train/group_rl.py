@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from datasets import Dataset
+from torch.utils.data import Sampler
 from trl import GRPOConfig, GRPOTrainer
 
 from agentworld.errors import InputError
@@ -10,6 +12,26 @@ from agentworld.train.algorithms import algorithm_of
 from agentworld.train.distributed import num_ranks
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.zero import computing, on_one_device
+
+
+class GroupTrainer(GRPOTrainer):
+    """TRL's trainer, which reads the same prompts after a resumption as without it."""
+
+    def _get_train_sampler(self, dataset: Dataset | None = None) -> Sampler[int]:
+        self._sampler = super()._get_train_sampler(dataset)
+        return self._sampler
+
+    def _init_training_state(
+        self, max_steps: int, steps_per_epoch: int, num_epochs: int, *others: object
+    ) -> tuple[int, int]:
+        """Draws the order of each finished epoch: it comes from the sampler's own generator, which
+        no checkpoint stores.
+        """
+        epoch, step = super()._init_training_state(max_steps, steps_per_epoch, num_epochs, *others)
+        for _ in range(epoch):
+            next(iter(self._sampler))
+        # The Trainer would train another step if the last one does not end an epoch.
+        return (num_epochs, 0) if self.state.global_step == max_steps else (epoch, step)
 
 
 def group_config(

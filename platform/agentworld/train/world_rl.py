@@ -24,7 +24,7 @@ from agentworld.scoring.answers import AnswerStore
 from agentworld.scoring.reward import Prediction, Rewarder
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.distributed import process_group
-from agentworld.train.group_rl import group_config, mean_reward
+from agentworld.train.group_rl import GroupTrainer, group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.preemption import train_to_end
@@ -36,7 +36,7 @@ from agentworld.train.zero import check_zero
 from agentworld.train.zero_trainer import ZeroTrainer
 
 
-class _WorldRlTrainer(ZeroTrainer, GRPOTrainer):
+class _WorldRlTrainer(ZeroTrainer, GroupTrainer):
     """TRL's trainer, with our checkpoints."""
 
 
