@@ -3,6 +3,7 @@
 import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
 
 MOST_LOGITS = 2**28
 """The limit of one part: a gigabyte in float32."""
@@ -27,6 +28,16 @@ def loss_sum(
         for part, tokens in zip(hidden.split(num_tokens), truth.split(num_tokens), strict=True)
     ]
     return torch.stack(losses).sum()
+
+
+def has_plain_logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> bool:
+    """Whether a model's logits are those of its output layer; some models scale or cap them."""
+    hidden: list[torch.Tensor] = []
+    with model.model.register_forward_hook(
+        lambda _model, _inputs, output: hidden.append(output.last_hidden_state)
+    ):
+        logits = model(**inputs).logits
+    return bool(torch.equal(model.lm_head(*hidden).float(), logits.float()))
 
 
 def _loss_sum(

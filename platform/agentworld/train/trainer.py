@@ -5,6 +5,7 @@ from itertools import islice
 from math import ceil
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
@@ -33,7 +34,7 @@ from agentworld.train.deal_rows import deal_rows, share_lengths
 from agentworld.train.determinism import deterministic_algorithms
 from agentworld.train.distributed import num_ranks, rank
 from agentworld.train.encode import Row
-from agentworld.train.loss import loss_sum
+from agentworld.train.loss import has_plain_logits, loss_sum
 from agentworld.train.model import ATTENTION, LanguageModel
 from agentworld.train.optimizer import make_optimizer
 from agentworld.train.packing import PACKED_ATTENTION, pack, packs
@@ -45,6 +46,7 @@ from agentworld.train.validation import HeldOut, Validation
 from agentworld.train.zero import computing, on_one_device
 from agentworld.train.zero_trainer import ZeroTrainer
 
+_PROBE_TOKENS = 8
 Batch = dict[str, torch.Tensor]
 """A batch of `collate` or `pack`, with `targets`; a process's part if sequences are shared."""
 
@@ -114,6 +116,7 @@ class NextTokenTrainer(ZeroTrainer):
             )
             self.add_callback(validation)
         self.model_accepts_loss_kwargs = True  # the loss below is already divided
+        self._computes_targets_only = num_ranks() == 1 and self._has_plain_logits()
 
     def get_train_dataloader(self) -> DataLoader[Row]:
         """Batches by tokens instead of by rows."""
@@ -157,10 +160,10 @@ class NextTokenTrainer(ZeroTrainer):
         targets = inputs.pop("targets")  # (B, T)
         is_target = targets != NO_TARGET
         truth = targets[is_target]
-        if model is self.model:
+        if self._computes_targets_only:
             loss = self._loss_sum(inputs, is_target, truth)
         else:
-            loss = self._loss_sum_of_wrapped(model, inputs, is_target, truth)
+            loss = self._loss_sum_of_forward(model, inputs, is_target, truth)
         return loss * num_ranks() / num_items_in_batch
 
     def floating_point_ops(self, _inputs: Batch) -> int:
@@ -189,6 +192,18 @@ class NextTokenTrainer(ZeroTrainer):
         model.train()
         return loss, num_targets
 
+    def _has_plain_logits(self) -> bool:
+        ids = np.arange(_PROBE_TOKENS, dtype=np.int32)
+        batch = self._prepare_inputs(self._collate([Row(ids, ids > 0)]))
+        batch.pop("targets")
+        self._causal_lm.eval()  # dropout would draw random numbers
+        with (
+            torch.no_grad(),
+            torch.compiler.set_stance("force_eager"),
+            self.accelerator.autocast(),
+        ):
+            return has_plain_logits(self._causal_lm, batch)
+
     def _loss_sum(
         self, inputs: Batch, is_target: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
@@ -198,18 +213,18 @@ class NextTokenTrainer(ZeroTrainer):
             hidden = self._causal_lm.model(**inputs).last_hidden_state[is_target]
             return loss_sum(hidden, self._causal_lm.lm_head, truth)
 
-    def _loss_sum_of_wrapped(
+    def _loss_sum_of_forward(
         self,
-        wrapped: torch.nn.Module,
+        model: torch.nn.Module,
         inputs: Batch,
         is_target: torch.Tensor,
         truth: torch.Tensor,
     ) -> torch.Tensor:
-        """Calls the wrapped model's own forward, which synchronises gradients. It computes logits
-        of whole columns.
+        """Calls the model's own forward, which scales or caps logits in some models, and
+        synchronises gradients in a wrapped one. It computes logits of whole columns.
         """
         columns = is_target.any(dim=0).nonzero().squeeze(1)
-        logits = wrapped(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
+        logits = model(**inputs, logits_to_keep=columns).logits  # (B, columns, V)
         return cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
 
 

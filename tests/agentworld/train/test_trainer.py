@@ -115,3 +115,34 @@ def test_one_process_trains_on_one_device_even_if_more_are_visible(
     rows = rows_of(language_model, samples)
     assert train_rows(language_model, RECIPE, rows, tmp_path / "a", ignore_progress)["steps"] > 0
     assert group_config(WorldRlRecipe(), tmp_path, max_completion_tokens=4).n_gpu == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [("Granite", {"logits_scaling": 8.0}), ("Gemma2", {"final_logit_softcapping": 0.5})],
+)
+def test_the_loss_is_that_of_the_logits_that_the_model_computes(
+    family: str, settings: dict[str, float], tmp_path: Path
+) -> None:
+    import torch
+    import transformers
+    from torch.nn.functional import cross_entropy
+
+    from agentworld.train.model import LanguageModel
+    from agentworld.train.trainer import NextTokenTrainer
+    from machines.train_in_float32 import RECIPE, compute_in_float32, rows
+
+    sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    config = getattr(transformers, f"{family}Config")(**sizes, **heads, **settings)
+    model = getattr(transformers, f"{family}ForCausalLM")(config)
+    model.model.embed_tokens.weight.data.normal_()
+    trainer = NextTokenTrainer(
+        LanguageModel(model, None), RECIPE, rows(), tmp_path, ignore_progress
+    )
+    compute_in_float32(trainer)
+    batch = next(iter(trainer.get_train_dataloader()))
+    logits, targets = model(batch["input_ids"]).logits, batch["targets"]
+    expected = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+    loss = trainer.compute_loss(trainer.model, batch, num_items_in_batch=torch.tensor(1))
+    torch.testing.assert_close(loss, expected)
