@@ -34,11 +34,11 @@ class EngineRecipe(Record):
     """Quantisation by vLLM's name; null uses that of the model's config, if it has one."""
     parallelism: int = Field(1, gt=0)
     """Devices that share each layer (tensor parallelism)."""
-    cache_blocks: int = 512
+    cache_blocks: int = Field(512, gt=0)
     """Key-value blocks of transformers serve, whose cache is otherwise unbounded."""
-    batch_tokens: int = 512
+    batch_tokens: int = Field(512, gt=0)
     """Most tokens that transformers serve computes at once."""
-    concurrency: int = 8
+    concurrency: int = Field(8, gt=0)
     """Concurrent requests: few for transformers serve on a CPU, more for vLLM."""
     environment: EngineEnvironment = Field({}, exclude_if=operator.not_)
     """Environment variables of the program, as `VLLM_BATCH_INVARIANT: "1"`; they are pinned."""
@@ -69,7 +69,7 @@ class EvaluateRecipe(Record):
     """When the report validates the simulator of a stage."""
     at_once: int = Field(1, gt=0)
     """Checkpoints that are served and scored at the same time."""
-    num_resamples: int = 2_000
+    num_resamples: int = Field(2_000, gt=0)
     """Bootstrap resamples of each interval."""
     seed: int = 0
     """Seed of the choice of tasks or episodes, and of the resamples."""
@@ -112,7 +112,7 @@ class ValidateRecipe(Record):
 
     num_tasks: int = Field(120, gt=0)
     """Held-out tasks that the agent is given."""
-    num_resamples: int = 2_000
+    num_resamples: int = Field(2_000, gt=0)
     """Bootstrap resamples of each interval."""
     seed: int = 0
     """Seed of the choice of tasks or episodes, and of the resamples."""
@@ -135,7 +135,7 @@ class NightlyRecipe(Record):
     """A folder with the encoder for the metric `embedding`, which is absent without one."""
     validated: ValidationRule = ValidationRule()
     """When the report validates the simulator that was measured."""
-    num_resamples: int = 2_000
+    num_resamples: int = Field(2_000, gt=0)
     """Bootstrap resamples of each interval."""
     seed: int = 0
     """Seed of the resamples; each night records its own episodes."""

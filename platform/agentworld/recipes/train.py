@@ -27,23 +27,23 @@ class ModelRecipe(Record):
     """
     chat_template: str | None = None
     """A template's text, or its path, instead of the base's own."""
-    vocabulary_size: int = 704
+    vocabulary_size: int = Field(704, gt=0)
     """Tokens of a new model's tokenizer; unused with a base, as are the fields below."""
-    hidden_size: int = 128
+    hidden_size: int = Field(128, gt=0)
     """Width of the new model's layers."""
-    intermediate_size: int = 256
+    intermediate_size: int = Field(256, gt=0)
     """Width inside the new model's feed-forward layers."""
-    num_layers: int = 5
+    num_layers: int = Field(5, gt=0)
     """Layers of the new model."""
-    num_heads: int = 2
+    num_heads: int = Field(2, gt=0)
     """Attention heads of each layer of the new model."""
-    num_key_value_heads: int = 2
+    num_key_value_heads: int = Field(2, gt=0)
     """Key and value heads of each layer of the new model."""
-    head_size: int = 64
+    head_size: int = Field(64, gt=0)
     """Width of each attention head of the new model."""
-    context_tokens: int = 1024
+    context_tokens: int = Field(1024, gt=0)
     """Longest context of the new model."""
-    num_warmup_texts: int = 12_000
+    num_warmup_texts: int = Field(12_000, ge=0)
     """Texts of its domain on which a new model learns to copy before it sees an episode."""
     seed: int = 0
     """Seed of the new model's weights and of its first texts."""
@@ -88,7 +88,7 @@ class NextTokenRecipe(Record):
     """Learning rate of AdamW, which trains all weights, or embeddings and norms beside Muon. Not
     reported by Qwen-AgentWorld; RWML's SFT of 8 billion weights has 2e-6.
     """
-    muon_learning_rate: float | None = None
+    muon_learning_rate: float | None = Field(None, gt=0)
     """Learning rate of Muon for the matrices inside the layers; null uses AdamW for all weights."""
     adam_betas: tuple[float, float] = (0.9, 0.95)
     """Decay of AdamW's two moments; not reported."""
@@ -111,18 +111,18 @@ class NextTokenRecipe(Record):
     """Recomputes activations in the backward pass: a third more time for far less memory."""
     compile_layers: bool = False
     """`torch.compile`: costs a minute, then takes a third off each step; needs a C++ compiler."""
-    epochs: float = 1.0
+    epochs: float = Field(1.0, gt=0)
     """Epochs: how often each sample is trained on; not reported, and RWML's SFT has 2 epochs."""
-    warmup_share: float = 0.03
+    warmup_share: float = Field(0.03, ge=0, le=1)
     """Share of steps at the start, in which the learning rate rises; not reported."""
-    decay_share: float = 0.3
+    decay_share: float = Field(0.3, ge=0, le=1)
     """Share of steps at the end, in which the learning rate falls to a twentieth; not reported."""
     reasoning: Literal["off", "recorded-state"] = "off"
     """The thought before an observation: none, or the recorded state.
 
     Traces have their own thoughts.
     """
-    checkpoint_every: int = 200
+    checkpoint_every: int = Field(200, gt=0)
     """Steps between checkpoints that a killed run resumes from."""
     zero_stage: _ZeroStage = None
     """What several processes shard (DeepSpeed ZeRO): 1 the optimizer's state, 2 also gradients, 3
@@ -236,19 +236,19 @@ class GroupRlRecipe(Record):
 
     algorithm: str = "gspo"
     """`grpo` has importance ratios by token, `gspo` by sequence."""
-    learning_rate: float
+    learning_rate: float = Field(gt=0)
     """Learning rate of AdamW; not reported, and RWML (arXiv 2602.05842) has 1e-6."""
-    num_steps: int
+    num_steps: int = Field(gt=0)
     """Steps of the optimizer; Qwen-AgentWorld shows 440 for its model of 35 billion weights."""
-    prompts_per_step: int
+    prompts_per_step: int = Field(gt=0)
     """Prompts of each step; not reported."""
-    group_size: int
+    group_size: int = Field(gt=1)
     """Rollouts for each prompt, which are compared; not reported, and RWML has 8 or 16."""
-    temperature: float = 1.0
+    temperature: float = Field(1.0, gt=0)
     """Temperature of the rollouts; not reported, and RWML collects with 1."""
-    max_tokens: int
+    max_tokens: int = Field(gt=0)
     """Longest answer in tokens; not reported."""
-    checkpoint_every: int = 10
+    checkpoint_every: int = Field(10, gt=0)
     """Steps between checkpoints that a killed run resumes from."""
     seed: int = 0
     """Seed of the prompts and of the rollouts."""
@@ -259,11 +259,11 @@ class WorldRlRecipe(GroupRlRecipe):
 
     stage: Literal["rl"] = "rl"
     """The section's own name."""
-    learning_rate: float = 1e-6
-    num_steps: int = 20
-    prompts_per_step: int = 16
-    group_size: int = 8
-    max_tokens: int = 1024
+    learning_rate: float = Field(1e-6, gt=0)
+    num_steps: int = Field(20, gt=0)
+    prompts_per_step: int = Field(16, gt=0)
+    group_size: int = Field(8, gt=1)
+    max_tokens: int = Field(1024, gt=0)
     gradient_checkpointing: bool = True
     """Recomputes activations in the backward pass: more time for far less memory."""
     zero_stage: _ZeroStage = None
@@ -274,11 +274,11 @@ class WorldRlRecipe(GroupRlRecipe):
 class AgentRlRecipe(GroupRlRecipe):
     """RL of an agent in the pinned simulator only."""
 
-    learning_rate: float = 1e-6
-    num_steps: int = 24
-    prompts_per_step: int = 12
-    group_size: int = 6
-    max_tokens: int = 256
+    learning_rate: float = Field(1e-6, gt=0)
+    num_steps: int = Field(24, gt=0)
+    prompts_per_step: int = Field(12, gt=0)
+    group_size: int = Field(6, gt=1)
+    max_tokens: int = Field(256, gt=0)
 
 
 class AgentRecipe(Record):

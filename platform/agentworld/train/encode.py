@@ -10,6 +10,7 @@ from tokenizers import Encoding
 from transformers import PreTrainedTokenizerFast
 
 from agentworld.errors import InputError
+from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.records.traces import Trace
@@ -75,6 +76,17 @@ def fit(rows: Iterable[Row], most_tokens: int | None) -> list[Row]:
     """Truncates rows to a length; leaves out rows without a remaining target."""
     cut = [Row(row.input_ids[:most_tokens], row.is_target[:most_tokens]) for row in rows]
     return [row for row in cut if most_tokens is None or row.is_target.any()]
+
+
+def fit_rows(recipe: NextTokenRecipe, rows: Sequence[Row]) -> list[Row]:
+    """The rows that a stage trains on; raises InputError if there are none."""
+    fitted = fit(rows, recipe.sequence_tokens)
+    if not fitted:
+        raise InputError(
+            f"{recipe.stage} has nothing to learn: of {len(rows)} samples none has a token to"
+            f" predict within sequence_tokens ({recipe.sequence_tokens}); raise it, or add data"
+        )
+    return fitted
 
 
 def truncation(rows: Sequence[Row], most_tokens: int | None) -> dict[str, float]:

@@ -9,7 +9,7 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import OnProgress
 from agentworld.records.trajectory import Trajectory
 from agentworld.rendering.messages import agent_messages
-from agentworld.train.encode import Conversation, encode, fit
+from agentworld.train.encode import Conversation, encode, fit_rows
 from agentworld.train.model import load_model
 from agentworld.train.parent import Parent
 from agentworld.train.save import save_checkpoint
@@ -26,7 +26,7 @@ def run(
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
     conversations = _conversations(trajectories, recipe.imitation_episodes)
-    rows = fit(encode(language_model.tokenizer, conversations), recipe.imitation.sequence_tokens)
+    rows = fit_rows(recipe.imitation, list(encode(language_model.tokenizer, conversations)))
     metrics = train_rows(language_model, recipe.imitation, rows, out, on_progress)
     return save_checkpoint(
         language_model,

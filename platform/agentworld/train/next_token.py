@@ -25,6 +25,7 @@ from agentworld.train.encode import (
     encode,
     encode_texts,
     fit,
+    fit_rows,
     split_turns,
     traced_turns,
     truncation,
@@ -166,7 +167,7 @@ def _mix(
 ) -> Mixture:
     conversations = _conversations(recipe, samples, read_traces(traces) if traces else None)
     encoded = list(encode(language_model.tokenizer, conversations))
-    mixture = mix(language_model.tokenizer, recipe, fit(encoded, recipe.sequence_tokens), corpora)
+    mixture = mix(language_model.tokenizer, recipe, fit_rows(recipe, encoded), corpora)
     return mixture._replace(figures=truncation(encoded, recipe.sequence_tokens))
 
 

@@ -39,6 +39,26 @@ def test_an_invalid_gate_is_refused_with_its_field(tmp_path, clause, problem):
         load_recipe(tmp_path / "mine.yaml")
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("engine.concurrency", "engine.cache_blocks", "engine.batch_tokens"),
+        *("evaluate.num_resamples", "validation.num_resamples", "nightly.num_resamples"),
+        *("model.vocabulary_size", "model.num_layers", "model.num_key_value_heads"),
+        *("cpt.epochs", "cpt.checkpoint_every", "cpt.muon_learning_rate"),
+        *("rl.num_steps", "rl.prompts_per_step", "rl.group_size", "rl.max_tokens"),
+        *("rl.temperature", "rl.checkpoint_every", "agent.rl.learning_rate"),
+    ],
+)
+def test_a_value_of_zero_that_no_step_could_use_is_refused_with_its_field(tmp_path, field):
+    value: object = 0
+    for name in reversed(field.split(".")):
+        value = {name: value}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(value))
+    with pytest.raises(InputError, match=f"is wrong at {field}: "):
+        load_recipe(tmp_path / "mine.yaml")
+
+
 def test_the_recipes_in_the_training_guide_are_valid(tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
     recipes = []

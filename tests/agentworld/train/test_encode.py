@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from agentworld.errors import InputError
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
+from agentworld.steps.run import run_by_name
+from make.training import training
 
 if TYPE_CHECKING:
     from agentworld.train.encode import Row
@@ -99,3 +103,15 @@ def test_a_word_has_the_same_tokens_in_every_context(
     tokens = tokenizer.encode(context.replace("{}", "zugvak"))
     windows = np.lib.stride_tricks.sliding_window_view(tokens, len(word))
     assert (windows == word).all(axis=1).sum() == context.count("{}")
+
+
+@pytest.mark.parametrize("stage", ["cpt", "sft"])
+def test_samples_without_a_target_in_sequence_tokens_are_refused(
+    stage: str, tmp_path: Path
+) -> None:
+    corpora = {"corpora": {"law": {"address": str(tmp_path / "law.txt"), "weight": 1}}}
+    (tmp_path / "law.txt").write_text("rimo")
+    settings = {"sequence_tokens": 2, **(corpora if stage == "cpt" else {})}
+    inputs = training(tmp_path / "store", **{stage: settings})
+    with pytest.raises(InputError, match=r"within sequence_tokens \(2\); raise it, or add data"):
+        run_by_name(stage, *inputs)
