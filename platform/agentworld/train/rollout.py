@@ -11,6 +11,8 @@ episode is a hole.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 import torch
@@ -24,6 +26,7 @@ from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
 from agentworld.records.trajectory_log import Sampled
 from agentworld.rendering.messages import agent_messages
+from agentworld.train.answer_spans import end_of_answer
 
 
 @dataclass
@@ -98,7 +101,11 @@ class Policy:
                 **batch,
                 do_sample=True,
                 temperature=self.temperature,
+                # the base's defaults would shape a distribution that the trainer does not know
                 top_k=0,
+                top_p=1.0,
+                min_p=None,
+                repetition_penalty=1.0,
                 max_new_tokens=self.max_tokens,
             )[:, batch["input_ids"].shape[1] :]
         return [
@@ -106,22 +113,36 @@ class Policy:
         ]
 
     def append_observation(self, attempt: Rollout) -> None:
-        """Appends the last observation as the chat template renders it.
+        """Appends the last observation as the chat template renders it, after the end of the action
+        if the action was cut off before it.
 
         Only the new text is tokenized, so that the policy's tokens stay those that it sampled.
         """
         messages = agent_messages(attempt.task.instruction, attempt.turns)
-        new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
+        old = self._text(messages[:-1])
+        old = old[: old.rindex(self._end)]
+        if self.tokenizer.decode(attempt.completion_ids).endswith(self._end):
+            old += self._end
+        new = self._text(messages, prompted=True).removeprefix(old)
         attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_target=False)
 
     def _take(self, attempt: Rollout, row: torch.Tensor) -> PolicyAction:
-        end = self.tokenizer.eos_token_id
         ids = row.tolist()
-        ids = ids[: ids.index(end) + 1] if end in ids else ids
+        num_before_end = len(list(takewhile(lambda token: token not in self._end_ids, ids)))
+        ids = ids[: num_before_end + 1]  # without the padding of an action that others outlast
         attempt.add(ids, is_target=True)
         action = str(self.tokenizer.decode(ids, skip_special_tokens=True))
         sampled = Sampled(str(self.tokenizer.decode(ids)), self.weights, self.step)
         return PolicyAction(action, sampled, len(ids))
+
+    @cached_property
+    def _end(self) -> str:
+        return end_of_answer(self.tokenizer)
+
+    @cached_property
+    def _end_ids(self) -> set[int | None]:
+        ends = self.model.generation_config.eos_token_id
+        return {self.tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])}
 
     def _text(self, messages: list[Message], *, prompted: bool = False) -> str:
         text = self.tokenizer.apply_chat_template(
