@@ -1,11 +1,11 @@
 """Exchanges bytes with a process over two pipes, with a deadline and a size limit."""
 
 import os
-import select
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from agentworld.domains.polling import wait_ready
 from agentworld.errors import EnvironmentBroken
 
 _MAX_BYTES = 64 << 10
@@ -27,14 +27,15 @@ class Pipes(NamedTuple):
         """
         os.set_blocking(self.stdin_fd, False)
         while data or not is_whole(output):
-            destinations = [self.stdin_fd] if data else []
             seconds = max(0.0, deadline - time.monotonic())
-            readable, writable, _ = select.select([self.stdout_fd], destinations, [], seconds)
-            if not readable and not writable:
+            is_readable, is_writable = wait_ready(
+                self.stdout_fd, seconds, writer=self.stdin_fd if data else None
+            )
+            if not is_readable and not is_writable:
                 raise EnvironmentBroken(_message("took too long"))
-            if writable:
+            if is_writable:
                 data = data[self._write(data) :]
-            if readable:
+            if is_readable:
                 piece = os.read(self.stdout_fd, 65536)
                 if not piece:
                     raise EnvironmentBroken(_message("left the shell"))

@@ -8,7 +8,6 @@ profile asks for it: a pod cannot have its own, and a sandbox should be the same
 
 import os
 import re
-import select
 import signal
 import subprocess
 from collections.abc import Collection, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from agentworld.domains.cgroup import confine, remove
+from agentworld.domains.polling import wait_ready
 from agentworld.domains.programs import Program
 from agentworld.domains.seccomp import Exemption, filter_of
 from agentworld.errors import EnvironmentUnavailable
@@ -141,8 +141,8 @@ class Sandbox:
 
         If bubblewrap were killed instead, its child would become a zombie of a pod's first process.
         """
-        ready, _, _ = select.select([self._info], [], [], _SECONDS_TO_END)
-        info = os.read(self._info, 4096) if ready else b""
+        is_readable, _ = wait_ready(self._info, _SECONDS_TO_END)
+        info = os.read(self._info, 4096) if is_readable else b""
         if self.process.poll() is not None:
             raise ProcessLookupError
         first = re.search(rb'"child-pid": (\d+)', info)

@@ -1,6 +1,9 @@
-"""The only way to open an environment, with a domain written for tests."""
+"""The only way to open an environment, most with a domain written for tests."""
 
 import asyncio
+import os
+import resource
+from contextlib import ExitStack
 
 import pytest
 
@@ -79,3 +82,30 @@ def test_the_task_of_a_seed_is_deterministic_and_of_its_domain(name):
 
 def test_the_default_step_time_is_five_seconds():
     assert LiveSettings().step_seconds == live.DEFAULT_SETTINGS.step_seconds == 5.0
+
+
+@pytest.fixture
+def many_open_files():
+    """The next file that this process opens gets a descriptor of at least 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with ExitStack() as stack:
+        while stack.enter_context(open(os.devnull)).fileno() < 1024:
+            pass
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.waits
+@pytest.mark.usefixtures("many_open_files")
+@pytest.mark.parametrize(
+    ("domain", "action"),
+    [("shell", "echo kolu"), ("terminal", '[{"keystrokes":"echo kolu\\n","duration":60}]')],
+)
+def test_an_environment_works_in_a_process_with_more_than_a_thousand_open_files(domain, action):
+    async def episode():
+        async with open_environment(domain, LiveSettings(step_seconds=60)) as environment:
+            await environment.reset(records.task(initial_state=""))
+            return (await environment.step(action)).text
+
+    assert "kolu\n" in asyncio.run(episode())

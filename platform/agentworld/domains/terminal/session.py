@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import secrets
-import select
 import struct
 import termios
 import time
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
+from agentworld.domains.polling import wait_ready
 from agentworld.domains.terminal.display import Display
 from agentworld.domains.terminal.keys import MOST_SECONDS, Keys
 from agentworld.domains.terminal.waiting import awaits_keys
@@ -112,8 +112,7 @@ class TerminalSession:
         last = deadline + self._seconds
         has_answered = False
         while (now := time.monotonic()) < deadline or (now < last and self._state() == "reads"):
-            ready, _, _ = select.select([self._process.master], [], [], _POLL_SECONDS)
-            if ready:
+            if wait_ready(self._process.master, _POLL_SECONDS)[0]:
                 has_answered = bool(self._show(self._read())) or has_answered
                 continue
             self._check_shell()
@@ -160,7 +159,7 @@ class TerminalSession:
         searched = 0
         while (position := buffer.find(self._mark, searched)) < 0:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._process.master], [], [], left)[0]:
+            if left <= 0 or not wait_ready(self._process.master, left)[0]:
                 raise EnvironmentBroken("the terminal does not answer; the episode is over")
             searched = max(0, len(buffer) - len(self._mark))
             buffer += self._read()
@@ -194,15 +193,15 @@ class TerminalSession:
         master = self._process.master
         while text:
             left = max(0.0, deadline - time.monotonic())
-            readable, writable, _ = select.select([master], [master], [], left)
-            if readable:
+            is_readable, is_writable = wait_ready(master, left, writer=master)
+            if is_readable:
                 self._show(self._read())
-            if writable:
+            if is_writable:
                 try:
                     text = text[os.write(master, text) :]
                 except BlockingIOError:
-                    writable = []
-            if not left or not (readable or writable):
+                    is_writable = False
+            if not left or not (is_readable or is_writable):
                 raise EnvironmentBroken("the terminal takes no more keys; the episode is over")
 
     def _check_shell(self) -> None:
