@@ -4,13 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-from lanes.process import LaneProcess, lanes_folder
+from lanes.process import LaneProcess, deadline, lanes_folder
 from lanes.running import as_ended, ended, exit_on_signals, incomplete, print_output
 from lanes.summary import Summary
 
-# A fast test that runs for five minutes fails, with a stack trace.
-_DEADLINE = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
-FAST = ("-m", "not compute and not waits", "-q", *_DEADLINE)
+FAST = ("-m", "not compute and not waits", "-q", *deadline(300))
 QUICK = ("--hypothesis-profile", "quick")
 """A tenth of the examples."""
 _PROGRESS_SECONDS = 10.0

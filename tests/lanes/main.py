@@ -13,16 +13,17 @@ from contextlib import contextmanager
 
 from lanes.budget import over_budget
 from lanes.fast import fast_lanes
-from lanes.process import ROOT, LaneProcess, lanes_folder
+from lanes.process import ROOT, LaneProcess, deadline, lanes_folder
 from lanes.running import as_ended, ended, exit_on_signals, incomplete, print_output
 from lanes.summary import Summary, slowest
 
 _NODES = ("tests/cluster", "tests/test_images.py")
 """Tests that need the images."""
+_DEADLINE = deadline(2400)
 LANES = {
-    "compute": ("-m", "compute and not long"),
-    "waits": ("-m", "waits and not long", *(f"--ignore={path}" for path in _NODES)),
-    "nodes": ("-m", "waits and not long", *_NODES),
+    "compute": ("-m", "compute and not long", *_DEADLINE),
+    "waits": ("-m", "waits and not long", *_DEADLINE, *(f"--ignore={path}" for path in _NODES)),
+    "nodes": ("-m", "waits and not long", *_DEADLINE, *_NODES),
 }
 """Pytest's arguments for each lane."""
 _MEMORY = "/dev/shm"

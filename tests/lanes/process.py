@@ -142,6 +142,14 @@ def _torch_cache() -> str:
     return str(Path(gettempdir(), f"torchinductor_{getuser()}"))
 
 
+def deadline(seconds: int) -> tuple[str, ...]:
+    """Pytest's options with which a test that takes longer fails and ends its process, with the
+    stack of each thread.
+    """
+    settings = (f"faulthandler_timeout={seconds}", "faulthandler_exit_on_timeout=true")
+    return tuple(word for setting in settings for word in ("-o", setting))
+
+
 @contextmanager
 def busy_core() -> Iterator[None]:
     """Keeps one core of this machine busy."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from lanes.process import ROOT, LaneProcess
+from lanes.process import ROOT, LaneProcess, deadline
 from lanes.processor import Meter, tree_seconds
 from waiting import wait_for
 
@@ -42,6 +42,21 @@ def test_a_lane_can_use_an_occupied_port_and_leaves_no_process_or_folder(tmp_pat
         psutil.Process(int(child)).wait(30)
     assert not psutil.pid_exists(int(child))
     assert not os.path.exists(scratch)
+
+
+def test_a_test_that_hangs_ends_its_lane_with_its_stack(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    file = tmp_path / "test_it.py"
+    file.write_text("import threading\ndef test_it(): threading.Event().wait()\n")
+    lane = LaneProcess("one", tmp_path / "lane", str(file), "-p", "lanes.plugin", *deadline(1))
+    lane.start()
+    try:
+        wait_for(lambda: not lane.is_running)
+    finally:
+        lane.end()
+    assert lane.exit_code
+    assert "test_it.py" in lane.output
+    assert "in test_it" in lane.output
 
 
 def test_the_processor_time_of_child_processes_is_counted():

@@ -22,8 +22,7 @@ class RunningServer:
         try:
             await asyncio.shield(server._connection)
         except BaseException:
-            if not server._connection.done():  # this coroutine was cancelled
-                server._task.cancel()
+            server._task.cancel()  # else a server that connects just before a cancellation stays
             await asyncio.wait([server._task])
             raise
         return server

@@ -1,6 +1,7 @@
 """Servers for consecutive episodes: reset in place, or started in advance."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
@@ -9,9 +10,11 @@ from agentworld.domains.base import Call
 from agentworld.domains.mcp import supply
 from agentworld.domains.mcp.connection import connect_process
 from agentworld.domains.mcp.reset import access_by_calls
+from agentworld.domains.mcp.running import RunningServer
 from agentworld.errors import EnvironmentBroken
 from make import records
 from make.mcp_servers import Started, counter, environment
+from waiting import outcome
 
 pytestmark = pytest.mark.waits
 
@@ -165,6 +168,26 @@ def test_an_environment_can_be_closed_while_a_process_starts():
 
     asyncio.run(play())
     assert servers.num_running == 0
+
+
+def test_a_start_that_is_cancelled_just_after_the_connection_ends_the_connection():
+    events = []
+
+    async def play():
+        @asynccontextmanager
+        async def connect():
+            asyncio.get_running_loop().call_soon(starting.cancel)  # before `start` continues
+            try:
+                yield
+            finally:
+                events.append("closed")
+
+        starting = asyncio.create_task(RunningServer.start(connect))
+        await asyncio.wait([starting])
+        return starting.cancelled()
+
+    assert outcome(lambda: asyncio.run(play())) is True
+    assert events == ["closed"]
 
 
 def test_a_spare_process_that_fails_to_start_breaks_only_one_reset(tmp_path):
