@@ -84,7 +84,7 @@ def run_step(
                 peak_memory_gib=watch.peak_memory_gib,
             ).write(receipt)
             keep(receipt)
-            shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+            _remove_checkpoints(folder)
             prune(folder)
         progress.finish("finished", folder, seconds)
     return folder
@@ -105,8 +105,13 @@ def folder_of(
 def _is_reused(folder: Path, progress: ProgressFile) -> bool:
     if not is_kept(folder / RECEIPT):
         return False
+    _remove_checkpoints(folder)  # a run that was killed just after its receipt left them
     progress.finish("reused", folder, read_receipt(folder).seconds)
     return True
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 def _work_along(folder: Path, work: Work, reads: Sequence[Path]) -> Path:

@@ -10,6 +10,7 @@ from agentworld.records.progress import OnProgress
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import read_progress
 from agentworld.runner.step import output_of, run_step
+from agentworld.train.resume import CHECKPOINTS
 from make import records
 
 
@@ -41,6 +42,17 @@ def run(store: Path, work: Worker, words: str = "a recipe's part", **inputs: Dig
 def test_a_finished_step_is_reused(tmp_path):
     work = Worker()
     assert run(tmp_path, work) == run(tmp_path, work)
+    assert len(work.found) == 1
+
+
+def test_a_finished_step_keeps_no_checkpoints_also_if_it_was_killed_before_it_removed_them(
+    tmp_path,
+):
+    work = Worker()
+    checkpoints = run(tmp_path, work) / CHECKPOINTS
+    (checkpoints / "checkpoint-1").mkdir(parents=True)
+    run(tmp_path, work)
+    assert not checkpoints.exists()
     assert len(work.found) == 1
 
 
