@@ -6,9 +6,10 @@ after a crash.
 """
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -24,6 +25,9 @@ from agentworld.serving.episodes.quota import Owners
 from agentworld.serving.episodes.writer import Writer, writes_of
 from agentworld.serving.telemetry.metrics import Metrics
 
+_MOST_BYTES = 1 << 30
+"""The chart limits the memory of a service to twice of this."""
+
 
 class OpenEpisode:
     """One open episode of a replica."""
@@ -36,6 +40,7 @@ class OpenEpisode:
             "history",
             "id",
             "lock",
+            "num_bytes",
             "opening",
             "record",
             "simulator",
@@ -59,20 +64,32 @@ class OpenEpisode:
         """The recorded steps of a replay."""
         self.lock = asyncio.Lock()
         """Steps of one episode are taken one at a time."""
+        self.num_bytes = _num_bytes(history)
+        """Its memory, about."""
 
     def add(self, step: EpisodeStep, messages: list[Message]) -> None:
         """Appends a durable step."""
         self.steps.append(step)
         self.history += messages
+        self.num_bytes += _num_bytes(messages)
         self.head = step.head
         self.closed = step.ending
 
 
-class OpenEpisodes:
-    """The most recently used episodes, at most `capacity` of them."""
+def _num_bytes(messages: Iterable[Message]) -> int:
+    """Twice the texts of the messages, because the opening and the steps hold them too."""
+    return 2 * sum(sys.getsizeof(message["content"]) for message in messages)
 
-    def __init__(self, capacity: int) -> None:
+
+class OpenEpisodes:
+    """The most recently used episodes, at most `capacity` of them, and at most `most_bytes` unless
+    it is the last one.
+    """
+
+    def __init__(self, capacity: int, most_bytes: int = _MOST_BYTES) -> None:
         self._capacity = capacity
+        self._most_bytes = most_bytes
+        self._num_bytes = 0
         self._episodes: OrderedDict[str, OpenEpisode] = OrderedDict()
 
     def __len__(self) -> int:
@@ -90,12 +107,22 @@ class OpenEpisodes:
         episode = self.get(name)
         if episode is None:
             episode = self._episodes[name] = make()
+            self._num_bytes += episode.num_bytes
             self._drop_oldest()
         return episode
 
+    def add(self, episode: OpenEpisode, step: EpisodeStep, messages: list[Message]) -> None:
+        """Appends a durable step to an episode."""
+        before = episode.num_bytes
+        episode.add(step, messages)
+        if self._episodes.get(episode.id) is episode:
+            self._num_bytes += episode.num_bytes - before
+            self._drop_oldest()
+
     def drop(self, name: str) -> None:
         """Removes an episode that has ended or was continued elsewhere."""
-        self._episodes.pop(name, None)
+        if episode := self._episodes.pop(name, None):
+            self._num_bytes -= episode.num_bytes
 
     def drop_run(self, run: str) -> None:
         """Removes the episodes of a run."""
@@ -104,10 +131,15 @@ class OpenEpisodes:
                 self.drop(episode.id)
 
     def _drop_oldest(self) -> None:
-        for name in list(self._episodes)[: max(0, len(self._episodes) - self._capacity)]:
+        if not self._is_full():
+            return
+        for episode in list(self._episodes.values())[:-1]:
             # an episode in use stays, because its step is not written yet
-            if not self._episodes[name].lock.locked():
-                del self._episodes[name]
+            if self._is_full() and not episode.lock.locked():
+                self.drop(episode.id)
+
+    def _is_full(self) -> bool:
+        return len(self._episodes) > self._capacity or self._num_bytes > self._most_bytes
 
 
 class EpisodeStore:
@@ -177,7 +209,7 @@ class EpisodeStore:
             settled.add_done_callback(partial(self._settle, episode.id))
             self._episodes.drop(episode.id)
             raise
-        episode.add(step, step_messages(step))
+        self._episodes.add(episode, step, step_messages(step))
         if step.ending:
             self._episodes.drop(episode.id)
 

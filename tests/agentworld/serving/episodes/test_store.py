@@ -4,8 +4,9 @@ from agentworld.serving.episodes.store import OpenEpisode, OpenEpisodes
 from make import records
 
 
-def episode(name):
-    return OpenEpisode(records.episode()._replace(id=name), [], ())
+def episode(name, *texts):
+    history = [{"role": "user", "content": text} for text in texts]
+    return OpenEpisode(records.episode()._replace(id=name), history, ())
 
 
 def keep(episodes, *names):
@@ -20,6 +21,26 @@ def test_the_most_recently_used_episodes_are_kept():
     assert episodes.get("b") is None
     assert episodes.get("a")
     assert len(episodes) == 2
+
+
+def test_long_episodes_are_kept_up_to_a_number_of_bytes():
+    episodes = OpenEpisodes(9, most_bytes=50_000)
+    for name in "abc":
+        episodes.keep(name, lambda name=name: episode(name, "x" * 10_000))
+    assert [bool(episodes.get(name)) for name in "abc"] == [False, True, True]
+    episodes.drop("b")
+    keep(episodes, "d", "e")
+    assert len(episodes) == 3
+
+
+def test_a_step_that_makes_an_episode_long_evicts_older_ones():
+    episodes = OpenEpisodes(9, most_bytes=50_000)
+    _, grown = keep(episodes, "a", "b")
+    message = {"role": "assistant", "content": "\N{GRINNING FACE}" * 10_000}
+    episodes.add(grown, records.episode("kolu").steps[0], [message])
+    assert [bool(episodes.get(name)) for name in "ab"] == [False, True]
+    keep(episodes, "c")
+    assert [bool(episodes.get(name)) for name in "bc"] == [False, True]
 
 
 def test_callers_of_the_same_episode_share_one_object():
