@@ -58,7 +58,7 @@ def test_a_fork_keeps_its_tools_and_a_fork_or_replay_refuses_new_tools(service):
         ({**TOOL, "input_schema": {"type": "object", "$ref": "http://127.0.0.1:9"}}, "127.0.0.1"),
         (
             {**TOOL, "input_schema": {"type": "object", "maxProperties": 2**60}},
-            "use a smaller number",
+            "smaller number",
         ),
     ],
     ids=["name", "pattern", "elsewhere", "number"],

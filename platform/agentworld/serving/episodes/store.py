@@ -26,7 +26,7 @@ from agentworld.serving.episodes.writer import Writer, writes_of
 from agentworld.serving.telemetry.metrics import Metrics
 
 _MOST_BYTES = 1 << 30
-"""The chart limits the memory of a service to twice of this."""
+"""Half of the limit of memory that the chart sets for a service."""
 
 
 class OpenEpisode:
