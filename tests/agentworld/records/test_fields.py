@@ -26,7 +26,7 @@ class _Gates(Record):
         ("evaluate.num_episodes", "whole number, > 0", 80, "episodes"),
         ("simulate.domains", "mapping of text to text or null", {}, ""),
         ("prepare.redact", "yes or no", True, ""),
-        ("agent.rl.num_steps", "whole number", AgentRlRecipe().num_steps, "steps"),
+        ("agent.rl.num_steps", "whole number, > 0", AgentRlRecipe().num_steps, "steps"),
     ],
 )
 def test_a_field_is_described_with_its_type_default_and_unit(name, type_, default, unit):
