@@ -291,7 +291,9 @@ def test_actions_recorded_twice_show_the_same_screens():
         )
         observations = []
         while (action := explorer.act(None)) is not None:
-            observations.append((await environment.step(action)).text)
+            # so that no screen is shown before its program has answered, however slow it is
+            patient_action = re.sub(r'"duration": [\d.]+', '"duration": 60', action)
+            observations.append((await environment.step(patient_action)).text)
         return [TERMINAL.mask_volatile(TERMINAL.normalise(screen)) for screen in observations]
 
     async def work(environment):
