@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
@@ -66,6 +67,24 @@ class DoubleTurn(NamedTuple):
 Episode = list[DoubleTurn]
 
 
+def patient(action: str) -> str:
+    """A terminal's action that waits for its programs, however slow the machine is."""
+    return re.sub(r'"duration": [\d.]+', '"duration": 60', action)
+
+
+class _PatientEnvironment:
+    """An environment whose actions are made `patient`."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._environment, name)
+
+    async def step(self, action: str) -> object:
+        return await self._environment.step(patient(action))
+
+
 class _Plan(NamedTuple):
     seed: int
     task: Task
@@ -79,10 +98,13 @@ class _Step(NamedTuple):
     changes_state: bool
 
 
-async def record_twice(name: str, num_episodes: int, at_once: int = 1) -> list[Episode]:
+async def record_twice(
+    name: str, num_episodes: int, at_once: int = 1, *, patiently: bool = False
+) -> list[Episode]:
     """Explorers' episodes, a third of which pursue a task, and one with `RUNTIME_ACTIONS`.
 
-    An episode that breaks its environment in one of its runs is left out.
+    An episode that breaks its environment in one of its runs is left out. `patiently` makes each
+    action as `patient` does.
     """
     plans = [_plan(name, seed, has_goal=seed % 3 == 0) for seed in range(num_episodes)]
     explore = _plan(name, num_episodes, has_goal=False)
@@ -91,7 +113,8 @@ async def record_twice(name: str, num_episodes: int, at_once: int = 1) -> list[E
     episodes: dict[int, Episode] = {}
 
     async def work() -> None:
-        async with open_environment(name) as environment:
+        async with open_environment(name) as opened:
+            environment = _PatientEnvironment(opened) if patiently else opened
             for plan in remaining:
                 with suppress(EnvironmentBroken):
                     episodes[plan.seed] = await _record(name, environment, plan)

@@ -14,7 +14,7 @@ NUM_EPISODES = {"shell": 10, "mcp": 6, "terminal": 4}
 @pytest.mark.waits
 @pytest.mark.parametrize("name", NUM_EPISODES)
 def test_a_second_recording_passes_and_wrong_changes_of_every_kind_fail(name):
-    episodes = asyncio.run(record_twice(name, NUM_EPISODES[name], at_once=2))
+    episodes = asyncio.run(record_twice(name, NUM_EPISODES[name], at_once=2, patiently=True))
     quality = measure_quality(domain_of(name), episodes)
     assert quality.verdict_coverage.value > 0.5
     assert quality.second_truth_pass.value == 1, quality.mistakes

@@ -24,6 +24,7 @@ from agentworld.domains.terminal.keys import is_refusal
 from agentworld.domains.terminal.tasks import solved_task
 from agentworld.errors import EnvironmentBroken, InputError
 from make import records
+from make.recorded_twice import patient
 
 pytestmark = pytest.mark.waits
 
@@ -291,9 +292,7 @@ def test_actions_recorded_twice_show_the_same_screens():
         )
         observations = []
         while (action := explorer.act(None)) is not None:
-            # so that no screen is shown before its program has answered, however slow it is
-            patient_action = re.sub(r'"duration": [\d.]+', '"duration": 60', action)
-            observations.append((await environment.step(patient_action)).text)
+            observations.append((await environment.step(patient(action))).text)
         return [TERMINAL.mask_volatile(TERMINAL.normalise(screen)) for screen in observations]
 
     async def work(environment):
