@@ -22,15 +22,15 @@ DTYPES = st.sampled_from(["float32", "bfloat16", "float16"])
 ENGINES = st.builds(
     EngineRecipe,
     dtype=DTYPES,
-    cache_blocks=st.integers(),
-    batch_tokens=st.integers(),
+    cache_blocks=st.integers(1),
+    batch_tokens=st.integers(1),
 ) | st.builds(
     EngineRecipe,
     kind=st.just("vllm"),
     dtype=DTYPES,
     quantisation=st.none() | st.text() | st.sampled_from(["fp8", "--dtype", "--cb-num-blocks"]),
     parallelism=st.integers(1, 2**31 - 1),
-    cache_blocks=st.integers(),
+    cache_blocks=st.integers(1),
     environment=st.sampled_from([{}, {"VLLM_BATCH_INVARIANT": "1"}]),
 )
 
@@ -103,7 +103,7 @@ def test_an_engine_with_other_arguments_is_refused(folder):
 
 
 @pytest.mark.compute
-@given(engine=ENGINES, concurrency=st.integers())
+@given(engine=ENGINES, concurrency=st.integers(1))
 def test_a_manifest_alone_gives_the_arguments_of_its_engine(engine, concurrency):
     engine_recipe = engine.model_copy(update={"concurrency": concurrency})
     manifest = pin(
