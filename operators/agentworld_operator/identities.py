@@ -23,7 +23,7 @@ class Identities:
         self._read = read
         self._by_uid: dict[str, SimulatorIdentity] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
-        # Own threads: other work must not wait for an object store that does not answer.
+        # Threads of its own: other work must not wait for an object store that does not answer.
         self._executor = ThreadPoolExecutor(_READERS, "manifests")
 
     async def load(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Problem:

@@ -51,8 +51,8 @@ class Leadership:
         self._times = times
         self._clock = clock
         self._observation: LeaseObservation | None = None
-        # An own thread: a renewal must not wait for other work. Only one, because a cancelled
-        # attempt continues in it.
+        # A thread of its own, because a renewal must not wait for other work. Only one, because a
+        # cancelled attempt continues in it.
         self._executor = ThreadPoolExecutor(1, "lease")
         self._is_over = False
 

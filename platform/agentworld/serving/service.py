@@ -115,7 +115,7 @@ class SimulatorService:
         async with episode.lock:
             waited_seconds = time.perf_counter() - arrived_at
             record: Episode | OpenEpisode = episode
-            if session.is_recorded(episode, request):  # retention may have erased it meanwhile
+            if session.repeated_number(episode, request):  # its texts may be erased meanwhile
                 record = await self._episode(episode.id)
             if step := session.find_recorded(record, request):
                 return StepAnswer(step, None)

@@ -91,9 +91,10 @@ def copy_steps(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     return episode._replace(steps=tuple(copies))
 
 
-def is_recorded(episode: OpenEpisode, request: Request) -> bool:
-    """Whether the request repeats a step."""
-    return request.number is not None and 1 <= request.number <= len(episode.steps)
+def repeated_number(episode: Episode | OpenEpisode, request: Request) -> int | None:
+    """The number of the step that the request repeats; null if it repeats none."""
+    number = request.number
+    return number if number is not None and 1 <= number <= len(episode.steps) else None
 
 
 def find_recorded(episode: Episode | OpenEpisode, request: Request) -> EpisodeStep | None:
@@ -101,9 +102,9 @@ def find_recorded(episode: Episode | OpenEpisode, request: Request) -> EpisodeSt
 
     Raises Conflict for a step out of order, for another action, and after the end.
     """
+    if repeated := repeated_number(episode, request):
+        return _same(episode.steps[repeated - 1], request.action)
     num_steps, number = len(episode.steps), request.number
-    if number is not None and 1 <= number <= num_steps:
-        return _same(episode.steps[number - 1], request.action)
     if episode.closed:
         raise Conflict(
             f"episode {episode.id} is over ({episode.closed}) after step {num_steps}; reset to"

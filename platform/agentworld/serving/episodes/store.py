@@ -64,20 +64,20 @@ class OpenEpisode:
         """The recorded steps of a replay."""
         self.lock = asyncio.Lock()
         """Steps of one episode are taken one at a time."""
-        self.num_bytes = _num_bytes(history)
+        self.num_bytes = _memory_of(history)
         """Its memory, about."""
 
     def add(self, step: EpisodeStep, messages: list[Message]) -> None:
         """Appends a durable step."""
         self.steps.append(step)
         self.history += messages
-        self.num_bytes += _num_bytes(messages)
+        self.num_bytes += _memory_of(messages)
         self.head = step.head
         self.closed = step.ending
 
 
-def _num_bytes(messages: Iterable[Message]) -> int:
-    """Twice the texts of the messages, because the opening and the steps hold them too."""
+def _memory_of(messages: Iterable[Message]) -> int:
+    """Twice the bytes of their texts, because the opening and the steps hold these too."""
     return 2 * sum(sys.getsizeof(message["content"]) for message in messages)
 
 
