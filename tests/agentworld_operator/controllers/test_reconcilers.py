@@ -59,7 +59,8 @@ def simulator_reconciler(cluster=None, cache=None, read=None, open_episodes=lamb
     )
 
 
-def serve(reconciler, resource, status=SimulatorStatus()):  # noqa: B008 - frozen
+def serve(reconciler, resource, digest=None):
+    status = SimulatorStatus(digest=digest)
     return asyncio.run(reconciler.reconcile(there(resource), status, NOW))
 
 
@@ -120,7 +121,7 @@ def test_a_refused_simulator_keeps_its_digest_which_guards_its_deletion(tmp_path
     (tmp_path / "changed" / "manifest.json").write_text("{}")
     reconciler = simulator_reconciler(read=lambda url: read_file(str(tmp_path / url)))
     refused = simulator() | {"spec": {"identity": identity}}
-    outcome = serve(reconciler, refused, SimulatorStatus(digest=ONE))
+    outcome = serve(reconciler, refused, ONE)
     assert conditions(outcome)["Verified"] == reason
     assert digest_in_use({"status": outcome.status.model_dump(mode="json")}) == ONE
 
