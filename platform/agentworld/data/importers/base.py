@@ -176,8 +176,9 @@ def problem_of(trajectory: Trajectory) -> str:
     JSON can escape a lone surrogate, which Unicode text cannot hold.
     """
     if _is_unicode(trajectory):
-        is_flat = not trajectory.tools or _can_be_read(trajectory)
-        return "" if is_flat else "tools: a schema in it is nested too deeply"
+        if trajectory.tools and not _can_be_read(trajectory):
+            return "tools: a schema in it is nested too deeply"
+        return ""
     bad = (number for number, turn in enumerate(trajectory.turns) if not _is_unicode(turn))
     location = next((f"turns.{number}" for number in bad), "what stands before the turns")
     return f"{location}: a text in it is no Unicode, for it holds half a character"
