@@ -43,11 +43,13 @@ class BatchedMuon(torch.optim.Muon):
         return torch.stack(torch._foreach_lerp(gradients, momenta, group["momentum"]))
 
 
-def orthogonalize(update: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
-    """Newton-Schulz iteration on matrices (N, rows, columns), in bfloat16."""
+def orthogonalize(
+    update: torch.Tensor, group: dict[str, Any], dtype: torch.dtype = torch.bfloat16
+) -> torch.Tensor:
+    """Newton-Schulz iteration on matrices (N, rows, columns); returns matrices of this type."""
     a, b, c = group["ns_coefficients"]
     is_tall = update.size(1) > update.size(2)
-    x = (update.mT if is_tall else update).bfloat16()
+    x = (update.mT if is_tall else update).to(dtype)
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=group["eps"])
     for _ in range(group["ns_steps"]):
         gram = x @ x.mT

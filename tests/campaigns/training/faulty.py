@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -163,10 +164,12 @@ def _kill_after(seconds: float) -> None:
 
 
 def _compute_in_float32() -> None:
-    """In bfloat16, the sums of two halves differ from those of the whole; also logs a loss for each
-    step.
+    """In bfloat16, the sums of two halves differ from those of the whole, and Muon turns the
+    rounding of float32 into a difference of 1/1000; also logs a loss for each step.
     """
-    from agentworld.train import trainer, zero
+    import torch
+
+    from agentworld.train import muon, trainer, zero
 
     arguments_of = trainer._arguments
 
@@ -177,3 +180,4 @@ def _compute_in_float32() -> None:
 
     trainer.computing = lambda stage, **_: zero.computing(stage, in_bfloat16=False)
     trainer._arguments = arguments
+    muon.orthogonalize = partial(muon.orthogonalize, dtype=torch.float32)

@@ -23,7 +23,7 @@ PROMISES = {
     "stuck": "a process that did not end, or not after another one was lost",
     "mistaken": "a traceback",
 }
-_LOSS_TOLERANCE = 1e-3
+_LOSS_TOLERANCE = 1e-5
 _PREEMPTED = r"^error: preempted; run it again: it resumes from step (?P<step>\d+)$"
 _REASONS = {
     "told to end": _PREEMPTED,
