@@ -357,7 +357,7 @@ def test_a_training_on_two_machines_resumes_from_its_checkpoint_after_a_kill(
     (path,) = Path(local_run.store).glob("steps/cpt/*/checkpoint.json")
     expected = Checkpoint.read(path)
     checkpoint = checkpoint_of(fetch(folder))
-    assert checkpoint.metrics == pytest.approx(expected.metrics, abs=1e-3)  # rounding errors add up
+    assert checkpoint.metrics == pytest.approx(expected.metrics, abs=1e-2)  # rounding errors add up
     assert (folder / "model/model.safetensors").is_file()
 
 

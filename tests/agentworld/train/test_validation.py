@@ -176,8 +176,8 @@ def test_several_processes_measure_the_same_validation_loss_as_one(
     for step, figures in single.items():
         expected = {name: value for name, value in figures.items() if "validation" in name}
         actual = {name: value for name, value in distributed[step].items() if "validation" in name}
-        # After the first step gradients differ: they are sums of halves, in bfloat16.
-        assert actual == pytest.approx(expected, rel=2e-2 if step else 1e-4), step
+        # Processes compute other batches in bfloat16; after the first step gradients differ too.
+        assert actual == pytest.approx(expected, rel=2e-2 if step else 1e-3), step
 
 
 def test_a_data_set_without_held_out_samples_is_refused(tmp_path: Path) -> None:
