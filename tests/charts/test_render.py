@@ -217,7 +217,9 @@ def test_external_databases_stores_and_secrets_are_not_created():
 
 def test_without_an_issuer_helm_creates_the_certificate_of_the_webhook():
     objects = make.chart.objects()
-    files = make.chart.only(objects, "Secret", "agentworld-webhook")["data"]
+    secret = make.chart.only(objects, "Secret", "agentworld-webhook")
+    files = secret["data"]
+    assert (secret["type"], files.keys()) == ("kubernetes.io/tls", {"ca.crt", "tls.crt", "tls.key"})
     authority, serving = (
         x509.load_pem_x509_certificate(b64decode(files[name])) for name in ("ca.crt", "tls.crt")
     )
