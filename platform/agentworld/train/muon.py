@@ -46,7 +46,7 @@ class BatchedMuon(torch.optim.Muon):
 def orthogonalize(
     update: torch.Tensor, group: dict[str, Any], dtype: torch.dtype = torch.bfloat16
 ) -> torch.Tensor:
-    """Newton-Schulz iteration on matrices (N, rows, columns); returns matrices of this type."""
+    """Newton-Schulz iteration on matrices (N, rows, columns), computed in `dtype`."""
     a, b, c = group["ns_coefficients"]
     is_tall = update.size(1) > update.size(2)
     x = (update.mT if is_tall else update).to(dtype)

@@ -164,8 +164,10 @@ def _kill_after(seconds: float) -> None:
 
 
 def _compute_in_float32() -> None:
-    """In bfloat16, the sums of two halves differ from those of the whole, and Muon turns the
-    rounding of float32 into a difference of 1/1000; also logs a loss for each step.
+    """Also logs a loss for each step.
+
+    In bfloat16, the sums of two halves differ from those of the whole. Muon alone in bfloat16 turns
+    rounding errors of float32 into differences of 1/1000.
     """
     import torch
 
